@@ -8,13 +8,17 @@ SHELL := bash
 
 LINT := hack/tools/bin/golangci-lint
 KO := hack/image/bin/ko
-# Where images go, on which they are based, and what they are called: TAGS=v0.152.0,v1.4.0 gives them Landscaper's versions.
+# Where images go, on which they are based, and what they are called: TAGS=v0.1.0,v0.152.0,v1.4.0 adds Landscaper's versions.
 REGISTRY ?= ghcr.io/deployerkit
 BASE ?= gcr.io/distroless/static-debian12:nonroot
 PLATFORMS ?= linux/amd64,linux/arm64
-TAGS ?= latest
+# The charts of a version install the images with that tag.
 VERSION ?= v0.1.0
-DIR ?= .cache/components
+TAGS ?= $(VERSION)
+DIR ?= .cache/release
+# The private key that signs a release, as `cosign generate-key-pair` writes it; COSIGN_PASSWORD is its password.
+KEY ?= cosign.key
+BUILDER ?= $(SOURCE)/blob/main/Makefile
 SOURCE := https://github.com/deployerkit/deployerkit
 # Benchmarks against other tools: a module of its own, for what those depend on.
 PEERS := test/envtest/bench/peers
@@ -109,9 +113,25 @@ image: $(KO) ## Build the images, and push them to REGISTRY under TAGS; KOFLAGS 
 		./cmd/$$program; \
 	done
 
+.PHONY: chart
+chart: ## Package the charts in VERSION into DIR, and push them to REGISTRY/charts
+	cd $(CHARTS) && go run ./push -commit $$(git rev-parse HEAD) -created $$(git log -1 --format=%ct) $(REGISTRY) $(VERSION) $(abspath $(DIR))
+
 .PHONY: component
 component: ## Write the component archives of the deployers in VERSION into DIR, for landscaper-service
 	cd $(CHARTS) && go run ./component $(REGISTRY) $(VERSION) $(abspath $(DIR))
+
+.PHONY: sign
+sign: ## Sign what image, chart and component made of VERSION, with KEY, and attach its provenance
+	cd $(CHARTS) && go run ./sign -key $(abspath $(KEY)) -commit $$(git rev-parse HEAD) -source $(SOURCE) -builder $(BUILDER) \
+		$(REGISTRY) $(VERSION) $(abspath $(DIR))
+
+.PHONY: release
+release: ## Build, push and sign the images, charts and component archives of VERSION; needs a clean tree
+	[[ -z $$(git status --porcelain) ]]
+	$(MAKE) image
+	$(MAKE) chart component
+	$(MAKE) sign
 
 .PHONY: metrics
 metrics: ## Print measures of the code and what exceeds them; it fails nothing

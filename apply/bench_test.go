@@ -16,15 +16,15 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// unchanged is a watch on objects that never change.
+// unchanged is a Lookup for the objects of the function `deployed`. It shows all of them as unchanged.
 type unchanged struct{}
 
 func (unchanged) Seen(_ schema.GroupVersionResource, name types.NamespacedName) (Seen, bool) {
 	return Seen{UID: types.UID(name.Name), Key: "key"}, true
 }
 
-// BenchmarkApply measures a call of Apply in which nothing changed. It sends no request, so only the engine's own
-// work is measured.
+// BenchmarkApply measures a call of Apply for objects that have not changed. Such a call sends no requests, so the
+// benchmark measures only the engine itself.
 func BenchmarkApply(b *testing.B) {
 	for _, n := range []int{1, 50, 1000} {
 		b.Run(fmt.Sprintf("unchanged-%d", n), func(b *testing.B) {
@@ -46,7 +46,7 @@ func configMaps() meta.RESTMapper {
 	return mapper
 }
 
-// deployed returns n objects, and the inventory after they were applied.
+// deployed returns n desired objects and the inventory that results from applying them.
 func deployed(tb testing.TB, n int) ([]Desired, Inventory) {
 	desired, inv := []Desired{}, Inventory{}
 	for i := range n {
@@ -57,7 +57,7 @@ func deployed(tb testing.TB, n int) ([]Desired, Inventory) {
 		}}})
 		inv.Entries = append(inv.Entries, Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name, UID: types.UID(name), Key: "key"})
 	}
-	objects, _, err := New(nil, configMaps(), Options{}).prepare(tb.Context(), ownership.Owner{UID: "item"}, desired)
+	objects, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(tb.Context(), desired, false)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -67,7 +67,8 @@ func deployed(tb testing.TB, n int) ([]Desired, Inventory) {
 	return desired, inv
 }
 
-// An inventory that changes although no object did would cause a write of the item.
+// TestApplyLeavesTheInventory checks that the inventory stays the same if no object has changed, because a changed
+// inventory would cause a write to the item.
 func TestApplyLeavesTheInventory(t *testing.T) {
 	desired, inv := deployed(t, 20)
 	checkpoint := false

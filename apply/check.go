@@ -8,23 +8,20 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// unmarshal decodes like the API machinery, so that whole numbers become int64.
-func unmarshal(data []byte, into *map[string]any) error { return utiljson.Unmarshal(data, into) }
-
-// normalise removes what only the API server sets, and folds the stringData of a Secret into data. Without that,
-// server-side apply would neither notice changes of the data nor remove keys. Values that are not strings stay, so
-// that they are refused later.
+// normalise removes the fields that only the API server sets, and moves the values in the field stringData of a Secret
+// to the field data. If stringData remained in the manifest, server-side apply would not notice changes of data, and
+// would not remove keys from data. A value that is not a string stays in stringData, so that checkStringData rejects it
+// later.
 func normalise(obj *unstructured.Unstructured) {
 	if metadata, isMap := obj.Object["metadata"].(map[string]any); isMap {
 		for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"} {
 			delete(metadata, field)
 		}
-		for _, field := range []string{"labels", "annotations"} { // null would keep the owner's entries out
+		for _, field := range []string{"labels", "annotations"} { // Stamp cannot add the owner's keys to a null value
 			if metadata[field] == nil {
 				delete(metadata, field)
 			}
@@ -50,7 +47,7 @@ func normalise(obj *unstructured.Unstructured) {
 	}
 }
 
-// checkStringData refuses values that normalise could not fold into data.
+// checkStringData rejects the values in stringData that the function `normalise` did not move to data.
 func (p *preparing) checkStringData(o *object) {
 	left, found := o.Object.Object["stringData"]
 	if !found || left == nil || !o.ref.isSecret() {
@@ -65,7 +62,7 @@ func (p *preparing) checkStringData(o *object) {
 	p.fault(invalid(o.ref, ".stringData", "must be an object of strings"))
 }
 
-// check finds the faults that can be found without a call.
+// check records the errors in a manifest that can be found without sending a request.
 func (p *preparing) check(o *object) {
 	for _, field := range [...]struct{ path, value string }{
 		{".apiVersion", o.ref.APIVersion}, {".kind", o.ref.Kind}, {".metadata.name", o.ref.Name},
@@ -75,10 +72,10 @@ func (p *preparing) check(o *object) {
 		}
 	}
 	if !slices.Contains([]Policy{"", Manage, Fallback, Keep, Ignore, Immutable, Retain}, o.Policy) {
-		p.fault(invalid(o.ref, "policy", "%q is none of manage, fallback, keep, ignore, immutable, retain", o.Policy))
+		p.fault(invalid(o.ref, "policy", "%q is not one of manage, fallback, keep, ignore, immutable, retain", o.Policy))
 	}
 	if !slices.Contains([]Strategy{"", Apply, Update, Patch, Merge, MergeOverwrite, Recreate, OnDelete}, o.Strategy) {
-		p.fault(invalid(o.ref, "strategy", "%q is none of apply, update, patch, merge, mergeOverwrite, recreate, onDelete", o.Strategy))
+		p.fault(invalid(o.ref, "strategy", "%q is not one of apply, update, patch, merge, mergeOverwrite, recreate, onDelete", o.Strategy))
 	}
 	p.checkStringData(o)
 	p.checkReserved(o, "", o.Object.Object)
@@ -88,15 +85,16 @@ func (p *preparing) check(o *object) {
 	p.checkKeys(o, "annotateBeforeDelete", maps.Keys(o.AnnotateBeforeDelete))
 }
 
-// checkPatch refuses a patch that would remove the item's marks from an object.
+// checkPatch rejects a patch that contains reserved labels or annotations, or that would remove the owner's labels or
+// annotations.
 func (p *preparing) checkPatch(o *object, where string, patch map[string]any) {
 	p.checkReserved(o, where, patch)
 	if field := ownership.Unmarks(patch); field != "" {
-		p.fault(invalid(o.ref, where+"."+field, "must not remove or replace the marks of the object's owner"))
+		p.fault(invalid(o.ref, where+"."+field, "must not remove or replace the labels and annotations that identify the object's owner"))
 	}
 }
 
-// checkReserved refuses reserved labels and annotations in a manifest or a patch.
+// checkReserved rejects reserved labels and annotations in a manifest or a patch.
 func (p *preparing) checkReserved(o *object, where string, body map[string]any) {
 	metadata, _ := body["metadata"].(map[string]any)
 	for _, field := range []string{"labels", "annotations"} {
@@ -108,7 +106,7 @@ func (p *preparing) checkReserved(o *object, where string, body map[string]any) 
 func (p *preparing) checkKeys(o *object, path string, keys func(func(string) bool)) {
 	for _, key := range slices.Sorted(keys) {
 		if ownership.IsReserved(key) {
-			p.fault(invalid(o.ref, path+"."+key, "labels and annotations with %s are the deployer's own", ownership.Prefix))
+			p.fault(invalid(o.ref, path+"."+key, "labels and annotations with the prefix %s are reserved for the deployer", ownership.Prefix))
 		}
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// TestFaultsHaveOneOrder ensures that an error has the same text at each call. Otherwise it would be written and
-// reported as a new one.
+// TestFaultsHaveOneOrder ensures that the error for a manifest with several mistakes has the same text in each call. A
+// text that changes would be stored and reported again each time.
 func TestFaultsHaveOneOrder(t *testing.T) {
 	engine := New(nil, configMaps(), Options{})
 	first := ""
 	for range 50 {
 		body := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "ns"}}}
-		_, _, err := engine.prepare(t.Context(), ownership.Owner{UID: "item"}, []Desired{{Object: body}})
+		_, err := engine.begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), []Desired{{Object: body}}, false)
 		if err == nil {
 			t.Fatal("accepted")
 		}
@@ -30,7 +30,7 @@ func TestFaultsHaveOneOrder(t *testing.T) {
 	}
 }
 
-// TestErrorIsOneLine covers names in a manifest that have several lines.
+// TestErrorIsOneLine ensures that an error is one line, even if a name in the manifest contains line breaks.
 func TestErrorIsOneLine(t *testing.T) {
 	err := &Error{Ref: Ref{APIVersion: "v1", Kind: "Secret\n", Namespace: "a\rb", Name: "c"}, Path: ".metadata.labels.x\n", Reason: "is\nbad"}
 	if want := "Secret a b/c: .metadata.labels.x : is bad"; err.Error() != want {

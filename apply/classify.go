@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// classify turns the error of a call for an object into an Error.
+// classify converts the error of a request for an object into an Error.
 func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
@@ -36,7 +36,7 @@ func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 	return out
 }
 
-// answer fills in the answer of the API server.
+// answer sets the fields of an Error according to the API server's answer.
 func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 	e.Status, e.told = status.Reason, true
 	e.Path, e.Reason = place(status, hide)
@@ -61,8 +61,8 @@ func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 
 func (r Ref) isSecret() bool { return r.APIVersion == "v1" && r.Kind == "Secret" }
 
-// isPermanent reports whether the manifest is at fault. The API server reports such faults under several codes, even
-// as 500 without a reason.
+// isPermanent reports whether the manifest caused the error. The API server reports such errors with several status
+// codes, in some cases even with 500 and no reason.
 func isPermanent(status metav1.Status) bool {
 	switch status.Code {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed,
@@ -84,11 +84,11 @@ func noNamespace(ref Ref, status metav1.Status) bool {
 		status.Details != nil && status.Details.Kind == "namespaces" && status.Details.Name == ref.Namespace
 }
 
-// typedPatch finds the field in errors of server-side apply, such as "failed to create typed patch object (…):
-// .spec.foo: …".
+// typedPatch matches errors of server-side apply, such as "failed to create typed patch object (…): .spec.foo: …". It
+// captures the field and the reason.
 var typedPatch = regexp.MustCompile(`(?s)^failed to (?:create typed patch object|convert new object) \(.*?\): (?:errors:\s*)?(\.\S+): (.*)$`)
 
-// place splits an answer of the API server into the field and the reason, without hidden values.
+// place extracts the field and the reason from an answer of the API server. It removes the values of Secrets from both.
 func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 	message := hide.Redact(status.Message)
 	if found := typedPatch.FindStringSubmatch(message); found != nil {
@@ -104,40 +104,42 @@ func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 	return "", message
 }
 
-// These expressions match values in messages of the API server, which follow "got" or are quoted after "Invalid
-// value". The end of a value may be missing because the message is cut off.
+// These expressions match values in messages of the API server. A value follows "got", or is quoted after "Invalid
+// value". The end of a value may be missing because the API server truncates long messages.
 var (
 	gotValue     = regexp.MustCompile(`(?s), got .*$`)
 	invalidValue = regexp.MustCompile(`(?s)Invalid value: (?:"(?:[^"\\]|\\.)*"|.*?)(?:: |$)`)
 	quotedValue  = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*(?:"|\\?$)|&?value\.\S+`)
 )
 
-// printedObject matches the beginning of an object that is printed as JSON, as YAML or in Go syntax.
+// printedObject matches the text from the beginning of a printed object to the end of the message. The object may be
+// printed as JSON, as YAML or in Go syntax.
 var printedObject = regexp.MustCompile(`(?s)(?:\{|\bmap\[|\b(?:data|stringData):\s*\n).*$`)
 
-// withoutObject removes an object that an admission webhook quotes. The object may hold values that the engine does
-// not know, such as those of the previous manifest.
+// withoutObject removes an object that an admission webhook quotes in its message. The object may contain values that
+// the engine does not know, such as values from the previous manifest.
 func withoutObject(text string) string { return printedObject.ReplaceAllString(text, "…") }
 
-// These expressions match what an error may say about a Secret whose values are unknown and cannot be found in a
-// text. An error may say who denied a request, and that a right is missing.
+// If the engine does not know the values of a Secret, it cannot search an error for these values. The engine then shows
+// only error texts that match one of these expressions. Such a text names the component that denied the request, or the
+// missing permission.
 var (
 	denial       = regexp.MustCompile(`(?s)^(.*?denied (?:the )?request: ).*$`)
 	missingRight = regexp.MustCompile(`^secrets … is forbidden: User … cannot \w+ resource … in API group \S+ in the namespace …$`)
 )
 
-// withoutExplanation removes the explanation from the error of a Secret that is not among the current manifests.
+// withoutExplanation removes the explanation from an error about a Secret that the current manifests do not contain.
 func (e *Error) withoutExplanation() {
 	switch {
 	case !e.told || missingRight.MatchString(e.Reason):
 	case denial.MatchString(e.Reason):
 		e.Reason = denial.ReplaceAllString(e.Reason, "$1…")
 	default:
-		e.Reason = "the API server refused: " + cmp.Or(string(e.Status), "it gave no reason")
+		e.Reason = "the API server rejected the request: " + cmp.Or(string(e.Status), "no reason given")
 	}
 }
 
-// withoutValues removes everything that may be content of the object.
+// withoutValues removes from a text all parts that may be values of the object.
 func withoutValues(text string) string {
 	text = gotValue.ReplaceAllString(text, "")
 	text = invalidValue.ReplaceAllString(text, "")

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
@@ -119,7 +118,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// An aggregate must not hide its parts [H-15].
+// TestErrorsAggregate checks that errors.Is and errors.As find the errors in an Errors value [H-15].
 func TestErrorsAggregate(t *testing.T) {
 	t.Run("codes inside are found [H-15]", func(t *testing.T) {
 		many := Errors{}
@@ -144,8 +143,8 @@ func TestErrorsAggregate(t *testing.T) {
 	})
 }
 
-// TestDenialOfUnknownSecret covers a Secret that is no longer desired. The answer of a webhook may contain values of
-// it that the engine does not know.
+// TestDenialOfUnknownSecret covers a Secret that is no longer desired, so that the engine does not know its values. The
+// answer of a webhook may quote these values.
 func TestDenialOfUnknownSecret(t *testing.T) {
 	denied := answer(403, `admission webhook "w" denied the request: the password old-secret is in use`, nil)
 	policy := answer(422, `secrets "s" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: old-secret`, nil)
@@ -157,7 +156,7 @@ func TestDenialOfUnknownSecret(t *testing.T) {
 	}{
 		"webhook":  {secret, denied, false, "admission webhook … denied the request: …"},
 		"policy":   {secret, policy, false, "secrets … is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: …"},
-		"conflict": {secret, answer(409, "the password is old-secret", nil), false, "the API server refused: it gave no reason"},
+		"conflict": {secret, answer(409, "the password is old-secret", nil), false, "the API server rejected the request: no reason given"},
 		"no right": {
 			secret, answer(403, `secrets "s" is forbidden: User "u" cannot delete resource "secrets" in API group "" in the namespace "shop"`, nil),
 			false, "secrets … is forbidden: User … cannot delete resource … in API group … in the namespace …",
@@ -167,9 +166,7 @@ func TestDenialOfUnknownSecret(t *testing.T) {
 		"no secret": {deployment, denied, false, `admission webhook "w" denied the request: the password old-secret is in use`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := (&Engine{}).newRun(ownership.Owner{}, Inventory{}, nil)
-			r.book[c.ref.id()] = &slot{claimed: c.claimed}
-			if got := r.sort(c.ref, c.err); got.Reason != c.want {
+			if got := newResults(nil).settle(c.ref, c.err, c.claimed); got.Reason != c.want {
 				t.Errorf("got %q, want %q", got.Reason, c.want)
 			}
 		})

@@ -4,76 +4,101 @@ package apply
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// Policy decides what the engine may do with an object. The values are those of Landscaper's manifest deployer,
-// except Retain, which only this library has.
+// Policy determines what the engine may do with an object. The values are those of Landscaper's manifest deployer.
+// Retain is an exception: it exists only in this library.
 type Policy string
 
 const (
 	// Manage creates, updates and deletes the object. It adopts an object without an owner. Manage is the default.
 	Manage Policy = "manage"
-	// Fallback acts like Manage for objects that do not exist or already belong to the item. It leaves all others
-	// alone.
+	// Fallback has the same effect as Manage if the object does not exist or already belongs to the item. An object
+	// that does not belong to the item stays unchanged.
 	Fallback Policy = "fallback"
 	// Keep creates and updates the object, but never deletes it.
 	Keep Policy = "keep"
-	// Ignore does nothing, and forgets an object that was managed before.
+	// Ignore leaves the object unchanged. If the item managed the object before, the object is removed from the
+	// inventory.
 	Ignore Policy = "ignore"
-	// Immutable creates and deletes the object, but never updates it. An object that existed before is always left
-	// alone.
+	// Immutable creates and deletes the object, but never updates it. It never changes an object that existed before
+	// the item.
 	Immutable Policy = "immutable"
-	// Retain freezes the object as long as it is desired. The object is not created, changed or deleted, its labels
-	// are not corrected, and changes by others are ignored. An object of the inventory stays there, and is deleted
-	// when it is no longer desired. An object that the inventory does not contain is not added.
+	// Retain freezes the object as long as it is desired. The engine does not create, change or delete the object, and
+	// ignores changes by others. If the inventory contains the object, the object stays in the inventory and is deleted
+	// when it is no longer desired. If not, the object is not added to the inventory.
 	Retain Policy = "retain"
 )
 
-// Strategy decides how an object is written.
+// Strategy determines how an object is written.
 type Strategy string
 
 const (
-	// Apply uses server-side apply. Fields of other managers stay, and fields that left the manifest are removed.
-	// Apply is the default.
+	// Apply uses server-side apply. It keeps the fields of other managers, and removes the fields that the manifest no
+	// longer contains. Apply is the default.
 	Apply Strategy = "apply"
-	// Update replaces the object, so fields that the manifest does not contain are removed.
+	// Update replaces the object. Fields that the manifest does not contain are removed.
 	Update Strategy = "update"
-	// Patch has the same outcome as Update, but sends a JSON merge patch of the differences.
+	// Patch has the same result as Update, but sends only the differences, as a JSON merge patch.
 	Patch Strategy = "patch"
-	// Merge fills in only what is missing or zero in the cluster.
+	// Merge sets only the fields of the manifest that are missing or zero in the cluster.
 	Merge Strategy = "merge"
-	// MergeOverwrite merges the manifest over the object in the cluster. The manifest wins, and lists are replaced.
+	// MergeOverwrite merges the manifest over the object in the cluster. The values of the manifest take precedence,
+	// and lists are replaced as a whole.
 	MergeOverwrite Strategy = "mergeOverwrite"
-	// Recreate creates the object by server-side apply, and never changes one of its fields later. When the manifest
-	// differs, or another writer changed one of the manifest's fields, the object is deleted, and a later call that
-	// finds it gone creates it again. Only the owner's labels and annotations are corrected in place. Recreation
-	// ignores the policy Keep, which only concerns the end of the item.
+	// Recreate creates the object by server-side apply and never changes its fields in place. If the manifest changes,
+	// or another writer changes a field that the manifest contains, the object is deleted. A later call creates it
+	// again when it is gone. Only the owner's labels and annotations are corrected in place. An object with the policy
+	// Keep is recreated as well. Keep only prevents its deletion when the item no longer needs it.
 	Recreate Strategy = "recreate"
-	// OnDelete creates a missing object, and changes nothing later. A different manifest takes effect when another
-	// writer deletes the object. An object without an owner is adopted as with Apply, so it is written once.
+	// OnDelete creates a missing object and does not change it later. A changed manifest takes effect only after
+	// another writer has deleted the object. If the object exists and has no owner, the engine adopts it in the same
+	// way as with Apply, and therefore writes it once.
 	OnDelete Strategy = "onDelete"
 )
 
-// Desired is the desired state of one object. A list (an object with items) stands for its items.
+// Adoption determines what happens to an object that already exists and belongs to no item. Objects of other items are
+// never adopted. An object that Landscaper's own deployer created for this item already belongs to the item.
+type Adoption string
+
+const (
+	// AdoptNever writes the fields of the manifest to the object, but never deletes the object. With
+	// Options.RefuseUnowned, such an object is an error instead.
+	AdoptNever Adoption = "never"
+	// AdoptIfUnowned adopts the object. When the item no longer needs the object, it is released: the owner's labels
+	// and annotations are removed, and the object stays.
+	AdoptIfUnowned Adoption = "ifUnowned"
+	// AdoptAlways adopts the object as if the item had created it. The object is deleted together with the item.
+	AdoptAlways Adoption = "always"
+)
+
+// Adoptions returns all valid values of Adoption.
+func Adoptions() []Adoption { return []Adoption{AdoptNever, AdoptIfUnowned, AdoptAlways} }
+
+// Desired describes the desired state of one object. If the manifest is a list (an object with the field items),
+// Desired describes each object in the list.
 type Desired struct {
-	// Object is the manifest. It is not changed.
+	// Object is the manifest. The engine does not modify it.
 	Object *unstructured.Unstructured
-	// Policy is the policy of the object. The default is Manage.
+	// Policy is the policy for the object. The default is Manage.
 	Policy Policy
-	// Strategy is the strategy of the object. The default is Options.Strategy.
+	// Strategy is the strategy for the object. The default is Options.Strategy.
 	Strategy Strategy
-	// Adoption applies if the object already exists and belongs to no item. The default is Options.Adoption.
+	// Adoption determines what happens if the object already exists and belongs to no item. The default is
+	// Options.Adoption.
 	Adoption Adoption
-	// Component names the part of the caller's code that the object belongs to, and Requires lists what that part
-	// needs. Both are copied to the Entry unchanged, for callers that delete in their own order after that code is
-	// gone. They are optional.
+	// Component is the name of the component that contains the object, such as a node of a graph. Requires lists the
+	// names of the components on which this component depends. Both fields are optional, and the engine only copies
+	// them to the Entry. A caller can use them to delete objects in its own order, even when the code of a component no
+	// longer exists.
 	Component string
 	Requires  []string
-	// Hint is added to the errors of the object, unless it is empty.
+	// Hint is appended to the errors about the object, unless it is empty.
 	Hint string
-	// AnnotateBeforeCreate is merged over the annotations of the manifest at every apply.
+	// AnnotateBeforeCreate contains annotations that are added to the manifest. They replace annotations of the
+	// manifest with the same keys.
 	AnnotateBeforeCreate map[string]string
-	// AnnotateBeforeDelete is added to the annotations of the object before it is deleted.
+	// AnnotateBeforeDelete contains annotations that are added to the object before the object is deleted.
 	AnnotateBeforeDelete map[string]string
-	// PatchAfterDeployment is a JSON merge patch for Engine.AfterDeployment.
+	// PatchAfterDeployment is the JSON merge patch that Engine.AfterDeployment sends.
 	PatchAfterDeployment map[string]any
 	// PatchBeforeDelete is a JSON merge patch that is sent before the object is deleted.
 	PatchBeforeDelete map[string]any

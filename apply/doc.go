@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply writes the objects of one item to a target cluster, keeps an inventory of them, and deletes them
-// again. It makes no call that is not needed.
+// Package apply writes and deletes the objects of one deploy item (in short: an item) in a target cluster. It keeps an
+// inventory of these objects and sends no unnecessary requests.
 //
 //	engine := apply.New(c, mapper, apply.Options{Seen: watches, Checkpoint: store})
 //	inventory, report, err := engine.Apply(ctx, owner, desired, inventory)
@@ -15,62 +15,64 @@
 //
 // # One call
 //
-// Apply goes through four stages: CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects.
-// A stage begins when the previous one is finished, or at once with Options.KeepGoing. Within a stage, objects are
-// written in the caller's order, and an object that fails does not stop the others. If nothing failed and nothing is
-// unfinished, Apply then deletes the objects of the inventory that are no longer desired, in reverse order or in the
-// order of deletion groups. Apply never waits. The Report lists what is unfinished, and the next call continues
-// there.
+// Apply goes through four stages: CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects. A
+// stage begins when all objects of the previous stage are finished. With Options.KeepGoing, it begins at once. Within a
+// stage, Apply writes the objects in the caller's order, and continues with the next object if an object fails. If all
+// objects are finished without errors, Apply then deletes the objects of the inventory that are no longer desired, in
+// the order of Options.PruneGroups. The default is the reverse order of the stages. Apply never waits. The Report lists
+// unfinished objects, and the next call continues from there.
 //
 // # Step by step
 //
-// A caller with its own order uses a Session instead. A Session has the same inventory and costs the same calls, but
-// it has no stages, and it deletes only the objects that the caller names:
+// A caller that determines the order itself uses a Session instead. A Session uses the same inventory and sends the
+// same requests as Engine.Apply, but it has no stages, and it deletes only the objects that the caller names:
 //
 //	s := engine.Session(owner, inventory)
-//	err := s.Claim(ctx, first, second)           // optional: both into the inventory, with one checkpoint
+//	err := s.Claim(ctx, first, second)           // optional: adds both to the inventory with one checkpoint
 //	outcomes, err := s.Apply(ctx, first)         // with the API server's answers, if a request was needed
 //	outcomes, err = s.Apply(ctx, second)
 //	waiting, err := s.Delete(ctx, refs...)       // for s.Unclaimed(), once all desired objects are claimed
 //	inventory, report := s.Inventory(), s.Report() // even after an error
 //
-// Several goroutines may use a Session at the same time, for example those that walk a graph. See
-// docs/adr/0019-session.md.
+// Several goroutines may use a Session at the same time, for example to process a graph. See docs/adr/0019-session.md.
 //
-// # No wasted call
+// # No unnecessary requests
 //
-// Objects are written by server-side apply, under a field manager that only this item uses. The inventory records the
-// ownership key of the answer (see package ownership) and a hash of the manifest. If a watch shows the same UID and
-// the same key at the next call, and the hash is the same, the object is unchanged and no call is needed. Installing
-// N objects takes N writes, plus one for each object on which another manager had set fields. Installing them again
-// takes none.
+// Objects are written by server-side apply, under a field manager that only this item uses. For each object, the
+// inventory records the ownership key from the answer (see package ownership) and a hash of the manifest. In the next
+// call, an object needs no request if a watch shows the recorded UID and the recorded key, and if the hash of its
+// manifest is still the same. Installing N objects requires N writes, plus one more for each object in which another
+// manager had set fields. Installing them again requires no writes.
 //
-// The engine uses watches only through Options.Seen (which returns what a watch knows about an object), Options.Watch
-// (which announces the resources to be written) and Report.Owned (which lists the objects as the item left them).
-// Package watch provides them, and the suite test/envtest/apply connects both packages. Without watches, each call
-// writes every object; such a write changes nothing if the object is unchanged.
+// Three fields connect the engine with watches. Options.Seen finds objects that a watch has reported. Options.Watch
+// announces the resources that will be written. Report.Owned describes the state of the objects after the item's last
+// write. Package watch provides the watches, and the suite test/envtest/apply connects both packages. Without watches,
+// each call writes every object. Writing an unchanged object has no effect.
 //
 // # Inventory
 //
-// The Inventory is a superset of the objects that may exist. It is handed to Options.Checkpoint before the first
-// write, if it names objects that the stored inventory does not contain. An entry leaves it when the API server
-// confirms that the object is gone, not when a delete is sent. Deletes name the UID. The process may therefore be
-// killed between any two calls: the next call reaches the same result, and does not touch objects of others. See
-// docs/adr/0013-inventory.md.
+// The Inventory is a superset of the objects that may exist. New objects are added to the inventory, and the inventory
+// is passed to Options.Checkpoint, before the first write. An entry is removed when the API server confirms that the
+// object is gone, not when the delete request is sent. Delete requests contain the UID. Therefore, the process may be
+// killed between any two requests. The next call reaches the same result and does not change objects of other owners.
+// See docs/adr/0013-inventory.md.
 //
 // # Ownership
 //
-// An object of another item causes an error that names the item, and the object is left alone. Objects of
-// Options.SharedKinds may have several owners instead: each applies its own fields, and the last one deletes the
-// object (docs/adr/0023-shared-objects.md). An object without an owner is adopted, with an event. An object that
-// belonged to an earlier life of this item, or that Landscaper's own deployer marked with this item's name, is taken
-// over together with its fields. Policy and Strategy of a Desired restrict this, as in Landscaper's manifest
-// deployer. Two strategies and one policy exist only here: Recreate deletes and creates where Apply would change a
-// field, OnDelete waits until another writer deletes the object, and Retain leaves an object untouched as long as it
-// is desired.
+// If an object belongs to another item, the engine does not change it and returns an error that names that item.
+// Objects of Options.SharedKinds are an exception, because they may have several owners: each owner applies its own
+// fields, and the last owner deletes the object (docs/adr/0023-shared-objects.md). An object without an owner is
+// adopted, with an event. An object that belongs to an earlier item of the same name is taken over together with the
+// fields of that item. An object that Landscaper's own deployer labelled with this item's name is taken over as well.
+//
+// The Policy and the Strategy of an object restrict these rules, as in Landscaper's manifest deployer. Two strategies
+// and one policy exist only in this library. The strategy Recreate deletes an object and creates it again if a field
+// must change. The strategy OnDelete waits until another writer deletes the object. The policy Retain leaves an object
+// unchanged as long as it is desired.
 //
 // # Errors
 //
-// Each error is an *Error with the object, the field, one line of text and a class. An error of class Permanent needs
-// a different configuration; one of class Retry may disappear. Values of Secrets are removed.
+// Each error is an *Error with the object, the field, one line of text and a class. An error of class Permanent can
+// only be resolved by changing the configuration. An error of class Retry may disappear although the configuration
+// stays the same. Values of Secrets are removed from the text.
 package apply

@@ -5,6 +5,7 @@ package apply
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,101 +16,131 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// Seen describes an object as a watch shows it.
+// Seen describes an object as a watch last reported it.
 type Seen struct {
 	UID      types.UID
 	Key      ownership.Key
 	Deleting bool
-	// Item is the UID in the owner label. If it is empty because it is not known, the object is read before it is
-	// deleted.
+	// Item is the UID of the deploy item in the object's owner label. If it is empty, the watch did not report the
+	// label, and the engine reads the object before it deletes the object.
 	Item types.UID
-	// ResourceVersion may be empty.
+	// ResourceVersion is the resource version of the object. It may be empty.
 	ResourceVersion string
 }
 
-// Lookup returns what a watch knows about an object. It returns false if no watch shows the object, which must then
-// be read.
+// Lookup finds objects that a watch has reported. If it returns false, no watch has reported the object, and the engine
+// has to send a request for the object.
 type Lookup interface {
 	Seen(resource schema.GroupVersionResource, name types.NamespacedName) (Seen, bool)
 }
 
-// Options configure an Engine. The zero value works, but saves no calls and stores no inventory.
+// Options configure an Engine. The zero value is valid, but then the engine writes every object in each call and does
+// not store the inventory.
 type Options struct {
-	// Concurrency limits how many objects are written at a time. The default is 16. Objects of a stage are started in
-	// the order in which they were handed in; with a concurrency of 1 they are also written in that order.
+	// Concurrency limits how many objects are written at a time. The default is 16. Within a stage, the writes start in
+	// the order in which the caller passed the objects. With a concurrency of 1, each write ends before the next one
+	// starts.
 	Concurrency int
-	// Strategy is for objects that name none. The default is Apply.
+	// Strategy is the strategy of objects that specify none. The default is Apply.
 	Strategy Strategy
-	// Adoption is for objects that name none. The default is AdoptNever for kinds that hold data, which are
-	// Namespace, PersistentVolume, PersistentVolumeClaim and CustomResourceDefinition, and AdoptIfUnowned for all
-	// others.
+	// Adoption is used for objects that specify none. The default is AdoptNever for the kinds whose objects contain
+	// data: Namespace, PersistentVolume, PersistentVolumeClaim and CustomResourceDefinition. It is AdoptIfUnowned for
+	// all other kinds.
 	Adoption Adoption
-	// RefuseUnowned turns AdoptNever into an error that names the maker of the object. Without it, the object gets
-	// the manifest's fields.
+	// RefuseUnowned makes Apply return an error for an existing object without an owner if its Adoption is AdoptNever.
+	// The error names the creator of the object. Without RefuseUnowned, Apply writes the fields of the manifest to the
+	// object.
 	RefuseUnowned bool
-	// Checkpoint stores an inventory. It is called before a write that the stored inventory does not cover, and its
-	// error stops the call before that write. If Checkpoint is nil, the inventory does not survive a crash.
+	// Checkpoint stores an inventory. It is called before the engine writes an object that the stored inventory does
+	// not contain. If it returns an error, the object is not written and the call ends. If Checkpoint is nil, a crash
+	// during the call loses the new entries of the inventory.
 	Checkpoint func(context.Context, Inventory) error
-	// Seen saves calls for objects that did not change. If it is nil, every object is written each time.
+	// Seen finds the objects that watches have reported. Such an object needs no request if it is unchanged. If Seen is
+	// nil, every object is written in each call.
 	Seen Lookup
-	// Watch announces which resources a stage will write, and in which namespaces, before Seen is asked about them. A
-	// Session calls it from all goroutines that call Session.Apply. It may be nil.
+	// Watch is called for each resource that a stage will write. The argument `namespaces` lists the namespaces in
+	// which the stage writes objects of this resource. The call precedes all calls of Seen for these objects. A Session
+	// calls Watch from all goroutines that call Session.Apply. Watch may be nil.
 	Watch func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string)
-	// Events receives what happened to objects. It is called from several goroutines. It may be nil.
+	// Events receives notable events about objects. Several goroutines may call Events at the same time. Events may be
+	// nil.
 	Events func(Event)
-	// MayHeal is called before the engine corrects an object that others changed although its manifest is the same.
-	// It reports whether that may happen now. Otherwise the object is left as it is, and Report.Postponed names it.
-	// MayHeal is called from several goroutines, but not with Force. If it is nil, everything is corrected.
+	// MayHeal reports whether the engine may correct drift now. The engine calls it when other writers have changed an
+	// object and the manifest is still the same. If MayHeal returns false, the engine does not change the object, and
+	// Report.Postponed lists the object. MayHeal is called from several goroutines. It is not called if Force is set.
+	// If MayHeal is nil, the engine corrects every such object.
 	MayHeal func(Drift) bool
-	// Force writes every object, whatever Seen shows. Objects with the strategies Recreate and OnDelete are read.
+	// Force makes the engine write every object, even if Seen shows that it is unchanged. Objects with the strategies
+	// Recreate and OnDelete are always read, but written only if necessary.
 	Force bool
-	// Applied is shared by the calls of one run. An object that it records as applied from an unchanged manifest is
-	// not written again, even with Force, unless the object is gone or Seen shows that others changed it. If others
-	// change an object whose strategy reads first, the next run corrects it. If Applied is nil, each call is a run.
+	// Applied records which objects were applied in the current run. A run is a series of calls that share one Applied.
+	// If Applied is nil, each call is a run of its own.
+	//
+	// Within a run, the engine writes an object again, with or without Force, only in three cases: the manifest has
+	// changed, the object is gone, or Seen shows that other writers changed the object. Objects with a strategy that
+	// reads before it writes are an exception. If other writers change such an object during a run, the next run
+	// corrects it.
 	Applied *Applied
-	// KeepGoing starts a stage although objects of an earlier one failed or are not finished. Objects that need those
-	// fail or wait as well. Nothing is deleted unless everything is finished, as always. Without KeepGoing, Apply
-	// ends with the first unfinished stage.
+	// KeepGoing makes Apply begin a stage even if objects of an earlier stage failed or are unfinished. An object that
+	// depends on such an object fails or waits as well. Without KeepGoing, Apply ends with the first unfinished stage.
+	// In both cases, objects that are no longer desired are deleted only when all desired objects are finished.
 	KeepGoing bool
-	// Recreate deletes and creates an object when an immutable field changed. Without it, such a change is an error.
+	// Recreate makes the engine delete an object and create it again if an immutable field changed in its manifest.
+	// Without Recreate, such a change is an error.
 	Recreate bool
-	// PruneGroups order the deletions of Apply. The default is DefaultGroups.
+	// PruneGroups determine the order in which Apply deletes objects. The default is DefaultGroups.
 	PruneGroups []Group
-	// MaxInventory limits the JSON of the inventory in bytes. The default is 1 MiB. A larger inventory is refused
-	// before the first write.
+	// MaxInventory limits the size of the inventory, encoded as JSON and including Inventory.Former, in bytes. The
+	// default is 1 MiB. If the inventory would become larger, the call returns an error before the first write.
 	MaxInventory int
-	// Hide lists texts that no error or event may contain, such as the credentials of the target.
+	// Hide lists texts that are removed from all errors and events, such as the credentials of the target.
 	Hide []string
-	// LandscaperManagers are the field managers of Landscaper's own deployers, whose fields are taken over with their
-	// objects. The default is DefaultLandscaperManagers.
+	// LandscaperManagers lists the field managers of Landscaper's own deployers. When an item takes over an object from
+	// one of these deployers, it also takes over the fields of these managers. The default is the list of the
+	// deployers' program names.
 	LandscaperManagers []string
-	// SharedKinds are the kinds whose objects may belong to several items. Each item applies its own fields, and the
-	// last one to leave deletes the object. If SharedKinds is nil, DefaultSharedKinds is used; an empty list means
-	// none.
+	// LandscaperLabel is the label that Landscaper's own deployer of this type adds to objects. Its value is the name of
+	// the deploy item. Objects with this label can be taken over from that deployer. The default is the label of
+	// Landscaper's manifest deployer.
+	LandscaperLabel string
+	// SharedKinds lists the kinds whose objects may belong to several items. Each item applies its own fields, and the
+	// last owner deletes the object. If SharedKinds is nil, DefaultSharedKinds is used. An empty list means that no
+	// kinds are shared.
 	SharedKinds []schema.GroupKind
-	// OwnerExists reports whether a deploy item of the owner's own landscape exists and is not being deleted. Wanting
-	// an object of such an item is a fault of the configuration, which no retry corrects. OwnerExists must be fast.
-	// If it is nil, nothing is known about other owners.
+	// OwnerExists reports whether the given deploy item exists and is not being deleted. It is called for items in the
+	// same Landscaper cluster as the owner. If a manifest describes an object of another item that exists, the error is
+	// Permanent, because a retry does not help. If OwnerExists is nil, such an error has the class Retry. OwnerExists
+	// must be fast.
 	OwnerExists func(context.Context, ownership.Owner) bool
 }
 
-// DefaultSharedKinds returns the kinds that items commonly share, which is only Namespace.
+// DefaultSharedKinds returns the kinds that items commonly share. It contains only Namespace.
 func DefaultSharedKinds() []schema.GroupKind { return []schema.GroupKind{{Kind: "Namespace"}} }
+
+// landscaperLabel is the label that Landscaper's manifest deployer adds to objects.
+const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
+
+// landscaperManagers returns the field managers of Landscaper's own deployers. A field manager has the name of the
+// deployer's program.
+func landscaperManagers() []string {
+	return []string{"manifest-deployer-controller", "helm-deployer-controller", "landscaper-controller"}
+}
 
 const (
 	defaultConcurrency  = 16
 	defaultMaxInventory = 1 << 20
 )
 
-// Engine writes objects to one cluster. It holds no state: make one per item and call.
+// Engine writes the objects of one item to one cluster. Create a new Engine for each call, because the Options are
+// valid for one call only.
 type Engine struct {
 	client  client.Client
 	mapper  meta.RESTMapper
 	options Options
 }
 
-// New returns an engine for the cluster of c. The mapper provides the kinds of the cluster; all engines of a cluster
-// should share it. The client must not read from a cache.
+// New returns an Engine for the cluster that c accesses. The mapper provides the kinds of the cluster. All engines of a
+// cluster should use the same mapper. The client must not read from a cache.
 func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
 	options.Concurrency = cmp.Or(max(options.Concurrency, 0), defaultConcurrency)
 	options.Strategy = cmp.Or(options.Strategy, Apply)
@@ -117,8 +148,9 @@ func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
 	if options.PruneGroups == nil {
 		options.PruneGroups = DefaultGroups()
 	}
+	options.LandscaperLabel = cmp.Or(options.LandscaperLabel, landscaperLabel)
 	if options.LandscaperManagers == nil {
-		options.LandscaperManagers = DefaultLandscaperManagers()
+		options.LandscaperManagers = landscaperManagers()
 	}
 	if options.SharedKinds == nil {
 		options.SharedKinds = DefaultSharedKinds()
@@ -126,40 +158,80 @@ func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
 	return &Engine{client: c, mapper: mapper, options: options}
 }
 
-// Apply writes the desired objects to the cluster, in order, and then deletes the objects of the inventory that are
-// no longer desired. It never waits: the report lists what is unfinished, and the next call continues there. The
-// returned inventory must be stored even after an error. The error is an *Error, Errors, the error of Checkpoint, or
-// that of an ended context.
+func (e *Engine) begin(owner ownership.Owner, inv Inventory) *run {
+	hide := redact.New(shortestSecret, e.options.Hide...)
+	return &run{
+		rules: rules{Options: &e.options, owner: owner}, cluster: cluster{e.client}, hide: hide,
+		kinds: &kinds{mapper: e.mapper, defined: definitions{}}, objects: newTracker(inv), results: newResults(hide),
+	}
+}
+
+// Apply writes the desired objects to the cluster, in order, and then deletes the objects of the inventory that are no
+// longer desired. It never waits: the report lists what is unfinished, and the next call continues from there. The
+// caller must store the returned inventory, even after an error. The error is an *Error, Errors, the error of
+// Checkpoint, or the error of an ended context.
 func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Inventory, Report, error) {
-	objects, hide, err := e.prepare(ctx, owner, desired)
+	r := e.begin(owner, inv)
+	objects, err := r.prepare(ctx, desired, false)
 	if err != nil {
 		return inv, Report{}, err
 	}
-	r := e.newRun(owner, inv, hide)
-	if err := r.claim(ctx, objects); err != nil {
+	if err := r.objects.claim(ctx, objects, &e.options); err != nil {
 		return inv, Report{}, err
 	}
 	for _, stage := range stages(objects) {
 		r.watch(ctx, stage)
-		r.each(ctx, stage)
-		if !r.complete(ctx) && !e.options.KeepGoing {
+		forEach(ctx, e.options.Concurrency, stage, func(o *object) {
+			_, err := r.apply(ctx, o)
+			r.results.fail(err)
+		})
+		if !r.results.complete(ctx) && !e.options.KeepGoing {
 			return r.result(ctx)
 		}
 	}
-	if r.complete(ctx) {
+	if r.results.complete(ctx) {
 		r.prune(ctx, objects)
 	}
 	return r.result(ctx)
 }
 
-// Delete removes all objects of the inventory, group by group. If groups is nil, it uses DefaultGroups. It never
-// waits. The deletion is finished when the report is Done; then the inventory contains only objects that no group
-// names.
+// Delete deletes all objects of the inventory, group by group. If groups is nil, it uses DefaultGroups. It never waits.
+// The deletion is finished when report.Done returns true. Objects that belong to none of the groups are not deleted and
+// stay in the inventory.
 func (e *Engine) Delete(ctx context.Context, owner ownership.Owner, inv Inventory, groups []Group) (Inventory, Report, error) {
 	if groups == nil {
 		groups = DefaultGroups()
 	}
-	r := e.newRun(owner, inv, redact.New(shortestSecret, e.options.Hide...))
-	r.remove(ctx, r.all(), groups)
+	r := e.begin(owner, inv)
+	r.removeAll(ctx, r.objects.all(), groups)
 	return r.result(ctx)
+}
+
+// AfterDeployment sends PatchAfterDeployment to each object that was written since the patch was last sent to it. Call
+// it when the objects are ready. The patches are sent under a separate field manager. The returned inventory records
+// the patched state, so that later calls do not treat the patches as changes by other writers. As with Apply, the
+// caller must store the inventory even after an error.
+func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Inventory, Report, error) {
+	r := e.begin(owner, inv)
+	objects, err := r.prepare(ctx, desired, false)
+	if err != nil {
+		return inv, Report{}, err
+	}
+	due := slices.DeleteFunc(objects, func(o *object) bool {
+		s := r.objects.at(o.ref)
+		return o.untouched() || s.gone || !s.PatchDue || s.UID == "" || s.Hash != o.hash
+	})
+	forEach(ctx, e.options.Concurrency, due, func(o *object) {
+		end := r.work(ctx, o.ref, known{want: o}, decideAfterDeployment)
+		r.results.fail(r.conclude(ctx, end))
+	})
+	return r.result(ctx)
+}
+
+// Owned describes the objects of an inventory for which watches can detect changes. It is meant for a process that has
+// just started. It leaves out objects whose kind the cluster no longer serves, and sends requests only to determine
+// kinds.
+func (e *Engine) Owned(inv Inventory) []Owned {
+	r := e.begin(ownership.Owner{}, inv)
+	return r.objects.owned(r.kinds)
 }

@@ -3,45 +3,54 @@
 package apply
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// Class classifies an error by what resolves it.
+// Class classifies an error by the action that can resolve it: repeating the call, waiting, or changing the
+// configuration.
 type Class string
 
 const (
-	// Retry means that the same call may succeed later. Examples are conflicts, missing rights and an unreachable API
-	// server.
+	// Retry means that the same call may succeed later. Examples are conflicts, missing permissions and an unreachable
+	// API server.
 	Retry Class = "retry"
-	// Wait means that something unfinished is in the way and finishes by itself. It becomes Report.Waiting, never an
-	// error.
+	// Wait means that the object is unfinished and needs nothing but time. An error of this class is never returned,
+	// but listed in Report.Waiting.
 	Wait Class = "wait"
 	// Permanent means that the configuration must change.
 	Permanent Class = "permanent"
 )
 
-// Error is the reason why one object could not be written to the cluster, in one line without secret values. Use
-// errors.As to find it.
+// Error explains why one object could not be written to the cluster, in one line without secret values. Use errors.As
+// to find it.
 type Error struct {
 	// Ref names the object. It is the zero value if the error concerns all objects.
 	Ref Ref
-	// Path is the field, as in ".spec.replicas". It is empty if the field is not known.
+	// Path is the path of the field, such as ".spec.replicas". It is empty if the field is not known.
 	Path string
-	// Reason explains the error to people.
+	// Reason is an explanation for users.
 	Reason string
-	// Class says what resolves the error.
+	// Class describes which action can resolve the error.
 	Class Class
-	// Immutable reports that an immutable field was changed. The strategy Recreate replaces the object.
+	// Immutable means that the manifest changes an immutable field. With the strategy Recreate, the object is deleted
+	// and created again in this case.
 	Immutable bool
-	// Status is the API server's reason, for instance metav1.StatusReasonUnauthorized. It is empty if there is none.
+	// Status is the reason in the API server's answer, such as metav1.StatusReasonUnauthorized. It is empty if the
+	// answer contains no reason.
 	Status metav1.StatusReason
 
-	told  bool  // whether the reason comes from the API server
-	cause error // never the API server's answer, which may contain content of the object
+	told  bool             // the reason comes from the API server
+	rival *ownership.Owner // the item that owns the object, or nil
+	cause error            // never the API server's answer, because the answer may quote values of the object
 }
 
 func (e *Error) Error() string {
@@ -52,16 +61,16 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		parts = append(parts, e.Path)
 	}
-	return oneLine(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may contain anything
+	return oneLine(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may contain any characters
 }
 
-// Unwrap returns the cause of an error that does not come from the API server, above all that of an ended context.
+// Unwrap returns the cause of an error that does not come from the API server, such as the error of an ended context.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Errors is a list of errors of several objects, in a fixed order.
+// Errors is a list of the errors of several objects, in a fixed order.
 type Errors []*Error
 
-// shownErrors is the number of errors that a text names.
+// shownErrors is the number of errors that the text of Errors contains.
 const shownErrors = 5
 
 func (e Errors) Error() string {
@@ -75,7 +84,7 @@ func (e Errors) Error() string {
 	return oneLine(strings.Join(texts, "; "))
 }
 
-// Unwrap lets errors.As and errors.Is find each error of the list.
+// Unwrap returns the errors of the list, so that errors.As and errors.Is find them.
 func (e Errors) Unwrap() []error {
 	out := make([]error, len(e))
 	for i, one := range e {
@@ -84,7 +93,8 @@ func (e Errors) Unwrap() []error {
 	return out
 }
 
-// err returns nil if there are no errors, because a nil Errors in an error interface is not nil.
+// err returns the list as an error. It returns a nil error for an empty list, because an error interface that contains
+// a nil Errors is not nil.
 func (e Errors) err() error {
 	if len(e) == 0 {
 		return nil
@@ -92,8 +102,8 @@ func (e Errors) err() error {
 	return e
 }
 
-// ClassOf returns the class of an error of this package. It is Permanent if one of the objects' errors is Permanent,
-// and Retry otherwise. Errors of other packages are Retry.
+// ClassOf returns the class of an error that this package returned. It is Permanent if the error of any object is
+// Permanent, and Retry otherwise. The class of errors from other packages is Retry.
 func ClassOf(err error) Class {
 	all, _ := errors.AsType[Errors](err)
 	if one, ok := errors.AsType[*Error](err); ok {
@@ -107,12 +117,56 @@ func ClassOf(err error) Class {
 	return Retry
 }
 
-// invalid returns a Permanent error that was found without a call of the API server.
+// invalid returns a Permanent error that was found without a request to the API server.
 func invalid(ref Ref, path, format string, args ...any) *Error {
 	return &Error{Ref: ref, Path: path, Reason: fmt.Sprintf(format, args...), Class: Permanent}
 }
 
-// waiting returns an error of class Wait for an object that needs something else to be finished first.
+// waiting returns an error of class Wait for an unfinished object.
 func waiting(ref Ref, format string, args ...any) *Error {
 	return &Error{Ref: ref, Reason: fmt.Sprintf(format, args...), Class: Wait}
+}
+
+const (
+	// longestText limits the length of one error text.
+	longestText = 1024
+	// shortestSecret is the length of the shortest value that is hidden. Hiding shorter values would remove ordinary
+	// words. Errors about Secrets contain no values at all.
+	shortestSecret = 4
+)
+
+// hideSecret hides all strings in the data of a Secret. If a string is valid base64, hideSecret hides the decoded text.
+// The redactor also finds the encoded form of that text.
+func hideSecret(hide *redact.Redactor, data any) {
+	switch v := data.(type) {
+	case string:
+		if plain, err := base64.StdEncoding.DecodeString(v); err == nil {
+			v = string(plain)
+		}
+		hide.Hide(v)
+	case []any:
+		for _, one := range v {
+			hideSecret(hide, one)
+		}
+	case map[string]any:
+		for _, one := range v {
+			hideSecret(hide, one)
+		}
+	}
+}
+
+// clean returns the text as one line of limited length. The values that the redactor hides are replaced.
+func clean(hide *redact.Redactor, text string) string { return oneLine(hide.Redact(text)) }
+
+// oneLine returns the text as one line of limited length.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= longestText {
+		return text
+	}
+	end := longestText - len("…")
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// A policy decides what may be done with an object, and a strategy decides how it is written.
+// A policy determines whether the engine may change or delete an object, and a strategy determines how the engine
+// writes it.
 func ExampleDesired() {
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"},
@@ -19,7 +20,7 @@ func ExampleDesired() {
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": "settings"},
 	}}
 	desired := []apply.Desired{
-		{Object: namespace, Policy: apply.Keep}, // stays when the item is deleted
+		{Object: namespace, Policy: apply.Keep}, // the object stays when the item is deleted
 		{Object: config},                        // Manage: created, updated and deleted with the item
 	}
 	for _, one := range desired {
@@ -30,7 +31,7 @@ func ExampleDesired() {
 	// ConfigMap shop/settings
 }
 
-// Objects are deleted in groups. Each group is gone before the next one begins.
+// Objects are deleted group by group. The deletion of a group begins when all objects of the previous group are gone.
 func ExampleDefaultGroups() {
 	for _, group := range apply.DefaultGroups() {
 		fmt.Println(group.Type)

@@ -13,7 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// This is one step of a deployer. It is called again after report.After(), or when a watch reports a change.
+// This function shows one reconcile of a deployer. The deployer calls it again after report.After(), or when a watch
+// reports a change.
 func ExampleEngine_Apply() {
 	step := func(ctx context.Context, c client.Client, owner ownership.Owner, desired []apply.Desired, inventory apply.Inventory) (apply.Inventory, error) {
 		engine := apply.New(c, c.RESTMapper(), apply.Options{})
@@ -24,20 +25,20 @@ func ExampleEngine_Apply() {
 		case !report.Done():
 			fmt.Println("waiting for", report.Reason(), report.After())
 		}
-		return inventory, err // to be stored even after an error
+		return inventory, err // the caller stores the inventory even after an error
 	}
 	_ = step
 }
 
-// This is one run of a deployer with its own order. It applies the database, then what needs it, and deletes the
-// rest.
+// This function shows one run of a deployer that determines the order itself. It applies the database, then the web
+// server that needs the database, and then deletes the objects that are no longer desired.
 func ExampleSession() {
 	run := func(ctx context.Context, engine *apply.Engine, owner ownership.Owner, inventory apply.Inventory, database, web apply.Desired) (apply.Inventory, error) {
 		s := engine.Session(owner, inventory)
 		for _, step := range []apply.Desired{database, web} {
 			outcomes, err := s.Apply(ctx, step)
 			if err != nil || outcomes[0].Waiting != "" {
-				return s.Inventory(), err // called again later
+				return s.Inventory(), err // the deployer calls this function again later
 			}
 		}
 		for _, left := range s.Unclaimed() {
@@ -45,12 +46,12 @@ func ExampleSession() {
 				return s.Inventory(), err
 			}
 		}
-		return s.Inventory(), nil // to be stored even after an error
+		return s.Inventory(), nil // the caller stores the inventory even after an error
 	}
 	_ = run
 }
 
-// Errors name the object and the field, and say what helps.
+// An error names the object and the field. Its class shows whether the configuration must change.
 func ExampleError() {
 	nameless := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	engine := apply.New(nil, nil, apply.Options{})

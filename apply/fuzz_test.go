@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// FuzzPrepare prepares manifests of any shape. Each is either refused, with permanent errors of one line, or becomes
+// FuzzPrepare prepares arbitrary manifests. For each manifest, the result is either permanent errors of one line, or
 // objects that belong to the item.
 func FuzzPrepare(f *testing.F) {
 	for _, seed := range []string{
@@ -50,7 +50,7 @@ func FuzzPrepare(f *testing.F) {
 		for _, o := range first {
 			labels, isMap, _ := unstructured.NestedFieldNoCopy(o.Object.Object, "metadata", "labels")
 			values, _ := labels.(map[string]any)
-			if isMap && values != nil && values[ownership.LabelItem] != "item" { // the API server refuses other types
+			if isMap && values != nil && values[ownership.LabelItem] != "item" { // the API server refuses labels of other types
 				t.Errorf("%s does not belong to the item: %v", o.ref, labels)
 			}
 			if o.hash == "" || o.ref.Name == "" || o.ref.Namespace == "" || seen[o.ref] {
@@ -61,7 +61,7 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// prepareCanary is a value that no error may show.
+// prepareCanary is a secret value that no error may contain.
 const prepareCanary = "CANARY-4711"
 
 // secretsToo returns a mapper for ConfigMaps and Secrets.
@@ -73,7 +73,7 @@ func secretsToo() meta.RESTMapper {
 	return mapper
 }
 
-// prepared prepares one manifest, with its data as patches.
+// prepared prepares one manifest. It also uses the manifest as each patch of the object.
 func prepared(t *testing.T, engine *Engine, owner ownership.Owner, data []byte) ([]*object, error) {
 	t.Helper()
 	bodies := make([]map[string]any, 3)
@@ -83,13 +83,13 @@ func prepared(t *testing.T, engine *Engine, owner ownership.Owner, data []byte) 
 		}
 		conceal(bodies[i], false)
 	}
-	objects, _, err := engine.prepare(t.Context(), owner, []Desired{{
+	return engine.begin(owner, Inventory{}).prepare(t.Context(), []Desired{{
 		Object: &unstructured.Unstructured{Object: bodies[0]}, PatchAfterDeployment: bodies[1], PatchBeforeDelete: bodies[2],
-	}})
-	return objects, err
+	}}, false)
 }
 
-// conceal replaces all strings in the data of an object, and of the items of a list.
+// conceal replaces all strings in the data of an object by prepareCanary. If the object is a list, it does the same for
+// the items.
 func conceal(value any, inData bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -113,7 +113,7 @@ func conceal(value any, inData bool) {
 	}
 }
 
-// checkFaults requires errors that are short single lines without secrets, and all permanent.
+// checkFaults requires that each error is permanent, short, a single line and free of secret values.
 func checkFaults(t *testing.T, err error) {
 	t.Helper()
 	all, isErrors := errors.AsType[Errors](err)

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// shown is a watch that returns the same for every object, whose UID is its name.
+// shown is a Lookup that returns the same state for every object. Only the UID differs: it is the name of the object.
 type shown Seen
 
 func (s shown) Seen(_ schema.GroupVersionResource, name types.NamespacedName) (Seen, bool) {
@@ -21,7 +21,8 @@ func (s shown) Seen(_ schema.GroupVersionResource, name types.NamespacedName) (S
 	return out, true
 }
 
-// TestShownByAWatch uses no client, so a call of the API server would panic.
+// TestShownByAWatch covers objects whose state a watch shows, so that the engine sends no request. The engine has no
+// client: a request would panic.
 func TestShownByAWatch(t *testing.T) {
 	t.Run("an object that is being deleted is waited for, and not written [F28, Rx3]", func(t *testing.T) {
 		desired, inv := deployed(t, 3)

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
-	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,85 +15,95 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Inventory lists the objects that may exist because of one item. The caller stores it between two calls, as compact
-// JSON, and passes it to the next one. It is a superset: an object is added before it is written, and is removed only
-// when it is known to be gone or is to be kept. Inventories are values, so the engine returns new ones.
+// Inventory lists the objects of one item. The engine adds an object to the inventory before it writes the object. The
+// inventory is therefore a superset of the existing objects. The engine removes an object from the inventory when the
+// object is known to be gone, or when it stays in the cluster on purpose. The caller stores it as compact JSON and
+// passes it to the next call. The engine does not modify an Inventory but returns a new one.
 type Inventory struct {
 	Entries []Entry `json:"entries,omitempty"`
-	// Cluster identifies the cluster of the objects. It is nil if that is not known. The engine does not use it.
+	// Cluster identifies the cluster that contains the objects. It is nil if the cluster is not known. The engine does
+	// not use this field.
 	Cluster *Cluster `json:"cluster,omitempty"`
-	// Former are the inventories of clusters that the item has left, until their objects are deleted there. The engine
-	// does not use them.
+	// Former contains the inventories of clusters that the item no longer uses but that still contain some of its
+	// objects. The engine does not use them, but they count towards Options.MaxInventory.
 	Former []Inventory `json:"former,omitempty"`
+	// Empty means that the item never had objects. An inventory that has neither objects nor this mark may be lost. The
+	// engine does not use Empty.
+	Empty bool `json:"empty,omitempty"`
 }
 
-// Cluster names the cluster of an Inventory.
+// Cluster identifies the cluster of an Inventory.
 type Cluster struct {
-	// UID is the UID of the cluster's namespace kube-system.
+	// UID is the UID of the cluster's kube-system namespace.
 	UID types.UID `json:"uid"`
-	// Target is the name of the Target through which the cluster was reached.
+	// Target is the name of the Target through which the cluster was accessed.
 	Target string `json:"target,omitempty"`
 }
 
-// Entry is one object of an Inventory.
+// Entry describes one object of an Inventory.
 type Entry struct {
 	APIVersion string `json:"v"`
 	Kind       string `json:"k"`
 	Namespace  string `json:"ns,omitempty"`
 	Name       string `json:"n"`
-	// UID is empty until the object is known to belong to the item. It may not exist, or belong to another owner.
+	// UID is the UID of the object. If it is empty, the object may not exist yet or may belong to another owner.
 	UID types.UID `json:"u,omitempty"`
-	// Key is the object's ownership key after the item's last write. If it is empty, a watch cannot show changes.
+	// Key is the ownership key of the object after the item's last write. If Key is empty, watches cannot detect
+	// whether other writers changed the object.
 	Key ownership.Key `json:"o,omitempty"`
-	// Hash is the hash of the last written manifest. It is empty if the item never wrote the object.
+	// Hash is the hash of the manifest that was written last. It is empty if the item has not written the object yet.
 	Hash string `json:"h,omitempty"`
-	// Norm is a hash of how the API server stored the manifest's fields in the item's last write, for strategies that
-	// read first. It is empty if they were stored as written.
+	// Norm is a hash of the values that the API server stored for the fields of the manifest at the item's last write.
+	// It is needed to detect drift if the API server stores a value in another form than the manifest contains it. If
+	// the API server stored all values unchanged, Norm is empty. Norm is used only for strategies that read the object
+	// before they write it.
 	Norm string `json:"m,omitempty"`
-	// Policy decides what happens when the object is no longer wanted. The default is Manage.
+	// Policy determines what happens when the object is no longer desired. The default is Manage.
 	Policy Policy `json:"p,omitempty"`
-	// Adopted means that the object existed before the item wanted it, and is released instead of deleted.
+	// Adopted means that the object existed before the item wrote it for the first time. Such an object is released
+	// instead of deleted.
 	Adopted bool `json:"a,omitempty"`
-	// PatchDue means that PatchAfterDeployment was not sent since the last write.
+	// PatchDue means that PatchAfterDeployment has not been sent yet since the object was last written.
 	PatchDue bool `json:"w,omitempty"`
-	// Pending means that the object was written but is not usable yet, such as a CustomResourceDefinition that is not
-	// established.
+	// Pending means that the object was written but is not usable yet. An example is a CustomResourceDefinition that is
+	// not established.
 	Pending bool `json:"i,omitempty"`
-	// Deleting means that the API server accepted the deletion, but the object is not yet known to be gone.
+	// Deleting means that the API server accepted the deletion, but the object is not known to be gone yet.
 	Deleting bool `json:"d,omitempty"`
-	// OnDelete means that the strategy is OnDelete, so the object is written only when it is gone.
+	// OnDelete means that the object has the strategy OnDelete. The item creates such an object but does not change it
+	// later.
 	OnDelete bool `json:"l,omitempty"`
-	// Shared means that another item owns the object as well, and that the object's label names that item.
+	// Shared means that several items own the object, and that the owner label does not name this item.
 	Shared bool `json:"s,omitempty"`
 	Part
-	// AnnotateBeforeDelete and PatchBeforeDelete are the same as in Desired.
+	// AnnotateBeforeDelete and PatchBeforeDelete are copied from Desired.
 	AnnotateBeforeDelete map[string]string `json:"annotateBeforeDelete,omitempty"`
 	PatchBeforeDelete    map[string]any    `json:"patchBeforeDelete,omitempty"`
 }
 
-// Part is the part of the caller's code that an object belongs to, with what that part needs. See Desired.
+// Part contains the fields Component and Requires of a Desired.
 type Part struct {
 	Component string   `json:"c,omitempty"`
 	Requires  []string `json:"q,omitempty"`
 }
 
-// Ref returns the name of the entry's object.
+// Ref returns the reference to the object of the entry.
 func (e Entry) Ref() Ref {
 	return Ref{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
 }
 
-// These are the sizes of the fields that a write fills in, in bytes of JSON.
+// A write sets some fields of an Entry. These constants are the sizes of these fields, encoded as JSON, in bytes.
 const (
 	sizeOfUID  = len(`,"u":"00000000-0000-0000-0000-000000000000"`)
 	sizeOfKey  = len(`,"o":"0123456789abcdefghijkl"`)
 	sizeOfHash = len(`,"h":"0123456789abcdef"`)
 )
 
-// size returns the length that the JSON will have when all objects have been written.
+// size returns how long the inventory will be, encoded as JSON, when all objects have been written.
 func (inv Inventory) size() int {
 	data, err := json.Marshal(inv)
 	if err != nil {
-		return math.MaxInt // a patch that is not JSON, which check refuses earlier
+		return math.MaxInt // a patch cannot be encoded as JSON; preparing.check rejects such a patch earlier
 	}
 	out := len(data)
 	for _, e := range inv.Entries {
@@ -110,58 +120,58 @@ func (inv Inventory) size() int {
 	return out
 }
 
-// policy returns the policy of the entry, which is never empty.
+// policy returns the policy of the entry. It returns Manage if the policy is empty.
 func (e Entry) policy() Policy { return cmp.Or(e.Policy, Manage) }
 
-// forget drops what was known about the object in the cluster, but keeps its name and the manifest's settings.
+// forget clears the fields that describe the object in the cluster. It keeps the reference to the object and the
+// settings from the manifest.
 func (e *Entry) forget() {
 	e.UID, e.Key, e.Hash, e.Norm = "", "", "", ""
 	e.Adopted, e.PatchDue, e.Pending, e.Deleting, e.Shared = false, false, false, false, false
 }
 
-// slot is an Entry during a call. Only one goroutine works on a slot at a time.
-type slot struct {
-	Entry
-
-	gone     bool
-	fresh    bool // claimed by this call; the item has never written the object
-	claimed  bool // wanted by a manifest of this call
-	anyones  bool // to be deleted whatever its owner; never part of an inventory
-	resource schema.GroupVersionResource
-	version  string // resourceVersion of the answer to the last write
-
-	// These fields hold the result of the last apply.
-	live    *unstructured.Unstructured // the API server's answer
-	changed bool
+// Ref identifies an object in a cluster. Namespace is empty for cluster-scoped kinds.
+type Ref struct {
+	APIVersion, Kind, Namespace, Name string
 }
 
-// book is an Inventory during a call.
-type book map[Ref]*slot
-
-func newBook(inv Inventory) book {
-	out := make(book, len(inv.Entries))
-	for _, entry := range inv.Entries {
-		out[entry.Ref().id()] = &slot{Entry: entry}
-	}
-	return out
+// RefOf returns the reference to an object.
+func RefOf(obj *unstructured.Unstructured) Ref {
+	return Ref{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// at returns a copy of the slot of an object. The copy is gone if the inventory does not contain the object.
-func (b book) at(id Ref) slot {
-	if s := b[id]; s != nil {
-		return *s
-	}
-	return slot{gone: true}
+// GVK returns group, version and kind. If the APIVersion cannot be parsed, it is returned as the version.
+func (r Ref) GVK() schema.GroupVersionKind { return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind) }
+
+// Key returns the namespace and the name.
+func (r Ref) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// inventory returns the remaining entries, in a fixed order.
-func (b book) inventory() Inventory {
-	out := Inventory{}
-	for _, s := range b {
-		if !s.gone {
-			out.Entries = append(out.Entries, s.Entry)
-		}
-	}
-	slices.SortFunc(out.Entries, func(x, y Entry) int { return compareRefs(x.Ref(), y.Ref()) })
-	return out
+// String returns the reference as text for users, such as "Deployment.apps shop/web".
+func (r Ref) String() string {
+	return strings.TrimSpace(r.GVK().GroupKind().String() + " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"))
+}
+
+// id returns a Ref that contains the group instead of the API version. The result is therefore the same for all
+// versions in which the API server serves the object.
+func (r Ref) id() Ref {
+	r.APIVersion = r.GVK().Group
+	return r
+}
+
+// compareRefs orders references by API version, then by kind, then by namespace, then by name.
+func compareRefs(a, b Ref) int {
+	return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// empty returns an object that has only an API version, a kind, a namespace and a name.
+func (r Ref) empty() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion(r.APIVersion)
+	obj.SetKind(r.Kind)
+	obj.SetNamespace(r.Namespace)
+	obj.SetName(r.Name)
+	return obj
 }

@@ -33,6 +33,7 @@ func TestMarks(t *testing.T) {
 	type marks = []func(*metav1.PartialObjectMetadata)
 	also := func(o *metav1.PartialObjectMetadata) { o.Annotations = map[string]string{owner.SharedKey(): "l/ns/n"} }
 	another := label(ownership.LabelItem, "other")
+	chart := Options{LandscaperLabel: "chart"}
 	both := Options{SharedKinds: []schema.GroupKind{{Kind: "ConfigMap"}}}
 	for name, tc := range map[string]struct {
 		marks   marks
@@ -40,20 +41,22 @@ func TestMarks(t *testing.T) {
 		want    bool
 		options Options
 	}{
-		"none":                            {nil, "u", false, Options{}},
-		"our label":                       {marks{label(ownership.LabelItem, "item")}, "u", true, Options{}},
-		"our label, another UID":          {marks{label(ownership.LabelItem, "item")}, "v", true, Options{}},
-		"an earlier life":                 {marks{label(ownership.LabelItem, "former"), annotated}, "u", true, Options{}},
-		"another item":                    {marks{label(ownership.LabelItem, "other")}, "u", false, Options{}},
-		"our manager":                     {marks{manager("kubectl"), manager(owner.Manager())}, "u", true, Options{}},
-		"our manager, another UID":        {marks{manager(owner.Manager())}, "v", false, Options{}},
-		"our manager, another item":       {marks{manager(owner.Manager()), label(ownership.LabelItem, "other")}, "u", false, Options{}},
-		"another manager":                 {marks{manager("deployerkit-other")}, "u", false, Options{}},
-		"Landscaper's label":              {marks{label(landscaperLabel, "n")}, "u", true, Options{}},
-		"Landscaper's label, another UID": {marks{label(landscaperLabel, "n")}, "v", false, Options{}},
-		"Landscaper's label for another":  {marks{label(landscaperLabel, "m")}, "u", false, Options{}},
-		"a further owner":                 {marks{another, also}, "u", true, both},
-		"a further owner, another UID":    {marks{another, also}, "v", false, both},
+		"none":                                            {nil, "u", false, Options{}},
+		"our label":                                       {marks{label(ownership.LabelItem, "item")}, "u", true, Options{}},
+		"our label, another UID":                          {marks{label(ownership.LabelItem, "item")}, "v", true, Options{}},
+		"an earlier life":                                 {marks{label(ownership.LabelItem, "former"), annotated}, "u", true, Options{}},
+		"another item":                                    {marks{label(ownership.LabelItem, "other")}, "u", false, Options{}},
+		"our manager":                                     {marks{manager("kubectl"), manager(owner.Manager())}, "u", true, Options{}},
+		"our manager, another UID":                        {marks{manager(owner.Manager())}, "v", false, Options{}},
+		"our manager, another item":                       {marks{manager(owner.Manager()), label(ownership.LabelItem, "other")}, "u", false, Options{}},
+		"another manager":                                 {marks{manager("deployerkit-other")}, "u", false, Options{}},
+		"Landscaper's label":                              {marks{label(landscaperLabel, "n")}, "u", true, Options{}},
+		"Landscaper's label, another UID":                 {marks{label(landscaperLabel, "n")}, "v", false, Options{}},
+		"the label of another type [D17]":                 {marks{label(landscaperLabel, "n")}, "u", false, chart},
+		"the label of this type [D17]":                    {marks{label("chart", "n")}, "u", true, chart},
+		"Landscaper's label for another":                  {marks{label(landscaperLabel, "m")}, "u", false, Options{}},
+		"a further owner":                                 {marks{another, also}, "u", true, both},
+		"a further owner, another UID":                    {marks{another, also}, "v", false, both},
 		"a further owner, not of a kind that items share": {marks{another, also}, "u", false, Options{}},
 		"another item, of a kind that items share":        {marks{another}, "u", false, both},
 		"our manager beside another owner":                {marks{another, manager(owner.Manager())}, "u", true, both},
@@ -64,8 +67,8 @@ func TestMarks(t *testing.T) {
 			for _, mark := range tc.marks {
 				mark(live)
 			}
-			s := &slot{Entry: Entry{APIVersion: "v1", Kind: "ConfigMap", UID: tc.known}}
-			if got := New(nil, configMaps(), tc.options).newRun(owner, Inventory{}, nil).isOwn(live, s); got != tc.want {
+			entry := Entry{APIVersion: "v1", Kind: "ConfigMap", UID: tc.known}
+			if got := New(nil, configMaps(), tc.options).begin(owner, Inventory{}).rules.isOwn(live, entry); got != tc.want {
 				t.Errorf("isOwn: got %t", got)
 			}
 		})

@@ -4,12 +4,14 @@ package apply
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// stage is the position of an object in the order of Apply. Deletion uses the reverse order.
+// stage is a group of objects that Apply writes together. The constants have the order in which Apply writes them.
+// Deletions use the reverse order.
 type stage int
 
 const (
@@ -32,8 +34,8 @@ func stageOf(gk schema.GroupKind, namespaced bool) stage {
 	return stageCluster
 }
 
-// stages splits objects into CustomResourceDefinitions, namespaces, cluster-scoped and namespaced objects. Within a
-// stage they keep their order.
+// stages splits objects into CustomResourceDefinitions, namespaces, cluster-scoped objects and namespaced objects.
+// Within a stage, it keeps their order.
 func stages(objects []*object) [][]*object {
 	out := make([][]*object, stageEnd)
 	for _, o := range objects {
@@ -43,7 +45,8 @@ func stages(objects []*object) [][]*object {
 	return out
 }
 
-// forEach calls f for each element of the list, in its order, at most limit at a time, until the context ends.
+// forEach calls f for each element of the list, in the order of the list. At most `limit` calls run at the same time.
+// After the context has ended, forEach starts no more calls.
 func forEach[T any](ctx context.Context, limit int, list []T, f func(T)) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, limit)
@@ -62,3 +65,80 @@ func forEach[T any](ctx context.Context, limit int, list []T, f func(T)) {
 	}
 	all.Wait()
 }
+
+// GroupType is the name of a predefined deletion group.
+type GroupType string
+
+const (
+	// GroupNamespaced contains all namespaced objects.
+	GroupNamespaced GroupType = "namespaced-resources"
+	// GroupCluster contains all cluster-scoped objects except CustomResourceDefinitions.
+	GroupCluster GroupType = "cluster-scoped-resources"
+	// GroupDefinitions contains the CustomResourceDefinitions.
+	GroupDefinitions GroupType = "crds"
+	// GroupEmpty contains no objects.
+	GroupEmpty GroupType = "empty"
+
+	groupClusterOnly GroupType = "cluster-scoped-resources without namespaces"
+	groupNamespaces  GroupType = "namespaces"
+)
+
+// Group is a set of objects that are deleted together. The deletion of the next group begins when all objects
+// of this group are gone. An object belongs to the first group that matches it. A Group specifies either Type or
+// Resources.
+type Group struct {
+	// Type selects a predefined group.
+	Type GroupType
+	// Resources defines a custom group.
+	Resources []ResourceType
+	// ForceDelete makes the engine remove the finalizers of the objects while they are being deleted.
+	ForceDelete bool
+	// DeleteAll makes the engine delete all objects that Resources selects, including objects of other owners.
+	// Engine.Delete deletes them even if the inventory is empty. Engine.Apply deletes them only if the inventory
+	// contains an object that is no longer desired.
+	DeleteAll bool
+	// Cluster is an engine for the cluster in which DeleteAll deletes objects. The default is the engine on which
+	// Delete or Apply was called. If Cluster is set, the group contains no objects of the inventory.
+	Cluster *Engine
+}
+
+// ResourceType selects the objects of one kind for a custom group.
+type ResourceType struct {
+	APIVersion, Kind string
+	// Names and Namespaces restrict the selection. An empty list means no restriction.
+	Names, Namespaces []string
+}
+
+// DefaultGroups returns the groups in the reverse order of Apply: namespaced objects, cluster-scoped objects,
+// namespaces, CustomResourceDefinitions.
+func DefaultGroups() []Group {
+	return []Group{{Type: GroupNamespaced}, {Type: groupClusterOnly}, {Type: groupNamespaces}, {Type: GroupDefinitions}}
+}
+
+// takes reports whether an object belongs to the group. An object without a namespace counts as cluster-scoped.
+func (g Group) takes(ref Ref) bool {
+	isNamespace := ref.GVK().GroupKind() == schema.GroupKind{Kind: "Namespace"}
+	definition := isDefinition(ref.GVK().GroupKind())
+	switch g.Type {
+	case GroupNamespaced:
+		return ref.Namespace != ""
+	case GroupCluster:
+		return ref.Namespace == "" && !definition
+	case groupClusterOnly:
+		return ref.Namespace == "" && !definition && !isNamespace
+	case groupNamespaces:
+		return isNamespace
+	case GroupDefinitions:
+		return definition
+	case GroupEmpty:
+		return false
+	}
+	return g.Cluster == nil && slices.ContainsFunc(g.Resources, func(t ResourceType) bool { return t.takes(ref) })
+}
+
+func (t ResourceType) takes(ref Ref) bool {
+	return t.APIVersion == ref.APIVersion && t.Kind == ref.Kind && isIn(t.Names, ref.Name) && isIn(t.Namespaces, ref.Namespace)
+}
+
+// isIn reports whether the list contains the text. It also returns true if the list is empty.
+func isIn(list []string, text string) bool { return len(list) == 0 || slices.Contains(list, text) }

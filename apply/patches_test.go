@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// TestPatchesKeepTheMarks ensures that no patch of a user removes the owner's marks from an object.
+// TestPatchesKeepTheMarks ensures that no patch of a user removes the owner's labels and annotations from an object.
 func TestPatchesKeepTheMarks(t *testing.T) {
 	patches := map[string]struct {
 		metadata any
@@ -36,7 +36,7 @@ func TestPatchesKeepTheMarks(t *testing.T) {
 				if d.PatchAfterDeployment = patch; when == "patchBeforeDelete" {
 					d.PatchAfterDeployment, d.PatchBeforeDelete = nil, patch
 				}
-				_, _, err := New(nil, configMaps(), Options{}).prepare(t.Context(), ownership.Owner{UID: "item"}, []Desired{d})
+				_, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), []Desired{d}, false)
 				if (err == nil) != (tc.path == "") {
 					t.Fatalf("got %v", err)
 				}
@@ -48,13 +48,13 @@ func TestPatchesKeepTheMarks(t *testing.T) {
 	}
 }
 
-// TestNullMetadataIsMarked covers labels that are null in a manifest.
+// TestNullMetadataIsMarked checks that the owner's labels are added to a manifest in which labels is null.
 func TestNullMetadataIsMarked(t *testing.T) {
 	t.Run("null labels and annotations [F10]", func(t *testing.T) {
 		body := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "ns", "name": "a", "labels": nil, "annotations": nil},
 		}}
-		objects, _, err := New(nil, configMaps(), Options{}).prepare(t.Context(), ownership.Owner{UID: "item", Name: "n"}, []Desired{{Object: body}})
+		objects, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item", Name: "n"}, Inventory{}).prepare(t.Context(), []Desired{{Object: body}}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

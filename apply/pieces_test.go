@@ -46,7 +46,7 @@ func TestBookKeepsOneEntryPerObject(t *testing.T) {
 		{APIVersion: "apps/v2", Kind: "A", Name: "a", UID: "u"},
 	}}
 	want := Inventory{Entries: []Entry{inv.Entries[2], inv.Entries[0]}}
-	if diff := cmp.Diff(want, newBook(inv).inventory()); diff != "" {
+	if diff := cmp.Diff(want, newTracker(inv).inventory()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -96,34 +96,6 @@ func TestGroupsTake(t *testing.T) {
 			t.Errorf("%s is in %d default groups", ref, taken)
 		}
 	}
-}
-
-func TestMerging(t *testing.T) {
-	type object = map[string]any
-	base := object{"same": "a", "zero": "", "none": nil, "list": []any{"a"}, "empty": []any{}, "deep": object{"a": int64(1), "zero": int64(0)}}
-	more := object{"same": "b", "zero": "b", "none": "b", "list": []any{"b"}, "empty": []any{"b"}, "deep": object{"a": int64(2), "zero": int64(2), "new": nil}, "new": false}
-	t.Run("fill [D9]", func(t *testing.T) {
-		want := object{"same": "a", "zero": "b", "none": "b", "list": []any{"a"}, "empty": []any{"b"}, "deep": object{"a": int64(1), "zero": int64(2), "new": nil}, "new": false}
-		if diff := cmp.Diff(want, fill(base, more)); diff != "" {
-			t.Error(diff)
-		}
-	})
-	t.Run("overlay [D9]", func(t *testing.T) {
-		want := object{"same": "b", "zero": "b", "none": "b", "list": []any{"b"}, "empty": []any{"b"}, "deep": object{"a": int64(2), "zero": int64(2), "new": nil}, "new": false}
-		if diff := cmp.Diff(want, overlay(base, more)); diff != "" {
-			t.Error(diff)
-		}
-		if base["same"] != "a" || more["same"] != "b" {
-			t.Error("an argument was changed")
-		}
-	})
-	t.Run("difference leads from one to the other", func(t *testing.T) {
-		from, to := object{"a": "1", "gone": "x", "deep": object{"a": "1", "gone": "x"}}, object{"a": "2", "deep": object{"a": "1"}, "new": "x"}
-		want := object{"a": "2", "gone": nil, "deep": object{"gone": nil}, "new": "x"}
-		if diff := cmp.Diff(want, difference(from, to)); diff != "" {
-			t.Error(diff)
-		}
-	})
 }
 
 func TestNormaliseFoldsStringData(t *testing.T) {
@@ -182,7 +154,8 @@ func TestForEachIsBounded(t *testing.T) {
 	}
 }
 
-// A watch only gets objects that are as the item left them, and for the strategy onDelete only a deletion counts.
+// TestOwned checks that Owned leaves out objects whose changes a watch cannot detect. It also checks that the key of an
+// object with the strategy onDelete is empty, because only the deletion of such an object counts as drift.
 func TestOwned(t *testing.T) {
 	e := func(name string, change func(*Entry)) Entry {
 		out := Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name, UID: types.UID(name), Key: "key", Hash: "hash"}
@@ -205,12 +178,12 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-// The items of a list take over the settings of the list.
+// TestListsHandDown checks that the items of a list have the settings of the list.
 func TestListsHandDown(t *testing.T) {
 	item := func(name string) any { return manifest("ConfigMap", name, nil).Object.Object }
 	list := manifest("List", "l", map[string]any{"items": []any{item("a"), item("b")}})
 	list.Policy, list.Strategy, list.Component = Keep, Update, "web"
-	objects, _, err := New(nil, configMaps(), Options{}).prepare(t.Context(), ownership.Owner{UID: "item"}, []Desired{list})
+	objects, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), []Desired{list}, false)
 	if err != nil || len(objects) != 2 {
 		t.Fatal(objects, err)
 	}
@@ -221,7 +194,8 @@ func TestListsHandDown(t *testing.T) {
 	}
 }
 
-// A different patchAfterDeployment must cause a write, because it would never be sent otherwise.
+// TestHashOfPatch checks that a different patchAfterDeployment changes the hash. The hash must change, because the
+// patch is only sent after a write of the object.
 func TestHashOfPatch(t *testing.T) {
 	one := object{Desired: manifest("ConfigMap", "a", nil)}
 	other := object{Desired: manifest("ConfigMap", "a", nil)}
@@ -231,7 +205,8 @@ func TestHashOfPatch(t *testing.T) {
 	}
 }
 
-// A definition that is not written provides no kind.
+// TestDefinitions checks that the kind of a CustomResourceDefinition is not known if the policy of the definition
+// prevents the engine from writing it.
 func TestDefinitions(t *testing.T) {
 	for policy, want := range map[Policy]int{Manage: 1, Keep: 1, Fallback: 1, Immutable: 1, Ignore: 0, Retain: 0} {
 		d := manifest("CustomResourceDefinition", "things.example.com", map[string]any{
@@ -243,5 +218,24 @@ func TestDefinitions(t *testing.T) {
 		if known.learn([]Desired{d}); len(known) != want {
 			t.Errorf("%s: %d kinds, want %d", policy, len(known), want)
 		}
+	}
+}
+
+func TestMovesOf(t *testing.T) {
+	there := &Cluster{UID: "1", Target: "there"}
+	entry := func(name string, policy Policy) Entry {
+		return Entry{APIVersion: "v1", Kind: "ConfigMap", Name: name, Policy: policy}
+	}
+	inv := Inventory{
+		Entries: []Entry{entry("here", Manage)},
+		Former: []Inventory{
+			{Cluster: there, Entries: []Entry{entry("default", ""), entry("kept", Keep), entry("ignored", Ignore), entry("fallback", Fallback)}},
+			{Entries: []Entry{entry("nowhere", Manage)}},
+		},
+	}
+	ref := func(name string) Ref { return Ref{APIVersion: "v1", Kind: "ConfigMap", Name: name} }
+	want := []Move{{From: *there, Objects: []Ref{ref("default"), ref("fallback")}}}
+	if diff := cmp.Diff(want, movesOf(inv)); diff != "" {
+		t.Errorf("[F13] %s", diff)
 	}
 }

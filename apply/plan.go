@@ -3,49 +3,52 @@
 package apply
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// Action describes what a call of Apply would do with an object.
+// Action describes how a call of Apply would change an object.
 type Action string
 
-// These are the actions of a Plan.
+// These constants are the actions in a Plan.
 const (
 	ActionCreate Action = "create"
 	ActionChange Action = "change"
 	ActionDelete Action = "delete"
-	// ActionRecreate deletes and creates the object, as the strategy Recreate does when a field differs.
+	// ActionRecreate means that the object is deleted and created again, for example because of the strategy Recreate.
 	ActionRecreate Action = "recreate"
 )
 
-// Plan describes what a call of Apply would do.
+// Plan describes the changes that a call of Apply would make.
 type Plan struct {
 	Changes []Change
 	// Unchanged is the number of objects that already match their manifests.
 	Unchanged int
-	// Moves lists the clusters that the item has left or leaves now. After the deployment, its objects there are
-	// deleted.
+	// Moves lists the clusters that the item no longer uses, or will no longer use after the next deployment. The
+	// objects of the item in these clusters are deleted after the deployment.
 	Moves []Move
 }
 
-// Move describes the deletion of an item's objects in a cluster that it leaves.
+// Move describes the objects that are deleted in one cluster because the item no longer uses this cluster.
 type Move struct {
 	From    Cluster
 	Objects []Ref
 }
 
-// movesOf returns the moves of an inventory.
+// movesOf returns one Move for each cluster in inv.Former.
 func movesOf(inv Inventory) []Move {
 	var out []Move
 	for _, former := range inv.Former {
@@ -63,165 +66,132 @@ func movesOf(inv Inventory) []Move {
 	return out
 }
 
-// Change describes what would be done with one object.
+// Change describes the planned operation on one object.
 type Change struct {
 	Action Action
 	Ref    Ref
-	// Fields are the fields that differ. Values of Secrets are masked. There are none with ActionRecreate if the API
-	// server refused the change of an immutable field.
+	// Fields lists the fields that differ. Values of Secrets are masked. Fields is empty for ActionRecreate if the API
+	// server rejected the change of an immutable field.
 	Fields []FieldChange
 }
 
-// FieldChange is one field of a Change, with its values as JSON. A value is empty if the field does not exist.
+// FieldChange describes a changed field with its values as JSON. Old is empty if the field does not exist yet, and New
+// is empty if the field is removed.
 type FieldChange struct {
 	Path, Old, New string
 }
 
-// Plan returns what Apply would do, and writes nothing. It sends changes to the API server as dry runs, which need
-// the same rights. Objects that are not in the inventory are judged as Apply would judge them. As with Apply, the
-// error contains what cannot be planned; the plan then contains the rest.
+// Plan returns the changes that Apply would make, without making them. It makes the same decisions as Apply, also for
+// objects that are not in the inventory. It sends the writes to the API server as dry runs, which require the same
+// permissions. The error describes the objects that failed, and the plan contains all other objects.
 func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Plan, error) {
-	objects, hide, err := e.prepare(ctx, owner, desired)
+	r := e.begin(owner, inv)
+	objects, err := r.prepare(ctx, desired, false)
 	if err != nil {
 		return Plan{}, err
 	}
-	r := e.newRun(owner, inv, hide)
-	r.dry = true
-	p := &planning{run: r, plan: Plan{Moves: movesOf(inv)}}
-	wanted, uids := map[Ref]bool{}, map[types.UID]bool{}
-	for _, o := range objects {
-		s := r.book[o.ref.id()]
-		if s == nil {
-			s = &slot{}
-		}
-		wanted[o.ref.id()], uids[s.UID] = true, s.UID != ""
-	}
-	forEach(ctx, e.options.Concurrency, objects, func(o *object) { r.note(o.ref, p.object(ctx, o)) })
-	orphans := slices.DeleteFunc(r.all(), func(s *slot) bool { return wanted[s.Ref().id()] || uids[s.UID] })
-	forEach(ctx, e.options.Concurrency, orphans, func(s *slot) { r.note(s.Ref(), p.orphan(ctx, s)) })
+	r.rules.dry = true
+	p := &planner{run: r, plan: Plan{Moves: movesOf(inv)}}
+	forEach(ctx, e.options.Concurrency, objects, func(o *object) { r.results.note(o.ref, p.object(ctx, o)) })
+	orphans, _ := orphansOf(r.objects.all(), objects)
+	forEach(ctx, e.options.Concurrency, orphans, func(s entryState) { r.results.note(s.Ref(), p.orphan(ctx, s)) })
 	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return compareRefs(a.Ref, b.Ref) })
-	for _, w := range r.waits {
-		r.errs = append(r.errs, &Error{Ref: w.Ref, Reason: w.Reason, Class: Wait})
+	for _, w := range r.results.reported().Waiting {
+		r.results.fail(&Error{Ref: w.Ref, Reason: w.Reason, Class: Wait})
 	}
-	_, _, err = r.result(ctx)
-	return p.plan, err
+	return p.plan, r.results.err(ctx)
 }
 
-// planning is one call of Plan.
-type planning struct {
+// planner represents one call of Plan. It makes the same decisions as Apply, but its steps change nothing.
+type planner struct {
 	run *run
 
+	mu   sync.Mutex
 	plan Plan
 }
 
-func (p *planning) add(c Change) {
-	p.run.mu.Lock()
-	defer p.run.mu.Unlock()
-	p.plan.Changes = append(p.plan.Changes, c)
+// add adds a change to the plan. If the action is empty, it counts the object as unchanged instead.
+func (p *planner) add(ref Ref, action Action, found []fields.Difference) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if action == "" {
+		p.plan.Unchanged++
+		return
+	}
+	p.plan.Changes = append(p.plan.Changes, Change{Action: action, Ref: ref, Fields: fieldChanges(ref, found, p.run.hide)})
 }
 
-func (p *planning) object(ctx context.Context, o *object) error {
+func (p *planner) object(ctx context.Context, o *object) error {
 	if o.untouched() {
 		return nil
 	}
-	live, err := p.run.read(ctx, o.ref)
+	live, err := p.run.cluster.read(ctx, o.ref)
 	switch {
 	case live == nil && err == nil, meta.IsNoMatchError(err) && o.kind.fromItem:
-		p.add(Change{Action: ActionCreate, Ref: o.ref})
+		p.add(o.ref, ActionCreate, nil)
 		return nil
 	case err != nil:
 		return err
 	}
-	s := p.run.book[o.ref.id()]
-	if s == nil {
-		s = &slot{}
+	state := p.run.objects.at(o.ref)
+	state.want(o)
+	end := p.pursue(ctx, decideUnseen(p.run.rules, known{entryState: state, want: o, live: live, isCurrent: true}))
+	var found []fields.Difference
+	if answer := end.known.answer; answer != nil {
+		found = fields.Diff(live.Object, answer.Object)
 	}
-	ours := live.GetUID() == s.UID || p.run.isOurs(live)
-	leave := o.Policy == Immutable || o.Policy == Fallback && !ours
-	shared := p.run.isSharedNow(o, live)
-	if !leave && !shared {
-		err = p.claim(ctx, o, s, live)
-	}
-	if err != nil {
-		return err
-	}
-	after := live
-	if !leave && (o.Strategy != OnDelete || !ours) {
-		after, err = p.outcome(ctx, o, s, live)
-	}
-	recreates := !shared && o.Strategy == Recreate && live.GetUID() == s.UID && p.run.isOwn(live, s) && s.Hash != ""
-	return p.compare(o, live, after, recreates, err)
-}
-
-// claim returns the reason why the item cannot own an object.
-func (p *planning) claim(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
-	mine, err := p.run.claimable(ctx, o, s, live)
-	if err == nil && !mine && live.GetUID() != s.UID && p.run.refuses(o) {
-		return refusal(o.ref, live)
-	}
-	return err
-}
-
-// outcome asks the API server for the result of a write.
-func (p *planning) outcome(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if p.run.isSharedNow(o, live) {
-		return p.run.sendShared(ctx, o, live)
-	}
-	switch o.Strategy {
-	case Apply, Recreate, OnDelete:
-		return p.run.send(ctx, o, live.GetUID(), client.ForceOwnership)
-	case Update, Patch, Merge, MergeOverwrite:
-	}
-	after := o.becomes(s, live)
-	if equality.Semantic.DeepEqual(after.Object, live.Object) {
-		return live, nil
-	}
-	return after, p.run.put(ctx, o, live, after)
-}
-
-// compare plans the step from one version of an object to the other. If recreates is true, a difference leads to a
-// recreation instead of a change.
-func (p *planning) compare(o *object, live, after *unstructured.Unstructured, recreates bool, err error) error {
-	change := Change{Action: ActionChange, Ref: o.ref}
 	switch {
-	case recreates && isImmutable(err):
-		change.Action = ActionRecreate
-		p.add(change)
-		return nil
-	case err != nil:
-		return err
+	case end.effect == effectCreate:
+		p.add(o.ref, ActionCreate, nil)
+	case end.effect == effectDelete:
+		p.add(o.ref, ActionRecreate, found)
+	case end.err != nil && !end.usable:
+		return end.err
+	case len(found) > 0:
+		p.add(o.ref, ActionChange, found)
+	default:
+		p.add(o.ref, "", nil)
 	}
-	change.Fields = p.run.fields(o.ref, live, after)
-	if len(change.Fields) == 0 {
-		p.run.count(&p.plan.Unchanged)
-		return nil
-	}
-	if recreates && differ(live, after) {
-		change.Action = ActionRecreate
-	}
-	p.add(change)
 	return nil
 }
 
 // orphan plans the deletion of an object that is no longer desired.
-func (p *planning) orphan(ctx context.Context, s *slot) error {
+func (p *planner) orphan(ctx context.Context, s entryState) error {
 	if s.isLetGo() || s.Adopted {
 		return nil
 	}
-	live, err := p.run.read(ctx, s.Ref())
+	end := p.pursue(ctx, decideRemove(p.run.rules, known{entryState: s}))
+	isWaiting, ok := errors.AsType[*Error](end.err)
 	switch {
-	case isGone(err), err == nil && live == nil:
+	case end.effect == effectDelete, ok && isWaiting.Class == Wait:
+		p.add(s.Ref(), ActionDelete, nil)
 		return nil
-	case err != nil:
-		return err
-	case p.run.isShared(s.Ref()) && len(p.run.others(live)) > 0: // it is only released
-	case p.run.isOwn(live, s):
-		p.add(Change{Action: ActionDelete, Ref: s.Ref()})
 	}
-	return nil
+	return end.err
 }
 
-// String returns the plan for people, with one line per object, per field, and per cluster that the item leaves.
+// pursue takes the steps for one object, up to the step that would create or delete the object. It sends writes as dry
+// runs. It skips steps that would change only field managers or the owner's labels and annotations.
+func (p *planner) pursue(ctx context.Context, s step) step {
+	for range maxSteps {
+		var live *unstructured.Unstructured
+		var err error
+		switch {
+		case s.effect == effectCreate, s.effect == effectDelete, s.effect == "":
+			return s
+		case s.effect == effectMerge, s.effect == effectTakeOver, s.effect == effectApply && s.known.want == nil:
+			live = cmp.Or(s.known.answer, s.known.live)
+		default:
+			s.dry = true
+			live, err = p.run.cluster.do(ctx, s)
+		}
+		s = s.after(p.run.rules, live, err)
+	}
+	return s
+}
+
+// String returns the plan as text for users. The text contains one line for each object, each field and each cluster
+// that the item leaves.
 func (p Plan) String() string {
 	out := &strings.Builder{}
 	for _, c := range p.Changes {
@@ -245,4 +215,34 @@ func orAbsent(value string) string {
 		return "(absent)"
 	}
 	return value
+}
+
+// longestValue limits the length of one value in the plan.
+const longestValue = 200
+
+// fieldChanges describes the differences between the desired and the live object as text for users.
+func fieldChanges(ref Ref, found []fields.Difference, hide *redact.Redactor) []FieldChange {
+	var out []FieldChange
+	for _, one := range found {
+		masked := ref.isSecret() && (strings.HasPrefix(one.Path, ".data") || strings.HasPrefix(one.Path, ".metadata.annotations"))
+		out = append(out, FieldChange{Path: one.Path, Old: show(one.Old, masked, hide), New: show(one.New, masked, hide)})
+	}
+	return out
+}
+
+// show formats a value. If masked is true, the value is hidden. The annotations of a Secret are masked like its data,
+// because kubectl stores a copy of the data in an annotation.
+func show(value any, masked bool, hide *redact.Redactor) string {
+	if value == nil {
+		return ""
+	}
+	data, err := json.Marshal(value)
+	if err != nil || masked {
+		return redact.Mask
+	}
+	text := clean(hide, string(data))
+	if runes := []rune(text); len(runes) > longestValue {
+		text = string(runes[:longestValue]) + "…"
+	}
+	return text
 }

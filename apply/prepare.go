@@ -9,62 +9,54 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// object is a Desired that is ready to be sent.
+// object is a Desired that is ready to be written.
 type object struct {
-	Desired // with policy and strategy set, and Object stamped and without fields that only the API server sets
+	Desired // Policy and Strategy are set; Object contains the owner's labels and annotations, but no fields that only the API server sets
 
 	ref  Ref
 	kind kind
 	hash string
 }
 
-// untouched reports whether the object is neither written nor deleted.
+// untouched reports whether the policy forbids writing and deleting the object while it is desired.
 func (o *object) untouched() bool { return o.Policy == Ignore || o.Policy == Retain }
 
-// isWatched reports whether a watch can save calls for the object.
+// isWatched reports whether the object needs no request if a watch shows that it is unchanged.
 func (o *object) isWatched() bool {
 	return !o.untouched() && o.Policy != Immutable && (o.isTracked() || o.Strategy == OnDelete)
 }
 
-// isTracked reports whether the object is written by server-side apply, so that it has an ownership key.
+// isTracked reports whether the object is written by server-side apply and therefore has an ownership key.
 func (o *object) isTracked() bool { return o.Strategy == Apply || o.Strategy == Recreate }
 
-// preparing turns desired objects into objects that can be sent, and collects all faults.
+// preparing validates desired objects, completes them for the write, and collects the errors in all manifests.
 type preparing struct {
-	*Engine
-
-	owner   ownership.Owner
-	defined definitions
-	seen    map[Ref]bool
-	hide    *redact.Redactor
-	faults  Errors
-	// singly means that lists are refused.
+	owner    ownership.Owner
+	strategy Strategy // the strategy of objects that specify none
+	kinds    *kinds
+	hide     *redact.Redactor
+	seen     map[Ref]bool
+	faults   Errors
+	// singly rejects manifests that are lists.
 	singly bool
 }
 
-// prepare expands lists, checks everything and finds the kinds. It only asks the cluster for its kinds. All faults of
-// the manifests are reported at once.
-func (e *Engine) prepare(ctx context.Context, owner ownership.Owner, desired []Desired) ([]*object, *redact.Redactor, error) {
-	p := e.preparing(owner)
-	objects, err := p.objects(ctx, p.expand(desired))
-	return objects, p.hide, err
-}
-
-func (e *Engine) preparing(owner ownership.Owner) *preparing {
-	return &preparing{Engine: e, owner: owner, defined: definitions{}, seen: map[Ref]bool{}, hide: redact.New(shortestSecret, e.options.Hide...)}
-}
-
-// objects prepares the result of expand. After that, hide is complete.
-func (p *preparing) objects(ctx context.Context, single []Desired) ([]*object, error) {
-	p.defined.learn(single)
+// objects expands lists, validates all manifests and determines the kinds. It sends requests only to determine kinds.
+// It returns the errors in all manifests together. It adds the values of all Secrets to the redactor.
+func (p *preparing) objects(ctx context.Context, desired []Desired) ([]*object, error) {
+	single := p.expand(desired)
+	p.kinds.learn(single)
 	out := make([]*object, 0, len(single))
 	for _, d := range single {
 		if o := p.object(d); o != nil {
@@ -82,7 +74,7 @@ func (p *preparing) objects(ctx context.Context, single []Desired) ([]*object, e
 
 func (p *preparing) fault(err *Error) { p.faults = append(p.faults, err) }
 
-// expand copies the manifests and replaces lists by their items.
+// expand copies the manifests and replaces each list by its items.
 func (p *preparing) expand(desired []Desired) []Desired {
 	out := []Desired{}
 	for _, d := range desired {
@@ -90,9 +82,9 @@ func (p *preparing) expand(desired []Desired) []Desired {
 			p.fault(invalid(Ref{}, "", "a manifest is empty"))
 			continue
 		}
-		content, err := clone(d.Object.Object)
+		content, err := fields.Clone(d.Object.Object)
 		if err != nil {
-			p.fault(invalid(RefOf(d.Object), "", "not JSON: %v", err))
+			p.fault(invalid(RefOf(d.Object), "", "is not JSON: %v", err))
 			continue
 		}
 		items, isList := content["items"].([]any)
@@ -102,7 +94,7 @@ func (p *preparing) expand(desired []Desired) []Desired {
 			continue
 		}
 		if p.singly {
-			p.fault(invalid(RefOf(d.Object), "", "is a list; hand in its items one by one"))
+			p.fault(invalid(RefOf(d.Object), "", "is a list; pass its items individually"))
 			continue
 		}
 		for _, item := range items {
@@ -115,20 +107,7 @@ func (p *preparing) expand(desired []Desired) []Desired {
 	return out
 }
 
-// clone copies through JSON. Unlike DeepCopy, it accepts all Go numbers.
-func clone(in map[string]any) (map[string]any, error) {
-	data, err := json.Marshal(in)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]any{}
-	if err := unmarshal(data, &out); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// object checks and completes one object. It returns nil after a fault.
+// object validates and completes one object. It returns nil if the manifest is invalid.
 func (p *preparing) object(d Desired) *object {
 	normalise(d.Object)
 	o := &object{Desired: d, ref: RefOf(d.Object)}
@@ -140,16 +119,16 @@ func (p *preparing) object(d Desired) *object {
 	if o.ref.isSecret() {
 		hideSecret(p.hide, d.Object.Object["data"])
 	}
-	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.options.Strategy)
+	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.strategy)
 	annotate(o.Object, o.AnnotateBeforeCreate)
 	p.owner.Stamp(o.Object)
 	o.hash = hash(o)
 	return o
 }
 
-// place finds the kind, and so whether the object has a namespace.
+// place determines the kind of the object, and thus whether the object needs a namespace.
 func (p *preparing) place(o *object) bool {
-	found, err := p.kindOf(o.ref, p.defined)
+	found, err := p.kinds.find(o.ref)
 	switch {
 	case meta.IsNoMatchError(err):
 		p.fault(invalid(o.ref, ".kind", "the cluster does not know %s, and no manifest defines it", o.ref.GVK()))
@@ -161,21 +140,21 @@ func (p *preparing) place(o *object) bool {
 	o.kind = found
 	switch {
 	case found.namespaced && o.ref.Namespace == "":
-		p.fault(invalid(o.ref, ".metadata.namespace", "is required: %s is namespaced", o.ref.Kind))
+		p.fault(invalid(o.ref, ".metadata.namespace", "is required, because %s is namespaced", o.ref.Kind))
 		return false
 	case !found.namespaced:
 		o.Object.SetNamespace("")
 		o.ref.Namespace = ""
 	}
 	if p.seen[o.ref.id()] {
-		p.fault(invalid(o.ref, "", "is there twice"))
+		p.fault(invalid(o.ref, "", "is listed more than once"))
 		return false
 	}
 	p.seen[o.ref.id()] = true
 	return true
 }
 
-// annotate merges annotations over those of the object.
+// annotate adds annotations to the object, and replaces existing annotations with the same keys.
 func annotate(obj *unstructured.Unstructured, more map[string]string) {
 	if len(more) == 0 {
 		return
@@ -188,8 +167,9 @@ func annotate(obj *unstructured.Unstructured, more map[string]string) {
 	obj.SetAnnotations(all)
 }
 
-// hash covers everything whose change causes a write. A change between the strategies that write by server-side apply
-// does not cause one.
+// hash returns a hash of the manifest, the strategy and PatchAfterDeployment. If it differs from the hash of the last
+// write, the object is written again. A change between two strategies that use server-side apply does not change the
+// hash.
 func hash(o *object) string {
 	strategy := o.Strategy
 	if strategy == Recreate || strategy == OnDelete {
@@ -197,8 +177,84 @@ func hash(o *object) string {
 	}
 	data, err := json.Marshal([]any{o.Object.Object, strategy, o.PatchAfterDeployment})
 	if err != nil {
-		return "" // cannot happen because the object was copied through JSON; an empty hash is applied each time
+		return "" // cannot happen because the object was copied through JSON; an object with an empty hash is written each time
 	}
 	sum := sha256.Sum256(data)
 	return base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// kind contains the properties of a kind that the engine needs in order to write an object.
+type kind struct {
+	resource   schema.GroupVersionResource
+	namespaced bool
+	// fromItem means that the item itself installs the CustomResourceDefinition of the kind. The cluster may not serve
+	// such a kind yet.
+	fromItem bool
+}
+
+// kinds determines the kinds of objects, first from the CustomResourceDefinitions in the manifests and then from the
+// cluster. The manifests come first because the mapper caches a failed lookup for a while. It must therefore not look
+// up a kind that the cluster does not serve yet.
+type kinds struct {
+	mapper meta.RESTMapper
+
+	mu      sync.Mutex
+	defined definitions
+}
+
+func (k *kinds) find(ref Ref) (kind, error) {
+	gvk := ref.GVK()
+	k.mu.Lock()
+	found, ok := k.defined[gvk]
+	k.mu.Unlock()
+	if ok {
+		return found, nil
+	}
+	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return kind{}, err
+	}
+	return kind{resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
+}
+
+// learn adds the kinds that the CustomResourceDefinitions in the manifests define.
+func (k *kinds) learn(desired []Desired) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.defined.learn(desired)
+}
+
+// definitions contains the kinds that the CustomResourceDefinitions in the manifests define.
+type definitions map[schema.GroupVersionKind]kind
+
+const definitionKind = "CustomResourceDefinition"
+
+func isDefinition(gk schema.GroupKind) bool {
+	return gk.Kind == definitionKind && gk.Group == "apiextensions.k8s.io"
+}
+
+// learn adds the kinds that the CustomResourceDefinitions in the manifests define.
+func (d definitions) learn(desired []Desired) {
+	for _, one := range desired {
+		if isDefinition(one.Object.GroupVersionKind().GroupKind()) && one.Policy != Ignore && one.Policy != Retain {
+			d.add(one.Object.Object)
+		}
+	}
+}
+
+// add adds the kind of a CustomResourceDefinition in all its versions. It ignores errors in the definition, because the
+// API server explains such errors better.
+func (d definitions) add(definition map[string]any) {
+	text := func(fields ...string) string {
+		value, _, _ := unstructured.NestedString(definition, fields...)
+		return value
+	}
+	group, kindName, plural := text("spec", "group"), text("spec", "names", "kind"), text("spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition, "spec", "versions")
+	for _, version := range versions {
+		fields, _ := version.(map[string]any)
+		name, _ := fields["name"].(string)
+		gv := schema.GroupVersion{Group: group, Version: name}
+		d[gv.WithKind(kindName)] = kind{resource: gv.WithResource(plural), namespaced: text("spec", "scope") == "Namespaced", fromItem: true}
+	}
 }

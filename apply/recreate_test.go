@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
@@ -32,8 +33,8 @@ func TestDiffer(t *testing.T) {
 		"server's fields":  {object{"status": object{"x": "z"}, "metadata": object{"resourceVersion": "2", "generation": int64(2), "managedFields": []any{}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &unstructured.Unstructured{Object: overlay(live, nil)}
-			b := &unstructured.Unstructured{Object: overlay(live, tc.more)}
+			a := &unstructured.Unstructured{Object: fields.Overlay(live, nil)}
+			b := &unstructured.Unstructured{Object: fields.Overlay(live, tc.more)}
 			before := b.DeepCopy()
 			if differ(a, b) != tc.want || differ(b, a) != tc.want {
 				t.Errorf("want %v", tc.want)
@@ -53,13 +54,14 @@ func TestDiffer(t *testing.T) {
 	})
 }
 
-// A change between the strategies that use server-side apply must not recreate anything.
+// TestHashOfStrategies checks that a change between two strategies that use server-side apply does not change the hash.
+// A different hash would recreate the object.
 func TestHashOfStrategies(t *testing.T) {
 	hashes := map[string][]Strategy{}
 	for _, strategy := range []Strategy{Apply, Recreate, OnDelete, Update} {
 		d := manifest("ConfigMap", "a", nil)
 		d.Strategy = strategy
-		objects, _, err := New(nil, configMaps(), Options{}).prepare(t.Context(), ownership.Owner{UID: "item"}, []Desired{d})
+		objects, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), []Desired{d}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +84,7 @@ func TestWithoutDryRun(t *testing.T) {
 func TestStagesKeepTheOrder(t *testing.T) {
 	desired := []Desired{manifest("ConfigMap", "z", nil), manifest("ConfigMap", "a", nil), manifest("ConfigMap", "m", nil)}
 	t.Run("within a stage [Rx2]", func(t *testing.T) {
-		objects, _, err := New(nil, configMaps(), Options{}).prepare(t.Context(), ownership.Owner{UID: "item"}, desired)
+		objects, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), desired, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
@@ -29,14 +30,15 @@ Q4s8D1fVhBgMlCxJzKqIoTnYwEeRrk4n4ryS3d7G9hX2jZ6kL0mN4bV8cQ1wErTn
 -----END RSA PRIVATE KEY-----
 `
 
-// canaries are values of Secrets. Each part that could be shown alone contains a mark.
+// canaries are values of Secrets. An error could also quote only a part of a value, so each part contains the text
+// k4n4ry.
 var canaries = map[string]string{
 	"ampersands": "k4n4ry&<k4n4ry>&k4n4ry", "quotes": `k4n4ry"k4n4ry'k4n4ry`, "lines": "k4n4ry\n  k4n4ry\r\nk4n4ry\n",
 	"UTF-8": "k4n4ry-密码-k4n4ry-ö", "PEM": pemKey, "backslashes": `C:\k4n4ry\\u0026k4n4ry`,
 	"base64": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("?k4n4ry\xff", 9))),
 }
 
-// quotings are the forms in which servers quote the values.
+// quotings contains functions that quote a value in the forms that servers use.
 var quotings = map[string]func(string) string{
 	"plain":        func(v string) string { return v },
 	"words":        func(v string) string { return strings.Join(strings.Fields(v), " ") },
@@ -68,7 +70,7 @@ func asYAML(value any) string {
 	return string(raw)
 }
 
-// withSecret returns a Session that has claimed a Secret with the values.
+// withSecret returns a Session that has claimed a Secret with the given values.
 func withSecret(t *testing.T, values map[string]any, events func(Event)) *Session {
 	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -82,7 +84,8 @@ func withSecret(t *testing.T, values map[string]any, events func(Event)) *Sessio
 	return s
 }
 
-// TestSecretsShowNowhere covers all kinds of answers in all forms of quoting.
+// TestSecretsShowNowhere checks that no error or event contains a value of a Secret. It covers all kinds of answers,
+// with each function in `quotings`.
 func TestSecretsShowNowhere(t *testing.T) {
 	for canary, value := range canaries {
 		for quoting, quote := range quotings {
@@ -98,11 +101,11 @@ func TestSecretsShowNowhere(t *testing.T) {
 						answer(403, said, nil), answer(409, said, cause), answer(422, said, cause), errors.New(said),
 						answer(500, "failed to create typed patch object (a/b; v1, Kind=X): .data.x: "+said, nil),
 					} {
-						shown = append(shown, s.run.sort(ref, err).Error())
+						shown = append(shown, s.run.results.settle(ref, err, true).Error())
 					}
 				}
-				s.run.event(deployment, "Reason", said)
-				for _, c := range s.run.fields(deployment, bodyOf(nil), bodyOf(said)) {
+				_ = s.run.conclude(t.Context(), step{known: known{events: []Event{{Ref: deployment, Message: said}}}})
+				for _, c := range fieldChanges(deployment, fields.Diff(bodyOf(nil).Object, bodyOf(said).Object), s.run.hide) {
 					shown = append(shown, c.New)
 				}
 				for _, text := range shown {
@@ -122,7 +125,7 @@ func bodyOf(spec any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 }
 
-// leak returns the part of the quoted value that a text shows.
+// leak returns a part of the quoted value that the text contains, or "" if the text contains none.
 func leak(text, quoted string) string {
 	const enough = 8
 	letters := func(s string) string {
@@ -142,8 +145,8 @@ func leak(text, quoted string) string {
 	return ""
 }
 
-// TestManySecretsAndLongErrors covers a failing run with all the Secrets that an item can hold, which once took half
-// a minute.
+// TestManySecretsAndLongErrors covers a failing run of an item with as many Secrets as possible. Such a run once took
+// half a minute.
 func TestManySecretsAndLongErrors(t *testing.T) {
 	t.Run("are cheap [F7]", func(t *testing.T) {
 		values := map[string]any{}
@@ -152,7 +155,7 @@ func TestManySecretsAndLongErrors(t *testing.T) {
 		}
 		start := time.Now()
 		s := withSecret(t, values, nil)
-		got := s.run.sort(secret, answer(422, `"`+strings.Repeat(`it is value-39999\n`, 1<<20/18), nil))
+		got := s.run.results.settle(secret, answer(422, `"`+strings.Repeat(`it is value-39999\n`, 1<<20/18), nil), true)
 		if len(got.Reason) > longestText || strings.Contains(got.Reason, "39999") {
 			t.Error(got)
 		}
@@ -162,7 +165,7 @@ func TestManySecretsAndLongErrors(t *testing.T) {
 	})
 	t.Run("that are too many withhold the text [F7]", func(t *testing.T) {
 		s := withSecret(t, map[string]any{"x": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a long value", 400_000)))}, nil)
-		if got := s.run.sort(deployment, answer(403, "denied: anything", nil)); strings.Contains(got.Reason, "anything") || got.Reason == "" {
+		if got := s.run.results.settle(deployment, answer(403, "denied: anything", nil), true); strings.Contains(got.Reason, "anything") || got.Reason == "" {
 			t.Error(got)
 		}
 	})

@@ -3,195 +3,187 @@
 package apply
 
 import (
-	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
-	"maps"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// replace writes an object by one of the strategies that read first. Its writes are locked by resourceVersion.
-func (r *run) replace(ctx context.Context, o *object, s *slot) error {
-	live, err := r.read(ctx, o.ref)
-	if err != nil {
-		return err
-	}
-	if live == nil {
-		s.forget()
-		return r.create(ctx, o, s)
-	}
-	if r.isSharedNow(o, live) {
-		return r.share(ctx, o, s, live)
-	}
-	if err := r.mayReplace(ctx, o, s, live); err != nil {
-		return err
-	}
-	wanted := o.becomes(s, live)
-	if equality.Semantic.DeepEqual(wanted.Object, live.Object) {
-		r.count(&r.report.Unchanged)
-		if s.Hash != o.hash {
-			s.Norm = ""
-		}
-		s.UID, s.Hash, s.Key, s.Deleting, s.live = live.GetUID(), o.hash, "", false, live
-		return r.usable(o, s, live)
-	}
-	if s.UID == live.GetUID() && r.postpones(o, s, live, wanted) {
-		s.live = live
-		return nil
-	}
-	err = r.put(ctx, o, live, wanted)
+// decideReplace is called after reading an object whose strategy computes the new state from the current one. The write
+// contains the resourceVersion that was read, so it fails if the object has changed in the meantime.
+func decideReplace(r rules, k known) step {
+	o, live := k.want, k.live
 	switch {
-	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		return waiting(o.ref, "changed while it was written")
-	case r.options.Recreate && s.UID == live.GetUID() && r.isOwn(live, s) && isImmutable(err):
-		return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
-	case err != nil:
-		return err
+	case live == nil:
+		k.forget()
+		return k.create(r, decideCreated)
+	case r.isSharedNow(o, live):
+		return decideShare(r, k)
+	case live.GetUID() != k.UID:
+		k.forget()
 	}
-	return r.landed(o, s, wanted)
-}
-
-// mayReplace protects objects of others, and records when an object becomes the item's.
-func (r *run) mayReplace(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
-	if live.GetUID() != s.UID {
-		s.forget()
-	}
-	mine, err := r.claimable(ctx, o, s, live)
+	mine, err := r.claimable(o.ref, k.Entry, live)
 	if err != nil {
-		return err
+		return k.fail(err)
 	}
 	owner, owned := ownership.OwnerOf(live)
 	switch {
-	case owned && owner.UID == r.owner.UID || s.UID != "":
+	case owned && owner.UID == r.owner.UID || k.UID != "":
 	case mine:
-		r.event(o.ref, ReasonTakenOver, "belonged to an earlier owner and is ours now")
+		k.note(ReasonTakenOver, takenOver)
+	case r.refuses(o):
+		return k.fail(refusal(o.ref, live))
 	default:
-		return r.adopt(ctx, o, s, live, "existed already and had no owner")
+		k = adopt(r, k, "already existed and had no owner")
 	}
-	return nil
+	wanted := o.becomes(k.Entry, live)
+	switch {
+	case equality.Semantic.DeepEqual(live.Object, wanted.Object):
+		if k.Hash != o.hash {
+			k.Norm = ""
+		}
+		k.UID, k.Hash, k.Key = live.GetUID(), o.hash, ""
+		return k.unchanged(live)
+	case k.UID == live.GetUID() && r.mayAsk(k):
+		return k.ask(live, wanted, func(r rules, k known) step { return decideUpdate(r, k, wanted) })
+	}
+	return decideUpdate(r, k, wanted)
 }
 
-// put sends the wanted object, and replaces wanted by what the API server stored.
-func (r *run) put(ctx context.Context, o *object, live, wanted *unstructured.Unstructured) error {
-	update := &client.UpdateOptions{FieldManager: r.owner.Manager()}
-	patch := &client.PatchOptions{FieldManager: r.owner.Manager()}
-	if r.dry {
-		client.DryRunAll.ApplyToUpdate(update)
-		client.DryRunAll.ApplyToPatch(patch)
+// decideUpdate sends the new state of the object.
+func decideUpdate(r rules, k known, wanted *unstructured.Unstructured) step {
+	out := step{known: k, effect: effectUpdate, next: decideReplaced, body: wanted, manager: r.owner.Manager()}
+	if k.want.Strategy == Patch {
+		version := map[string]any{"metadata": map[string]any{"resourceVersion": k.live.GetResourceVersion()}}
+		out.effect, out.patch = effectPatch, fields.Overlay(fields.MergePatch(k.live.Object, wanted.Object), version)
 	}
-	if o.Strategy != Patch {
-		return r.client.Update(ctx, wanted, update)
+	return out
+}
+
+func decideReplaced(r rules, k known) step {
+	switch {
+	case k.result == resultConflict || k.result == resultMismatch || k.result == resultGone && apierrors.IsNotFound(k.err):
+		return k.wait("changed while it was written")
+	case k.result == resultImmutable && r.Recreate && k.UID == k.live.GetUID() && r.isOwn(k.live, k.Entry):
+		return decideDelete(r, k, isReplaced)
+	case k.result != resultOK:
+		return k.failed()
+	case k.UID == "" && k.Adopted:
+		return decideMark(r, k)
 	}
-	changes := difference(live.Object, wanted.Object)
-	changes = overlay(changes, map[string]any{"metadata": map[string]any{"resourceVersion": live.GetResourceVersion()}})
-	data, err := json.Marshal(changes)
+	return k.landed(r)
+}
+
+// readsFirst reports whether the object must be read before it is written, because its strategy computes the new state
+// from the current one.
+func (o *object) readsFirst() bool {
+	switch o.Strategy {
+	case Update, Patch, Merge, MergeOverwrite:
+		return true
+	case Apply, Recreate, OnDelete:
+	}
+	return false
+}
+
+// becomes returns the new state of a live object. After a change of the manifest, the strategy determines the complete
+// object. As long as the manifest stays the same, becomes corrects only the fields of the manifest, and keeps fields
+// that other writers have added.
+func (o *object) becomes(e Entry, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if e.UID != live.GetUID() || e.Hash != o.hash {
+		return outcome(o, live)
+	}
+	if e.Norm != "" && e.Norm == o.norm(live) {
+		return live
+	}
+	return o.laidOver(live)
+}
+
+// laidOver returns a copy of the live object in which the fields of the manifest are set.
+func (o *object) laidOver(live *unstructured.Unstructured) *unstructured.Unstructured {
+	want := o.Object
+	switch o.Strategy {
+	case Merge:
+		want = outcome(o, live)
+	case Apply, Recreate, OnDelete, Update, Patch, MergeOverwrite:
+		want = want.DeepCopy()
+		retain(want, live)
+	}
+	out, _ := fields.Lay(live.Object, want.Object).(map[string]any)
+	return &unstructured.Unstructured{Object: out}
+}
+
+// normOf returns the value of Entry.Norm for an object as the API server stored it. It returns "" if the stored object
+// matches the manifest. The stored object may differ from the manifest, for example because the API server rewrote a
+// quantity, dropped a zero value, or called a webhook that changed a field.
+func (o *object) normOf(stored *unstructured.Unstructured) string {
+	if !o.readsFirst() || equality.Semantic.DeepEqual(o.laidOver(stored).Object, stored.Object) {
+		return ""
+	}
+	return o.norm(stored)
+}
+
+// norm returns a hash of a live object, restricted to the fields that the manifest contains.
+func (o *object) norm(live *unstructured.Unstructured) string {
+	data, err := json.Marshal(fields.Cut(live.Object, o.Object.Object))
 	if err != nil {
-		return err
+		return "" // cannot happen because the object was decoded from JSON
 	}
-	return r.client.Patch(ctx, wanted, client.RawPatch(types.MergePatchType, data), patch)
+	sum := sha256.Sum256(data)
+	return base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
-// outcome returns what a live object becomes after the manifest changed.
+// outcome returns the complete object that the strategy computes from the manifest and the live object.
 func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructured {
 	out := o.Object.DeepCopy()
 	switch o.Strategy {
 	case Merge:
-		out.Object = fill(live.DeepCopy().Object, out.Object)
+		out.Object = fields.Fill(live.DeepCopy().Object, out.Object)
 		stamp(out, o.Object)
 	case MergeOverwrite:
-		out.Object = overlay(live.DeepCopy().Object, out.Object)
+		out.Object = fields.Overlay(live.DeepCopy().Object, out.Object)
 	case Apply, Recreate, OnDelete, Update, Patch:
 		retain(out, live)
 	}
 	return out
 }
 
-// stamp copies the owner's marks from one object to another. fill would not do so over the marks of an earlier life.
+// stamp copies the owner's labels and annotations from one object to another. The strategy Merge needs it because
+// fields.Fill would keep the labels and annotations of an earlier item with the same name.
 func stamp(obj, from *unstructured.Unstructured) {
 	if owner, owned := ownership.OwnerOf(from); owned {
 		owner.Stamp(obj)
 	}
 }
 
-// fill adds what is missing or zero. Existing lists stay as they are.
-func fill(base, more map[string]any) map[string]any {
-	out := maps.Clone(base)
-	for key, value := range more {
-		have, exists := out[key]
-		below, isMap := have.(map[string]any)
-		above, isToo := value.(map[string]any)
-		switch {
-		case isMap && isToo:
-			out[key] = fill(below, above)
-		case !exists || isZero(have):
-			out[key] = value
-		}
-	}
-	return out
-}
-
-func isZero(value any) bool {
-	if value == nil {
-		return true
-	}
-	v := reflect.ValueOf(value)
-	if v.Kind() == reflect.Map || v.Kind() == reflect.Slice {
-		return v.Len() == 0
-	}
-	return v.IsZero()
-}
-
-// kept lists the fields that a replaced object keeps from the cluster, because the API server sets them or they are
-// immutable.
-var kept = map[string][][]string{
+// keptFields lists the fields that keep their current values when an object is replaced, because they are immutable or
+// set by the API server. The key of the map is a kind. The empty key stands for all kinds.
+var keptFields = map[string][][]string{
 	"":               {{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"}, {"metadata", "finalizers"}, {"metadata", "ownerReferences"}, {"status"}},
 	"Job":            {{"spec", "selector"}, {"spec", "template", "metadata", "labels"}},
 	"Service":        {{"spec", "clusterIP"}, {"spec", "clusterIPs"}},
 	"ServiceAccount": {{"secrets"}},
 }
 
-// always contains the kinds whose fields are kept even if the manifest differs, because they are immutable.
-var always = map[string]bool{"Job": true, "Service": true}
+// alwaysKept contains the kinds whose keptFields are immutable. These fields keep their current values even if the
+// manifest contains different values.
+var alwaysKept = map[string]bool{"Job": true, "Service": true}
 
-// retain copies the fields of kept. In all other cases the manifest wins.
+// retain copies the keptFields from the live object to obj. If obj already has a value, the value is replaced only for
+// the kinds in alwaysKept.
 func retain(obj, live *unstructured.Unstructured) {
 	for _, kind := range []string{"", obj.GetKind()} {
-		for _, path := range kept[kind] {
+		for _, path := range keptFields[kind] {
 			_, given, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
 			value, found, _ := unstructured.NestedFieldCopy(live.Object, path...)
-			if found && (!given || always[kind]) {
-				_ = unstructured.SetNestedField(obj.Object, value, path...) // a parent that is not a map is reported by the API server
+			if found && (!given || alwaysKept[kind]) {
+				_ = unstructured.SetNestedField(obj.Object, value, path...) // if a parent is not a map, the API server reports an error
 			}
 		}
 	}
-}
-
-// difference returns the JSON merge patch from one object to another.
-func difference(from, to map[string]any) map[string]any {
-	out := map[string]any{}
-	for key := range from {
-		if _, keep := to[key]; !keep {
-			out[key] = nil
-		}
-	}
-	for key, want := range to {
-		have, exists := from[key]
-		below, isMap := have.(map[string]any)
-		above, isToo := want.(map[string]any)
-		switch {
-		case exists && equality.Semantic.DeepEqual(have, want):
-		case isMap && isToo:
-			out[key] = difference(below, above)
-		default:
-			out[key] = want
-		}
-	}
-	return out
 }

@@ -6,42 +6,52 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
+	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Report describes what a call did, and what it left for the next one.
+// Report describes the results of a call and the objects that are still unfinished.
 type Report struct {
-	// Applied, Unchanged and Deleted count objects. Applied objects were written, even if the write changed nothing.
-	// Unchanged objects needed no write. Deleted objects are gone. An object that is deleted in order to be created
-	// again is first among the waiting ones, and then Applied.
+	// Applied is the number of objects that were written, even if the write changed nothing. Unchanged is the number of
+	// objects that needed no write. Deleted is the number of objects that were deleted and are gone. An object that is
+	// deleted in order to be created again is listed in Waiting until it is gone, and then counts as Applied.
 	Applied, Unchanged, Deleted int
-	// Waiting lists what is not finished. The caller calls again, at the latest after Report.After.
+	// Waiting lists the unfinished objects. If it is not empty, call again, at the latest after the time that
+	// Report.After returns.
 	Waiting []Waiting
-	// Postponed lists objects that others changed and that Options.MayHeal leaves as they are for now. They count as
-	// Unchanged.
+	// Postponed lists the objects that other writers changed and that the engine did not correct because
+	// Options.MayHeal returned false. They count as Unchanged.
 	Postponed []Ref
-	// Owned lists the objects whose ownership key is known, as this call left them, for comparison with a watch.
-	// Apply, AfterDeployment and Session.Report fill it in.
+	// Owned describes the objects for which a watch can detect changes, with their state after this call. Apply,
+	// AfterDeployment and Session.Report set it.
 	Owned []Owned
-	// Left lists objects that no deletion group contains. They stay in the cluster and in the inventory.
+	// Left lists the objects that were not deleted because they belong to none of the deletion groups. They stay in the
+	// cluster and in the inventory.
 	Left []Ref
 }
 
-// Waiting is an object that is not finished, with the reason.
+// Waiting describes an unfinished object and explains why it is unfinished.
 type Waiting struct {
 	Ref    Ref
 	Reason string
 }
 
-// String returns the object and the reason for people.
+// String returns the object and the reason as text for users.
 func (w Waiting) String() string { return w.Ref.String() + ": " + w.Reason }
 
-// Done reports whether nothing is left for another call.
+// Done reports whether no further call is needed.
 func (r Report) Done() bool { return len(r.Waiting) == 0 }
 
-// lookAgain is how long changes usually take of which the engine gets no event.
+// lookAgain is the time after which the caller should call again if objects are unfinished. The engine receives no
+// event when an object is finished. Most objects are finished after about this time.
 const lookAgain = 2 * time.Second
 
-// After returns when to call again. It is zero if the report is Done.
+// After returns how long the caller may wait before the next call. It is zero if no further call is needed.
 func (r Report) After() time.Duration {
 	if r.Done() {
 		return 0
@@ -49,7 +59,8 @@ func (r Report) After() time.Duration {
 	return lookAgain
 }
 
-// Reason describes in one line what is not finished.
+// Reason names one unfinished object, explains why it is unfinished, and gives the number of other unfinished objects,
+// all in one line.
 func (r Report) Reason() string {
 	switch len(r.Waiting) {
 	case 0:
@@ -60,14 +71,14 @@ func (r Report) Reason() string {
 	return fmt.Sprintf("%s (and %d more)", r.Waiting[0], len(r.Waiting)-1)
 }
 
-// sort makes the report independent of the order in which the goroutines ran.
+// sort makes the order in the report independent of the order in which the goroutines ran.
 func (r *Report) sort() {
 	slices.SortFunc(r.Waiting, func(a, b Waiting) int { return compareRefs(a.Ref, b.Ref) })
 	slices.SortFunc(r.Left, compareRefs)
 	slices.SortFunc(r.Postponed, compareRefs)
 }
 
-// Event describes something notable that happened to an object.
+// Event describes a notable change of an object, or the reason why an object was not changed.
 type Event struct {
 	Ref Ref
 	// Reason is one of the Reason constants.
@@ -76,19 +87,60 @@ type Event struct {
 	Message string
 }
 
-// These are the reasons of events.
+// These constants are the reasons of events.
 const (
-	// ReasonAdopted means that the object existed before, and had no owner.
+	// ReasonAdopted means that the object already existed without an owner and now belongs to this item.
 	ReasonAdopted = "Adopted"
-	// ReasonTakenOver means that the object belonged to an earlier life of this item, or to Landscaper's own
-	// deployer.
+	// ReasonTakenOver means that the object belonged to an earlier item with the same name or to Landscaper's own
+	// deployer, and now belongs to this item.
 	ReasonTakenOver = "TakenOver"
-	// ReasonShared means that the object belongs to another item, and now to this one as well.
+	// ReasonShared means that the object belongs to another item and now also to this item.
 	ReasonShared = "Shared"
-	// ReasonReleased means that the object is kept, because other items own it too, or because it existed before the
-	// item.
+	// ReasonReleased means that the object no longer belongs to this item but stays in the cluster. Either other items
+	// own the object too, or the object existed before the item.
 	ReasonReleased = "Released"
-	// ReasonLeftAlone means that the policy forbids touching an object of another owner, or that an object to be
-	// deleted has no mark of the item.
+	// ReasonLeftAlone means that the object was not changed. Either the object belongs to another owner, and the policy
+	// does not allow changing it. Or the object was to be deleted, but it does not carry the label, annotations or
+	// field manager of the item.
 	ReasonLeftAlone = "LeftAlone"
 )
+
+// Owned describes an object after the item's last write. A watch compares later states of the object with it.
+type Owned struct {
+	Resource schema.GroupVersionResource
+	Name     types.NamespacedName
+	UID      types.UID
+	// Key is the ownership key. It is empty for objects with the strategy OnDelete, because only their deletion or
+	// replacement counts as drift.
+	Key ownership.Key
+	// ResourceVersion is the resource version that the last write or Options.Seen returned. It is empty if neither did.
+	ResourceVersion string
+}
+
+// Drift describes an object that other writers have changed and that the engine is about to correct.
+type Drift struct {
+	Ref      Ref
+	Resource schema.GroupVersionResource
+	UID      types.UID
+	// Live is the object as it was read, and Fields lists the paths that differ from the manifest. Both are empty if a
+	// watch detected the change.
+	Live   *unstructured.Unstructured
+	Fields []string
+}
+
+// maxDriftFields limits the number of fields that a Drift lists.
+const maxDriftFields = 8
+
+// driftFields returns the paths of the fields that differ between a live object and the object after its correction. It
+// returns nil if one of the arguments is nil.
+func driftFields(live, after *unstructured.Unstructured) []string {
+	if live == nil || after == nil {
+		return nil
+	}
+	var out []string
+	found := fields.Diff(live.Object, after.Object)
+	for _, field := range found[:min(len(found), maxDriftFields)] {
+		out = append(out, field.Path)
+	}
+	return out
+}

@@ -4,225 +4,178 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
-	"sync"
+	"strings"
 
-	"github.com/deployerkit/deployerkit/apply/ownership"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// run is one call of the engine, or a Session. Each object is handled on a copy of its slot (see on), so that the
-// book can be read at any time.
+// run is one call of the engine, or one Session. For each object, it decides on a step, takes the step and records the
+// result. It repeats this until nothing is left to do for the object.
 type run struct {
-	*Engine
-
-	owner ownership.Owner
-	// dry means that nothing is stored, and that the answers show what would be stored.
-	dry bool
-	// hide removes the content of the current Secrets from all texts.
-	hide *redact.Redactor
-	// storing ensures that one inventory is stored at a time, so that a later one contains everything of an earlier
-	// one.
-	storing sync.Mutex
-
-	mu      sync.Mutex // guards all fields below
-	book    book
-	busy    map[Ref]*sync.Mutex
-	defined definitions
-	report  Report
-	waits   map[Ref]Waiting
-	errs    Errors
+	rules   rules
+	cluster cluster
+	kinds   *kinds
+	objects *tracker
+	results *results
+	hide    *redact.Redactor
 }
 
-func (e *Engine) newRun(owner ownership.Owner, inv Inventory, hide *redact.Redactor) *run {
-	return &run{
-		Engine: e, owner: owner, book: newBook(inv), hide: hide,
-		busy: map[Ref]*sync.Mutex{}, defined: definitions{}, waits: map[Ref]Waiting{},
-	}
+// prepare validates the manifests and completes them for the write. It returns the errors of all manifests together. If
+// singly is true, it rejects manifests that are lists.
+func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*object, error) {
+	p := &preparing{owner: r.rules.owner, strategy: r.rules.Strategy, kinds: r.kinds, hide: r.hide, seen: map[Ref]bool{}, singly: singly}
+	return p.objects(ctx, desired)
 }
 
-// on calls f with the slot of an object, and prevents concurrent work on it. The slot is gone if the inventory does
-// not contain the object.
-func (r *run) on(ref Ref, f func(*slot)) {
-	id := ref.id()
-	lock := r.lockOf(id)
-	lock.Lock()
-	defer lock.Unlock()
-	r.mu.Lock()
-	own := r.book.at(id)
-	r.mu.Unlock()
-	f(&own)
-	own.live = nil
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if known := r.book[id]; known != nil {
-		*known = own
-	} else if !own.gone {
-		r.book[id] = &own
-	}
-}
-
-func (r *run) lockOf(id Ref) *sync.Mutex {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.busy[id] == nil {
-		r.busy[id] = &sync.Mutex{}
-	}
-	return r.busy[id]
-}
-
-// each applies a stage.
-func (r *run) each(ctx context.Context, objects []*object) {
-	forEach(ctx, r.options.Concurrency, objects, func(o *object) {
-		_, err := r.one(ctx, o)
-		r.fail(err)
-	})
-}
-
-// one applies one claimed object and classifies the result. The error is also part of the outcome.
-func (r *run) one(ctx context.Context, o *object) (Outcome, *Error) {
+// apply applies one object of the inventory. The returned error is the same as Outcome.Err.
+func (r *run) apply(ctx context.Context, o *object) (Outcome, *Error) {
 	out := Outcome{Ref: o.ref}
 	if o.untouched() {
 		return out, nil
 	}
-	var err error
-	r.on(o.ref, func(s *slot) {
-		s.gone, s.changed, s.live = false, false, nil
-		err = r.applyObject(ctx, o, s)
-		out.Live, out.Changed = s.live, s.changed
-	})
-	if isImmutable(err) {
-		err = r.immutableField(ctx, o, err)
-	}
-	failed := r.sort(o.ref, err)
+	end := r.work(ctx, o.ref, known{want: o}, decideApply)
+	failed := r.conclude(ctx, end)
 	if failed != nil {
 		if o.Hint != "" {
 			failed.Reason += ": " + o.Hint
 		}
 		out.Err = failed
 	}
-	out.Waiting = r.waitsFor(o.ref)
+	out.Live, out.Changed, out.Waiting = end.known.outcome, end.known.changed, r.results.waitsFor(o.ref)
 	return out, failed
 }
 
-// note records the result of one object, and keeps an error for the result of the call.
-func (r *run) note(ref Ref, err error) { r.fail(r.sort(ref, err)) }
+// work takes the steps for one object of the inventory, and returns the last step.
+func (r *run) work(ctx context.Context, ref Ref, k known, first decision) (end step) {
+	r.objects.withEntry(ref, func(s *entryState) {
+		k.entryState = *s
+		if k.want != nil {
+			k.gone, k.changed, k.resource = false, false, k.want.kind.resource
+			k.wasApplied = k.want.Strategy != OnDelete && k.Hash == k.want.hash && r.rules.Applied.has(ref.id(), state{k.UID, k.Hash})
+		}
+		k.seen = r.look(k.entryState)
+		end = r.pursue(ctx, k, first)
+		*s = end.known.entryState
+	})
+	return end
+}
 
-// sort updates the list of waiting objects for ref from err. It returns the classified error, or nil if err is nil or
-// only means that the object is not finished.
-func (r *run) sort(ref Ref, err error) *Error {
-	var one *Error
-	if err != nil {
-		one = classify(ref, err, r.hide)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if one != nil && one.Class != Wait && ref.isSecret() && !r.book.at(ref.id()).claimed {
-		one.withoutExplanation() // its manifest is not known, so neither are its values
-	}
-	delete(r.waits, ref.id())
-	if one != nil && one.Class == Wait {
-		r.waits[one.Ref.id()] = Waiting{Ref: one.Ref, Reason: one.Reason}
+// look returns an object as a watch last reported it, or nil if no watch has reported the object.
+func (r *run) look(s entryState) *Seen {
+	if r.rules.Seen == nil || s.UID == "" || s.Deleting {
 		return nil
 	}
-	return one
-}
-
-// fail keeps an error for the result of the call.
-func (r *run) fail(one *Error) {
-	if one == nil {
-		return
+	if s.resource.Empty() {
+		found, err := r.kinds.find(s.Ref())
+		if err != nil {
+			return nil
+		}
+		s.resource = found.resource
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.errs = append(r.errs, one)
-}
-
-// waitsFor returns the reason why an object is not finished, or "" if nothing waits for it.
-func (r *run) waitsFor(ref Ref) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.waits[ref.id()].Reason
-}
-
-// count adds one to a counter of the report.
-func (r *run) count(number *int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	*number++
-}
-
-// event reports what happened to an object.
-func (r *run) event(ref Ref, reason, message string) {
-	if r.options.Events != nil {
-		r.options.Events(Event{Ref: ref, Reason: reason, Message: clean(r.hide, message)})
+	if seen, known := r.rules.Seen.Seen(s.resource, s.Ref().Key()); known {
+		return &seen
 	}
+	return nil
 }
 
-// complete reports whether everything so far is finished, so that the next step may begin.
-func (r *run) complete(ctx context.Context) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return ctx.Err() == nil && len(r.errs) == 0 && len(r.waits) == 0
+// pursue takes the steps for one object, and returns the last step.
+func (r *run) pursue(ctx context.Context, k known, first decision) step {
+	s := first(r.rules, k)
+	for range maxSteps {
+		if s.effect == "" {
+			return s
+		}
+		live, err := r.do(ctx, s)
+		s = s.after(r.rules, live, err)
+	}
+	if s.effect == "" {
+		return s
+	}
+	return s.known.wait("changes constantly")
 }
 
-// all returns every slot, in a fixed order.
-func (r *run) all() []*slot {
-	out := make([]*slot, 0, len(r.book))
-	for _, s := range r.book {
-		if !s.gone {
-			out = append(out, s)
+// errDenied is the result of a step that Options.MayHeal does not allow.
+var errDenied = errors.New("the correction is not allowed yet")
+
+// do takes one step. If an admission plugin denies a deletion, the error is not Permanent, whatever status code the
+// answer has, because the same request may succeed later.
+func (r *run) do(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	if s.effect == effectAsk {
+		if r.rules.MayHeal(*s.drift) {
+			return nil, nil
+		}
+		return nil, errDenied
+	}
+	live, err := r.cluster.do(ctx, s)
+	if s.effect == effectDelete && resultOf(err) == resultFailed {
+		denied := classify(s.known.Ref(), err, r.hide)
+		if denied.Class == Permanent {
+			denied.Class = Retry
+		}
+		err = denied
+	}
+	return live, err
+}
+
+// conclude processes the last step for an object: it emits the events, classifies the error and records the result. It
+// returns the classified error, or nil if there is no error or the object is only unfinished.
+func (r *run) conclude(ctx context.Context, end step) *Error {
+	k := end.known
+	for _, event := range k.events {
+		event.Message = clean(r.hide, event.Message)
+		if r.rules.Events != nil {
+			r.rules.Events(event)
 		}
 	}
-	slices.SortFunc(out, func(a, b *slot) int { return compareRefs(a.Ref(), b.Ref()) })
-	return out
+	if end.usable {
+		r.rules.Applied.add(k.Ref().id(), state{k.UID, k.Hash})
+		if isDefinition(k.Ref().GVK().GroupKind()) && !k.Pending {
+			meta.MaybeResetRESTMapper(r.kinds.mapper) // the mapper may have cached that the kind does not exist
+		}
+	}
+	if k.want != nil && isImmutable(end.err) {
+		end.err = immutableField(k.want, k.live, end.err, r.hide)
+	}
+	if one, ok := errors.AsType[*Error](end.err); ok && one.rival != nil && r.rules.OwnerExists != nil &&
+		r.rules.owner.SameLandscape(*one.rival) && r.rules.OwnerExists(ctx, *one.rival) {
+		one.Class = Permanent // as long as the other item exists, a retry does not help
+	}
+	return r.results.record(end)
 }
 
 func (r *run) result(ctx context.Context) (Inventory, Report, error) {
-	err := r.joined(ctx, r.errs)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.book.inventory(), r.reported(), err
+	err := r.results.err(ctx)
+	out := r.results.reported()
+	out.Owned = r.objects.owned(nil)
+	return r.objects.inventory(), out, err
 }
 
-// reported returns the report of everything that was done. The caller holds mu.
-func (r *run) reported() Report {
-	out := r.report
-	for _, w := range r.waits {
-		out.Waiting = append(out.Waiting, w)
+// watch calls Options.Watch for the resources of a stage.
+func (r *run) watch(ctx context.Context, objects []*object) {
+	if r.rules.Watch == nil {
+		return
 	}
-	out.sort()
-	out.Owned = r.owned()
-	return out
-}
-
-// joined returns nil if there are no errors and the context has not ended.
-func (r *run) joined(ctx context.Context, errs Errors) error {
-	slices.SortFunc(errs, func(a, b *Error) int { return compareRefs(a.Ref, b.Ref) })
-	if ctx.Err() != nil {
-		errs = append(Errors{r.stopped(ctx, Ref{})}, errs...)
+	places := map[schema.GroupVersionResource]map[string]bool{}
+	for _, o := range objects {
+		if !o.isWatched() {
+			continue
+		}
+		if places[o.kind.resource] == nil {
+			places[o.kind.resource] = map[string]bool{}
+		}
+		if o.ref.Namespace != "" {
+			places[o.kind.resource][o.ref.Namespace] = true
+		}
 	}
-	return errs.err()
-}
-
-// stopped returns the error for what was not done because the context ended.
-func (r *run) stopped(ctx context.Context, ref Ref) *Error {
-	cause := context.Cause(ctx)
-	return &Error{Ref: ref, Reason: "stopped: " + clean(r.hide, cause.Error()), Class: Retry, cause: cause}
-}
-
-// lend gives a preparation what earlier ones found.
-func (r *run) lend(p *preparing) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.Copy(p.defined, r.defined)
-	p.hide = r.hide
-}
-
-// learn keeps what a preparation found.
-func (r *run) learn(p *preparing) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.Copy(r.defined, p.defined)
+	resources := slices.SortedFunc(maps.Keys(places), func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	for _, resource := range resources {
+		r.rules.Watch(ctx, resource, slices.Sorted(maps.Keys(places[resource])))
+	}
 }

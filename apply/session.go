@@ -9,94 +9,105 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/internal/redact"
+	"github.com/deployerkit/deployerkit/internal/memo"
 )
 
-// Session applies and deletes the objects of one item step by step, in the order of its caller. There are no stages,
-// and nothing is deleted except by Delete. Its methods may be called from several goroutines; two calls for the same
-// object run one after the other. A Session serves one run of the item. For the next run, make a new one with the
-// stored inventory.
+// Session applies and deletes the objects of one item step by step, in an order that the caller determines. It has no
+// stages, and only its method Delete deletes objects. Its methods may be called from several goroutines. Calls for the
+// same object run one after the other. Use a Session only for one run of the item. For the next run, create a new
+// Session with the stored inventory.
 type Session struct {
-	run *run
+	run     *run
+	claimed memo.Memo[*unstructured.Unstructured, Desired, *object] // the objects that Claim prepared, until they are applied
 }
 
-// Session returns a Session that begins with the inventory of the item. It makes no call and stores nothing yet.
+// Session returns a Session that starts with the inventory of the item. It sends no requests and stores nothing yet.
 func (e *Engine) Session(owner ownership.Owner, inv Inventory) *Session {
-	return &Session{run: e.newRun(owner, inv, redact.New(shortestSecret, e.options.Hide...))}
+	return &Session{run: e.begin(owner, inv)}
 }
 
-// Outcome is the result for one object.
+// Outcome is the result of Session.Apply for one object.
 type Outcome struct {
 	Ref Ref
-	// Live is the object in the API server's answer. It is nil if nothing was sent, because a watch or the policy
-	// made it unnecessary, or if the answer contained no object, as after a deletion or an error. It may belong to
-	// another owner if the policy leaves that object alone.
+	// Live is the object in the API server's answer. It is nil if no request was necessary, or if the answer contained
+	// no object, for example after a deletion or an error. If the engine left the object unchanged because it belongs
+	// to another owner, Live is the object as it was read.
 	Live *unstructured.Unstructured
-	// Changed reports that something was written or deleted, or that it is not known whether the write changed
-	// anything.
+	// Changed reports whether the object was changed, created or deleted. Changed is also true if the engine does not
+	// know whether a write had an effect.
 	Changed bool
-	// Waiting is the reason why the object is not finished. It is empty if the object is finished.
+	// Waiting is the reason why the object is unfinished. It is empty if the object is finished.
 	Waiting string
 	// Err is an *Error if the object failed, and nil otherwise.
 	Err error
 }
 
-// Claim adds objects to the inventory, and stores it once if it grew, so that Apply need not store it for each
-// object. Claim writes no objects. It returns the faults of the manifests (an *Error or Errors; lists are refused, as
-// is an object that another component has claimed), the error of Options.Checkpoint, or that of an ended context.
-// After an error, none of the objects is claimed.
+// Claim adds objects to the inventory without writing the objects. It stores the inventory once for all new objects, so
+// that Apply need not store it for each object.
+//
+// Claim returns an *Error or Errors for invalid manifests, for lists, and for objects that another component has
+// claimed. It may also return the error of Options.Checkpoint or the error of an ended context. After an error, none of
+// the objects is claimed.
+//
+// Apply reuses the result of Claim for the same Desired. The caller must therefore not modify a manifest between Claim
+// and Apply.
 func (s *Session) Claim(ctx context.Context, desired ...Desired) error {
-	_, err := s.claim(ctx, desired)
+	objects, err := s.claim(ctx, desired)
+	for i, o := range objects {
+		s.claimed.Put(desired[i].Object, desired[i], o)
+	}
 	return err
 }
 
-func (s *Session) claim(ctx context.Context, desired []Desired) ([]*object, error) {
-	objects, err := s.prepare(ctx, desired)
-	if err != nil {
-		return nil, err
+// claim adds the objects to the inventory, if necessary, and returns them. If Session.Claim has already prepared all of
+// the objects, claim returns the prepared objects. Otherwise it prepares all of them.
+func (s *Session) claim(ctx context.Context, desired []Desired) (objects []*object, err error) {
+	seen := make(map[Ref]bool, len(desired))
+	for _, d := range desired {
+		o, found := s.claimed.Get(d.Object, d)
+		if !found || seen[o.ref.id()] {
+			if objects, err = s.run.prepare(ctx, desired, true); err != nil {
+				return nil, err
+			}
+			break
+		}
+		objects, seen[o.ref.id()] = append(objects, o), true
 	}
-	return objects, s.run.claim(ctx, objects)
+	return objects, s.run.objects.claim(ctx, objects, s.run.rules.Options)
 }
 
-// prepare uses the kinds that manifests of earlier calls define, and hides the values of their Secrets.
-func (s *Session) prepare(ctx context.Context, desired []Desired) ([]*object, error) {
-	p := s.run.preparing(s.run.owner)
-	p.singly = true
-	s.run.lend(p)
-	objects, err := p.objects(ctx, p.expand(desired))
-	s.run.learn(p)
-	return objects, err
-}
-
-// Apply claims the objects that are not claimed yet, and writes those that are not known to be unchanged,
-// Options.Concurrency at a time, started in the order given. It returns the outcomes in that order. The error
-// contains the errors of the outcomes; an object that is only waiting is not an error. If there are no outcomes, the
-// error is one of Claim, and nothing was written. After the context ends, objects that were not written have its
-// error.
+// Apply claims the objects that are not claimed yet. It then writes the objects, except those that are known to be
+// unchanged. It writes at most Options.Concurrency objects at a time, and starts them in the given order. The outcomes
+// have the same order.
+//
+// The error contains the errors of all outcomes. An object that is only waiting is not an error. If the objects cannot
+// be claimed, Apply writes nothing and returns the error of Claim without outcomes. If the context ends, the outcome of
+// each object that was not written contains the error of the context.
 func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, error) {
 	objects, err := s.claim(ctx, desired)
 	if err != nil {
 		return nil, err
 	}
+	for _, d := range desired {
+		s.claimed.Forget(d.Object)
+	}
 	r := s.run
 	r.watch(ctx, objects)
 	out := make([]Outcome, len(objects))
 	errs := make(Errors, len(objects))
-	begun := make([]bool, len(objects))
-	forEach(ctx, r.options.Concurrency, places(len(objects)), func(i int) {
-		begun[i] = true
-		out[i], errs[i] = r.one(ctx, objects[i])
+	forEach(ctx, r.rules.Concurrency, places(len(objects)), func(i int) {
+		out[i], errs[i] = r.apply(ctx, objects[i])
 	})
 	for i, o := range objects {
-		if !begun[i] {
-			out[i] = Outcome{Ref: o.ref, Err: r.stopped(ctx, o.ref)}
+		if out[i].Ref == (Ref{}) { // not started
+			out[i] = Outcome{Ref: o.ref, Err: r.results.stopped(ctx, o.ref)}
 		}
 	}
 	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil })
-	return out, r.joined(ctx, errs)
+	return out, r.results.joined(ctx, errs)
 }
 
-// places returns the numbers from 0 to n-1.
+// places returns the indexes from 0 to n-1.
 func places(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -105,64 +116,35 @@ func places(n int) []int {
 	return out
 }
 
-// Delete deletes objects of the inventory, Options.Concurrency at a time, started in the order given. An entry leaves
-// the inventory when its object is known to be gone. Until then the object is among the waiting ones, and the caller
-// calls again, at the latest after Report.After. Objects with the policies Keep and Ignore are released at once. An
-// object that the inventory does not contain counts as gone. An object that was claimed in another API group stays,
-// and only the entry is removed. Errors are those of single objects, as with Engine.Delete.
+// Delete deletes objects of the inventory. It deletes at most Options.Concurrency objects at a time, and starts them in
+// the given order. It returns the objects that are not known to be gone yet. If there are any, call Delete again, at
+// the latest after the time that Report.After returns.
+//
+// An object is removed from the inventory when it is known to be gone. Objects with the policies Keep and Ignore are
+// removed from the inventory at once and stay in the cluster. An object that was claimed under another API group stays
+// in the cluster too. An object that the inventory does not contain counts as gone. As with Engine.Delete, the error
+// contains the errors of all objects.
 func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	r := s.run
 	errs := make(Errors, len(refs))
 	waits := make([]Waiting, len(refs))
-	forEach(ctx, r.options.Concurrency, places(len(refs)), func(i int) {
-		r.on(refs[i], func(sl *slot) {
-			errs[i] = r.sort(refs[i], r.dismiss(ctx, sl))
-			waits[i] = Waiting{Ref: refs[i], Reason: r.waitsFor(refs[i])}
-		})
+	forEach(ctx, r.rules.Concurrency, places(len(refs)), func(i int) {
+		errs[i], waits[i] = r.dismiss(ctx, refs[i])
 	})
 	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil })
 	waits = slices.DeleteFunc(waits, func(w Waiting) bool { return w.Reason == "" })
-	return waits, r.joined(ctx, errs)
+	return waits, r.results.joined(ctx, errs)
 }
 
-// dismiss deletes the object of an entry, unless only the entry has to be removed.
-func (r *run) dismiss(ctx context.Context, s *slot) error {
-	switch {
-	case s.gone:
-		return nil
-	case s.isLetGo() || r.hasUnderOtherName(s):
-		s.gone = true
-		return nil
-	}
-	return r.removeOne(ctx, s, false)
-}
+// Inventory returns the current inventory. The caller must store it, even after an error.
+func (s *Session) Inventory() Inventory { return s.run.objects.inventory() }
 
-// hasUnderOtherName reports whether the object was claimed in another API group.
-func (r *run) hasUnderOtherName(s *slot) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id, other := range r.book {
-		if other.claimed && !other.gone && s.UID != "" && other.UID == s.UID && id != s.Ref().id() {
-			return true
-		}
-	}
-	return false
-}
-
-// Inventory returns the current inventory. It must be stored even after an error.
-func (s *Session) Inventory() Inventory {
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	return s.run.book.inventory()
-}
-
-// Unclaimed returns the entries that were not claimed in this Session, in a fixed order. They are to be deleted when
-// all desired objects have been claimed.
+// Unclaimed returns the inventory entries of the objects that were not claimed in this Session, in a fixed order. When
+// all desired objects have been claimed, these are the objects that are no longer desired. The caller can pass their
+// references to Delete.
 func (s *Session) Unclaimed() []Entry {
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
 	var out []Entry
-	for _, one := range s.run.all() {
+	for _, one := range s.run.objects.all() {
 		if !one.claimed {
 			out = append(out, one.Entry)
 		}
@@ -170,11 +152,10 @@ func (s *Session) Unclaimed() []Entry {
 	return out
 }
 
-// Report describes what was done so far, what is unfinished now, and how a watch should see the objects of the whole
-// inventory, including those that were not applied in this Session.
+// Report describes the results so far, and the objects that are unfinished now. Report.Owned covers the whole
+// inventory, including objects that were not applied in this Session.
 func (s *Session) Report() Report {
-	s.run.locate()
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	return s.run.reported()
+	out := s.run.results.reported()
+	out.Owned = s.run.objects.owned(s.run.kinds)
+	return out
 }

@@ -19,13 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// manifest returns a desired object of the namespace shop.
+// manifest returns a desired object in the namespace "shop".
 func manifest(kind, name string, more map[string]any) Desired {
 	body := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "shop", "name": name}}
-	return Desired{Object: &unstructured.Unstructured{Object: overlay(body, more)}}
+	return Desired{Object: &unstructured.Unstructured{Object: fields.Overlay(body, more)}}
 }
 
 func TestSessionOfUnchangedObjectsCostsNothing(t *testing.T) {
@@ -53,7 +54,8 @@ func TestSessionOfUnchangedObjectsCostsNothing(t *testing.T) {
 	}
 }
 
-// Two concurrent claims are stored one after the other, so that the last stored inventory contains both.
+// TestClaimsAreStoredInTurn checks that two concurrent claims are stored one after the other, so that the inventory
+// that is stored last contains both objects.
 func TestClaimsAreStoredInTurn(t *testing.T) {
 	calls, second := make(chan int, 2), make(chan struct{})
 	n := atomic.Int64{}
@@ -63,7 +65,7 @@ func TestClaimsAreStoredInTurn(t *testing.T) {
 		}
 		select {
 		case <-second:
-		case <-time.After(100 * time.Millisecond): // the other claim does not get in
+		case <-time.After(100 * time.Millisecond): // the other claim has to wait
 		}
 		calls <- len(inv.Entries)
 		return nil
@@ -83,7 +85,8 @@ func TestClaimsAreStoredInTurn(t *testing.T) {
 	}
 }
 
-// The report also describes objects that were not reached, because a watch must not miss their changes.
+// TestReportOfASessionOwnsAll checks that Report.Owned also describes the objects that the Session did not apply. A
+// watch must detect changes of these objects, too.
 func TestReportOfASessionOwnsAll(t *testing.T) {
 	desired, inv := deployed(t, 3)
 	s := New(nil, configMaps(), Options{Seen: unchanged{}}).Session(ownership.Owner{UID: "item"}, inv)
@@ -112,11 +115,11 @@ func TestSessionFaults(t *testing.T) {
 		want    string
 	}{
 		"empty":     {[]Desired{{}}, "a manifest is empty"},
-		"list":      {[]Desired{manifest("List", "l", map[string]any{"items": []any{good.Object.Object}})}, "List shop/l: is a list; hand in its items one by one"},
+		"list":      {[]Desired{manifest("List", "l", map[string]any{"items": []any{good.Object.Object}})}, "List shop/l: is a list; pass its items individually"},
 		"no items":  {[]Desired{manifest("List", "l", map[string]any{"items": []any{}})}, "List shop/l: is a list"},
-		"twice":     {[]Desired{good, good}, "ConfigMap shop/good: is there twice"},
+		"twice":     {[]Desired{good, good}, "ConfigMap shop/good: is listed more than once"},
 		"unknown":   {[]Desired{manifest("Thing", "x", nil)}, "the cluster does not know /v1, Kind=Thing"},
-		"component": {[]Desired{of("b")}, `ConfigMap shop/good: is wanted by the components "a" and "b"`},
+		"component": {[]Desired{of("b")}, `ConfigMap shop/good: is returned by two components, "a" and "b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := 0
@@ -164,7 +167,7 @@ func TestWant(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before *Entry
 		d      Desired
-		want   *Entry // nil if it is not in the inventory
+		want   *Entry // nil if the inventory does not contain the object
 	}{
 		"new":               {nil, Desired{Policy: Manage}, &Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
 		"known":             {&known, Desired{Policy: Manage}, &known},
@@ -178,9 +181,9 @@ func TestWant(t *testing.T) {
 		"ignored, unknown":  {nil, Desired{Policy: Ignore}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := slot{gone: true}
+			s := entryState{gone: true}
 			if tc.before != nil {
-				s = slot{Entry: *tc.before}
+				s = entryState{Entry: *tc.before}
 			}
 			s.want(&object{Desired: tc.d, ref: known.Ref()})
 			if s.gone != (tc.want == nil) {
@@ -196,7 +199,64 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// BenchmarkSession measures a session in which nothing changed, one object after the other.
+// countingMapper counts the lookups of kinds. Preparing an object looks up its kind once, so the result is the number
+// of prepared objects.
+type countingMapper struct {
+	meta.RESTMapper
+	asked int
+}
+
+func (m *countingMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	m.asked++
+	return m.RESTMapper.RESTMapping(gk, versions...)
+}
+
+// TestSessionPreparesOnce checks that a Session prepares a claimed object only once, unless the Desired changes or the
+// object is applied in the meantime.
+func TestSessionPreparesOnce(t *testing.T) {
+	desired, inv := deployed(t, 2)
+	mapper := &countingMapper{RESTMapper: configMaps()}
+	s := New(nil, mapper, Options{Seen: unchanged{}}).Session(ownership.Owner{UID: "item"}, inv)
+	a, b := desired[0], desired[1]
+	kept := a
+	kept.Policy = Keep
+	for i, step := range []struct {
+		name     string
+		do       func() error
+		prepares int
+	}{
+		{"the first claim", func() error { return s.Claim(t.Context(), a) }, 1},
+		{"the second claim", func() error { return s.Claim(t.Context(), a) }, 0},
+		{"an apply with another object", func() error { _, err := s.Apply(t.Context(), b, a); return err }, 2},
+		{"a claim after that apply", func() error { return s.Claim(t.Context(), a) }, 1},
+		{"an apply of the claimed object", func() error { _, err := s.Apply(t.Context(), a); return err }, 0},
+		{"a second apply", func() error { _, err := s.Apply(t.Context(), a); return err }, 1},
+		{"a claim after the apply", func() error { return s.Claim(t.Context(), a) }, 1},
+		{"another policy", func() error { _, err := s.Apply(t.Context(), kept); return err }, 1},
+		{"a copy", func() error {
+			return s.Claim(t.Context(), Desired{Object: a.Object.DeepCopy()})
+		}, 1},
+	} {
+		before := mapper.asked
+		if err := step.do(); err != nil {
+			t.Fatal(step.name, err)
+		}
+		if got := mapper.asked - before; got != step.prepares {
+			t.Errorf("step %d, %s: %d objects were prepared, want %d", i, step.name, got, step.prepares)
+		}
+	}
+	if report := s.Report(); report.Unchanged != 5 {
+		t.Error(report)
+	}
+	if err := s.Claim(t.Context(), a); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Apply(t.Context(), a, a); err == nil || !strings.Contains(err.Error(), "is listed more than once") {
+		t.Errorf("the same object twice: %v", err)
+	}
+}
+
+// BenchmarkSession measures a Session that applies unchanged objects one after the other.
 func BenchmarkSession(b *testing.B) {
 	for _, n := range []int{50, 1000} {
 		b.Run(fmt.Sprintf("unchanged-%d", n), func(b *testing.B) {
@@ -217,7 +277,8 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
-// A claim that cannot be stored has no effect, and is tried again.
+// TestClaimThatIsNotStored checks that a claim has no effect if the inventory cannot be stored, and that the next claim
+// tries again to store it.
 func TestClaimThatIsNotStored(t *testing.T) {
 	failing, calls := errors.New("no room"), 0
 	checkpoint := func(context.Context, Inventory) error { calls++; return failing }
@@ -232,26 +293,27 @@ func TestClaimThatIsNotStored(t *testing.T) {
 	}
 }
 
-// An object stays among the waiting ones until it is finished.
+// TestWaitsEnd checks that the report lists an object as waiting until the object is finished.
 func TestWaitsEnd(t *testing.T) {
-	r := New(nil, configMaps(), Options{}).newRun(ownership.Owner{}, Inventory{}, nil)
+	r := New(nil, configMaps(), Options{}).begin(ownership.Owner{}, Inventory{})
 	one, other := Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}, Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "b"}
-	r.note(one, waiting(one, "is being deleted"))
-	r.note(other, waiting(other, "is being deleted"))
-	r.note(one, nil)
+	r.results.note(one, waiting(one, "is being deleted"))
+	r.results.note(other, waiting(other, "is being deleted"))
+	r.results.note(one, nil)
 	_, report, err := r.result(t.Context())
 	if diff := cmp.Diff([]Waiting{{Ref: other, Reason: "is being deleted"}}, report.Waiting); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 }
 
-// The error of a stopped call must contain that it was stopped, whatever else went wrong.
+// TestStoppedIsTold checks that the error of a stopped call wraps the cause of the stop, even if there are other
+// errors.
 func TestStoppedIsTold(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	over := errors.New("the leader changed")
 	stop(over)
-	r := New(nil, configMaps(), Options{}).newRun(ownership.Owner{}, Inventory{}, nil)
-	r.note(Ref{}, invalid(Ref{}, "", "wrong"))
+	r := New(nil, configMaps(), Options{}).begin(ownership.Owner{}, Inventory{})
+	r.results.note(Ref{}, invalid(Ref{}, "", "wrong"))
 	_, _, err := r.result(ctx)
 	if !errors.Is(err, over) || ClassOf(err) != Permanent {
 		t.Error(err)

@@ -11,42 +11,45 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Check is one promise of the contract that can be observed from outside. It is pure data. [Checks] returns all of
-// them.
+// Check checks one promise of the deployer contract from outside the deployer. The exported fields describe the check.
+// No cluster is needed to read them. [Checks] returns all checks.
 type Check struct {
 	// Name is the name of the check in exceptions and expectations.
 	Name string
-	// Rows are the rows of the specification that it covers, in brackets, as in the names of specs.
+	// Rows lists the IDs of the rows of the specification that the check covers, in brackets, for example "[C10, L34]".
 	Rows string
-	// Promise describes the promise in one line.
+	// Promise states the promise in one line.
 	Promise string
-	// Revision is the only revision under which the promise is given. If it is empty, the promise is given under all.
+	// Revision limits the check to one revision of the contract. If Revision is empty, the check applies to all
+	// revisions.
 	Revision contract.Revision
 
 	needs []need
 	run   func(t *testContext)
-	// alone is set if no other check may run at the same time, because this one stops the deployer.
+	// alone is true if the check stops the deployer. No other check may run at the same time.
 	alone bool
-	// rule is called for every stored version of every item of all checks, with the version before it. It returns what
-	// is wrong, or "". A check has either run or rule.
+	// rule compares a version of an item with the previous version. It returns a description of the violation, or "" if
+	// there is none. It is called for every stored version of every item in all scenarios. A check sets either `rule`
+	// or `run`.
 	rule func(before, now *lsv1alpha1.DeployItem) string
 }
 
-// RowIDs returns the individual rows of the check.
+// RowIDs returns the IDs of the rows that the check covers.
 func (c Check) RowIDs() []string {
 	return strings.Split(strings.Trim(c.Rows, "[]"), ", ")
 }
 
-// Title returns promise and rows, which is the name of the spec.
+// Title returns the name of the spec, which consists of the promise and the rows.
 func (c Check) Title() string { return c.Promise + " " + c.Rows }
 
-// Checks returns all checks in the order in which they run. Those that judge the whole history come last.
+// Checks returns all checks in the order in which they run. The rules come last, because they check the histories of
+// all other checks.
 func Checks() []Check {
 	return slices.Concat(runChecks, failureChecks, deletionChecks, midrunChecks, cancelChecks, optionChecks, responsibilityChecks,
 		alone(restartChecks), writeChecks, rules)
 }
 
-// alone marks checks during which no other may run.
+// alone returns a copy of the checks and sets the field `alone` in each of them.
 func alone(checks []Check) []Check {
 	checks = slices.Clone(checks)
 	for i := range checks {
@@ -55,7 +58,7 @@ func alone(checks []Check) []Check {
 	return checks
 }
 
-// checks returns the checks of a revision that the subject selects.
+// checks returns the checks that apply to the revision and that Options.Only selects.
 func (s Subject) checks(revision contract.Revision) []Check {
 	return slices.DeleteFunc(Checks(), func(c Check) bool {
 		return c.Revision != "" && c.Revision != revision || len(s.Only) > 0 && !slices.Contains(s.Only, c.Name)

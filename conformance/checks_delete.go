@@ -21,7 +21,7 @@ var deletionChecks = []Check{
 		},
 	},
 	{
-		Name: "delete-phases", Rows: "[C9]", Promise: "a deletion in progress shows the phase of a run",
+		Name: "delete-phases", Rows: "[C9]", Promise: "an item that is being deleted shows that the deletion is in progress",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.delete()
@@ -32,18 +32,18 @@ var deletionChecks = []Check{
 					shown = append(shown, di.Status.Phase)
 				}
 			}
-			t.require(slices.ContainsFunc(shown, isWorking), "it showed %q only", slices.Compact(shown))
+			t.require(slices.ContainsFunc(shown, isWorking), "the only phases of the item were %q", slices.Compact(shown))
 			if t.jobs() {
 				ok := slices.Contains(shown, phases.InitDelete) || slices.Contains(shown, phases.Deleting)
-				t.require(ok, "it showed neither InitDelete nor Deleting, only %q", slices.Compact(shown))
+				t.require(ok, "the phase of the item was neither InitDelete nor Deleting, only %q", slices.Compact(shown))
 			}
 		},
 	},
 	{
-		Name: "uninstall", Rows: "[C13, L33]", Promise: "an item is removed only after what it deployed", needs: []need{needsDeployed},
+		Name: "uninstall", Rows: "[C13, L33]", Promise: "an item is removed only after its deployed objects", needs: []need{needsDeployed},
 		run: func(t *testContext) {
 			t.succeeds()
-			t.require(t.valid.deployed(), "a valid item succeeded, and nothing is deployed")
+			t.require(t.valid.deployed(), "a valid item succeeded, but its objects do not exist")
 			t.valid.delete()
 			t.valid.gone()
 			t.valid.uninstalled()
@@ -69,13 +69,13 @@ var deletionChecks = []Check{
 	},
 	{
 		Name: "without-uninstall", Rows: "[C12]", Revision: contract.RevisionJobID, needs: []need{needsDeployed},
-		Promise: "delete-without-uninstall removes the finalizer and keeps what is deployed",
+		Promise: "delete-without-uninstall removes the finalizer and leaves the deployed objects",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
 			t.valid.delete()
 			t.valid.gone()
-			t.require(t.valid.deployed(), "what was deployed is gone")
+			t.require(t.valid.deployed(), "the deployed objects are gone")
 		},
 	},
 	{
@@ -106,7 +106,7 @@ var deletionChecks = []Check{
 			t.succeeds()
 			t.valid.change(func(di item) { controllerutil.AddFinalizer(di, foreignFinalizer) })
 			t.valid.delete()
-			di := t.valid.until("rid of Landscaper's finalizer", func(di item) bool { return !contract.HasOurFinalizer(di) })
+			di := t.valid.until("lose Landscaper's finalizer", func(di item) bool { return !contract.HasOurFinalizer(di) })
 			t.require(slices.Equal(di.Finalizers, []string{foreignFinalizer}), "the finalizers are %q", di.Finalizers)
 			t.requireNoWrites(di)
 			t.valid.change(func(di item) { controllerutil.RemoveFinalizer(di, foreignFinalizer) })

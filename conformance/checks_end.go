@@ -17,8 +17,8 @@ var cancelChecks = []Check{
 		run: func(t *testContext) {
 			t.working()
 			t.slow.operate(contract.AbortOperation)
-			di := t.slow.until("failed", func(di item) bool { return di.Status.Phase == phases.Failed })
-			t.require(di.Status.LastError != nil, "it failed without lastError")
+			di := t.slow.until("fail", func(di item) bool { return di.Status.Phase == phases.Failed })
+			t.require(di.Status.LastError != nil, "the item failed without lastError")
 			t.slow.notAborting()
 		},
 	},
@@ -30,23 +30,23 @@ var cancelChecks = []Check{
 			t.valid.operate(contract.AbortOperation)
 			t.valid.notAborting()
 			for _, di := range t.after(done) {
-				t.require(di.Status.Phase == phases.Succeeded, "it showed phase %q", di.Status.Phase)
+				t.require(di.Status.Phase == phases.Succeeded, "the item showed phase %q", di.Status.Phase)
 			}
 		},
 	},
 	{
 		Name: "interrupt", Rows: "[C4]", Revision: contract.RevisionJobID, needs: []need{needsSlow},
-		Promise: "a job that Landscaper ended stays ended, and the next one runs",
+		Promise: "a job that Landscaper has ended does not continue, and the next job runs",
 		run: func(t *testContext) {
 			running := t.working()
 			t.slow.interrupt()
 			t.later()
 			t.slow.comesToRest()
 			di := t.slow.get()
-			t.require(di.Status.Phase == phases.Failed && di.Status.JobIDFinished == running.Status.JobID, "it became %q%s", di.Status.Phase, errorOf(di))
+			t.require(di.Status.Phase == phases.Failed && di.Status.JobIDFinished == running.Status.JobID, "the phase of the item became %q%s", di.Status.Phase, errorOf(di))
 			t.require(di.Status.LastError != nil && di.Status.LastError.Reason == "InterruptOperation", "Landscaper's error was overwritten%s", errorOf(di))
 			t.slow.trigger()
-			t.slow.until("in work again", func(di item) bool { return isWorking(di.Status.Phase) })
+			t.slow.until("get back in progress", func(di item) bool { return isWorking(di.Status.Phase) })
 		},
 	},
 	{
@@ -61,9 +61,9 @@ var cancelChecks = []Check{
 				t.require(di.Status.JobID == done.Status.JobID, "the job ID became %q", di.Status.JobID)
 				return
 			}
-			t.valid.until("final", isFinal)
+			t.valid.until("reach a final phase", isFinal)
 			shown := phasesOf(t.after(done))
-			t.require(slices.ContainsFunc(shown, isWorking), "no run was begun, it showed %q", shown)
+			t.require(slices.ContainsFunc(shown, isWorking), "no run began; the phases of the item were %q", shown)
 		},
 	},
 }
@@ -86,7 +86,7 @@ var optionChecks = []Check{
 		run: func(t *testContext) {
 			done := t.succeeds()
 			t.valid.operate(lsv1alpha1.TestReconcileOperation)
-			t.valid.until("finished with another job", func(di item) bool {
+			t.valid.until("finish another job", func(di item) bool {
 				return di.Status.JobID != done.Status.JobID && di.Status.JobID == di.Status.JobIDFinished && di.Status.Phase == phases.Succeeded
 			})
 			t.valid.settled()
@@ -99,10 +99,10 @@ var optionChecks = []Check{
 			t.valid.trigger()
 			t.valid.succeeded()
 			for _, di := range t.after(done) {
-				t.require(di.Status.Phase == phases.Succeeded, "it showed phase %q", di.Status.Phase)
+				t.require(di.Status.Phase == phases.Succeeded, "the item showed phase %q", di.Status.Phase)
 			}
 			n := writes(append([]item{done}, t.after(done)...)) - 1
-			t.require(n <= anUnchangedJob, "it cost %d writes", n)
+			t.require(n <= anUnchangedJob, "the job cost %d writes", n)
 		},
 	},
 	{
@@ -149,7 +149,7 @@ var responsibilityChecks = []Check{
 		},
 	},
 	{
-		Name: "other-target", Rows: "[C2, L24, L25]", Promise: "an item whose Target the selectors do not match is never written", needs: []need{needsOtherTarget},
+		Name: "other-target", Rows: "[C2, L24, L25]", Promise: "an item whose Target does not match the selectors is never written", needs: []need{needsOtherTarget},
 		run: func(t *testContext) {
 			t.makeTarget("other", t.env.subject.OtherTargetLabels)
 			t.foreign.leaveAlone()
@@ -164,18 +164,18 @@ var responsibilityChecks = []Check{
 			t.valid.settled()
 			t.removeTarget()
 			t.valid.trigger()
-			t.valid.until("telling about its Target", func(di item) bool {
+			t.valid.until("report its missing Target", func(di item) bool {
 				return di.Status.LastError != nil || di.ResourceVersion != done.ResourceVersion && di.Status.Phase == phases.Failed
 			})
 			for _, di := range t.after(done) {
 				succeeded := di.Status.Phase == phases.Succeeded && t.jobs() && di.Status.JobIDFinished != done.Status.JobIDFinished
-				t.require(!succeeded, "it succeeded without its Target")
+				t.require(!succeeded, "the item succeeded without its Target")
 			}
 			t.makeTarget(targetName, t.env.subject.TargetLabels)
 			if contract.IsFinal(t.valid.get().Status.Phase) {
 				t.valid.trigger()
 			}
-			t.valid.until("succeeded", func(di item) bool { return di.Status.Phase == phases.Succeeded && di.Status.LastError == nil })
+			t.valid.until("succeed", func(di item) bool { return di.Status.Phase == phases.Succeeded && di.Status.LastError == nil })
 		},
 	},
 }
@@ -188,10 +188,10 @@ var restartChecks = []Check{
 			t.restartToLook()
 			t.goesOn(running)
 			di := t.slow.finish()
-			t.require(di.Status.Phase == phases.Succeeded, "it ended as %q%s", di.Status.Phase, errorOf(di))
+			t.require(di.Status.Phase == phases.Succeeded, "the item ended as %q%s", di.Status.Phase, errorOf(di))
 			if t.jobs() {
-				t.require(di.Status.JobIDFinished == running.Status.JobID, "another job was finished: %q", di.Status.JobIDFinished)
-				t.sameRun(running) // without jobs, letting the item finish may begin a run
+				t.require(di.Status.JobIDFinished == running.Status.JobID, "the deployer finished another job, with the ID %q", di.Status.JobIDFinished)
+				t.sameRun(running) // in the annotation revision, the call of Finish may itself request a run
 			}
 		},
 	},
@@ -199,8 +199,8 @@ var restartChecks = []Check{
 		Name: "handed-out-meanwhile", Rows: "[C3, C14]", Promise: "a request that arrives while no deployer runs is processed later",
 		run: func(t *testContext) {
 			t.restart(func() { t.valid.deploy() })
-			di := t.valid.await(t.bounds().Start, "finished", isFinal)
-			t.require(di.Status.Phase == phases.Succeeded, "it ended as %q%s", di.Status.Phase, errorOf(di))
+			di := t.valid.await(t.bounds().Start, "finish", isFinal)
+			t.require(di.Status.Phase == phases.Succeeded, "the item ended as %q%s", di.Status.Phase, errorOf(di))
 		},
 	},
 	{

@@ -11,10 +11,10 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// midrunChecks are about requests that arrive while a run is in progress.
+// midrunChecks are the checks of requests that arrive while a run is in progress.
 var midrunChecks = []Check{
 	{
-		Name: "deletion-midrun", Rows: "[C13, L33]", Promise: "an item that is deleted during its run is removed, together with what it deployed", needs: []need{needsSlow},
+		Name: "deletion-midrun", Rows: "[C13, L33]", Promise: "an item that is deleted during its run is removed, together with its deployed objects", needs: []need{needsSlow},
 		run: func(t *testContext) {
 			t.working()
 			t.slow.mark()
@@ -28,7 +28,7 @@ var midrunChecks = []Check{
 		},
 	},
 	{
-		Name: "abort-deletion", Rows: "[C4, C6, L30, L35]", Promise: "an abort precedes a deletion, which follows it", needs: []need{needsSlow}, alone: true,
+		Name: "abort-deletion", Rows: "[C4, C6, L30, L35]", Promise: "an abort is processed before a deletion that is requested at the same time", needs: []need{needsSlow}, alone: true,
 		run: func(t *testContext) {
 			t.working()
 			t.restart(func() {
@@ -45,7 +45,7 @@ var midrunChecks = []Check{
 			aborted := slices.ContainsFunc(t.slow.recorded(), func(di item) bool {
 				return di.DeletionTimestamp != nil && hasFailed(di) && di.Status.LastError != nil
 			})
-			t.require(aborted, "the abort was passed over")
+			t.require(aborted, "the abort was skipped")
 		},
 	},
 	{
@@ -55,7 +55,7 @@ var midrunChecks = []Check{
 			running := t.working()
 			t.slow.operate(lsv1alpha1.ReconcileOperation)
 			t.slow.settled()
-			t.slow.until("in work again", func(di item) bool {
+			t.slow.until("get back in progress", func(di item) bool {
 				return contract.IsFinal(di.Status.Phase) || slices.Contains(phasesOf(t.after(running)), phases.Init)
 			})
 			t.beganAfter(running)
@@ -67,7 +67,7 @@ var midrunChecks = []Check{
 		run: func(t *testContext) {
 			running := t.working()
 			t.slow.change(withTimeout(contract.DefaultTimeout + time.Second))
-			t.slow.until("observed in its new generation", func(di item) bool { return di.Status.ObservedGeneration == di.Generation })
+			t.slow.until("report its new generation as observed", func(di item) bool { return di.Status.ObservedGeneration == di.Generation })
 			t.beganAfter(running)
 		},
 	},

@@ -21,7 +21,7 @@ var runChecks = []Check{
 		Name: "succeeds", Rows: "[C10, L34]", Promise: "a valid item ends as Succeeded, without an error",
 		run: func(t *testContext) {
 			di := t.succeeds()
-			t.require(di.Status.LastError == nil, "it succeeded%s", errorOf(di))
+			t.require(di.Status.LastError == nil, "the item succeeded with an error%s", errorOf(di))
 		},
 	},
 	{
@@ -39,7 +39,7 @@ var runChecks = []Check{
 		Promise: "the annotations operation and reconcile-time are removed when the run has ended",
 		run: func(t *testContext) {
 			t.succeeds()
-			t.valid.until("rid of its annotations", func(di item) bool {
+			t.valid.until("lose its annotations operation and reconcile-time", func(di item) bool {
 				_, operation := di.Annotations[lsv1alpha1.OperationAnnotation]
 				_, since := di.Annotations[lsv1alpha1.ReconcileTimestampAnnotation]
 				return !operation && !since
@@ -47,14 +47,14 @@ var runChecks = []Check{
 		},
 	},
 	{
-		Name: "progressing", Rows: "[C9]", Promise: "an item in progress only shows Init or Progressing", needs: []need{needsSlow},
+		Name: "progressing", Rows: "[C9]", Promise: "an item in progress has no phase other than Init and Progressing", needs: []need{needsSlow},
 		run: func(t *testContext) {
 			t.working()
 			di := t.slow.finish()
 			t.require(di.Status.Phase == phases.Succeeded, "the slow item ended as %q%s", di.Status.Phase, errorOf(di))
 			path := phasesOf(t.slow.versions())
 			for _, phase := range path[:len(path)-1] {
-				t.require(phase == phases.Init || phase == phases.Progressing, "phase %q in the middle of a run", phase)
+				t.require(phase == phases.Init || phase == phases.Progressing, "the item had phase %q during its run", phase)
 			}
 		},
 	},
@@ -91,7 +91,7 @@ var runChecks = []Check{
 			first := t.succeeds()
 			changed := t.valid.change(withTimeout(contract.DefaultTimeout + time.Second))
 			di := t.valid.succeeded()
-			t.require(di.Status.ObservedGeneration == changed.Generation, "observedGeneration %d", di.Status.ObservedGeneration)
+			t.require(di.Status.ObservedGeneration == changed.Generation, "observedGeneration is %d, want %d", di.Status.ObservedGeneration, changed.Generation)
 			t.beganAfter(first)
 		},
 	},
@@ -103,7 +103,7 @@ var runChecks = []Check{
 			t.requireNoWrites(changed)
 			t.valid.trigger()
 			di := t.valid.succeeded()
-			t.require(di.Status.ObservedGeneration == changed.Generation, "observedGeneration %d, want %d", di.Status.ObservedGeneration, changed.Generation)
+			t.require(di.Status.ObservedGeneration == changed.Generation, "observedGeneration is %d, want %d", di.Status.ObservedGeneration, changed.Generation)
 		},
 	},
 	{
@@ -125,7 +125,7 @@ var failureChecks = []Check{
 		Name: "invalid-code", Rows: "[C10]", Promise: "the error of an invalid configuration has the code ERR_CONFIGURATION_PROBLEM", needs: []need{needsInvalid},
 		run: func(t *testContext) {
 			e := t.failsInvalid("conformance").Status.LastError
-			t.require(slices.Contains(e.Codes, lsv1alpha1.ErrorConfigurationProblem), "the codes are %v", e.Codes)
+			t.require(slices.Contains(e.Codes, lsv1alpha1.ErrorConfigurationProblem), "the codes of lastError are %v, want them to contain %s", e.Codes, lsv1alpha1.ErrorConfigurationProblem)
 		},
 	},
 	{
@@ -146,7 +146,7 @@ var failureChecks = []Check{
 				t.invalid.trigger()
 			}
 			di := t.invalid.succeeded()
-			t.require(di.Status.LastError == nil, "it succeeded%s", errorOf(di))
+			t.require(di.Status.LastError == nil, "the item succeeded with an error%s", errorOf(di))
 		},
 	},
 	{
@@ -155,8 +155,8 @@ var failureChecks = []Check{
 		run: func(t *testContext) {
 			t.working(withTimeout(t.bounds().Timeout))
 			di := t.slow.finished()
-			t.require(di.Status.Phase == phases.Failed && di.Status.LastError != nil, "it ended as %q%s", di.Status.Phase, errorOf(di))
-			t.require(slices.Contains(di.Status.LastError.Codes, lsv1alpha1.ErrorTimeout), "the codes are %v", di.Status.LastError.Codes)
+			t.require(di.Status.Phase == phases.Failed && di.Status.LastError != nil, "the item ended as %q%s", di.Status.Phase, errorOf(di))
+			t.require(slices.Contains(di.Status.LastError.Codes, lsv1alpha1.ErrorTimeout), "the codes of lastError are %v, want them to contain %s", di.Status.LastError.Codes, lsv1alpha1.ErrorTimeout)
 		},
 	},
 }

@@ -6,39 +6,41 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// The number of writes that jobs may take.
+// These are the maximum numbers of writes that a deployer may need. Writes that only show that a run is in progress do
+// not count.
 const (
-	// A first job takes three: its start, finalizer and annotations, its end. The next takes two: its start and its
-	// end.
+	// The first job takes three writes: its start, the finalizer with the annotations, and its end. The second job takes
+	// two writes: its start and its end.
 	twoJobs = 3 + 2
-	// The start, and the removal of the finalizer.
+	// A deletion takes two writes: its start, and the removal of the finalizer.
 	aDeletion = 2
-	// Start and end in one write.
+	// A job that changes nothing starts and ends in a single write.
 	anUnchangedJob = 1
 )
 
 var writeChecks = []Check{
 	{
-		Name: "writes", Rows: "[C5, C10, C13]", Promise: "an item is not written more often than necessary: twice for a job and for its deletion, and once to prepare it",
+		Name: "writes", Rows: "[C5, C10, C13]", Promise: "an item is not written more often than necessary: twice for each job, twice for the deletion, and once to prepare the item",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.trigger()
 			t.valid.succeeded()
 			t.valid.settled()
-			jobs, mine := twoJobs, 1 // the trigger
+			jobs, mine := twoJobs, 1 // the check writes the item once, to trigger the second job
 			if !t.jobs() {
-				jobs++ // the operation must be removed
+				jobs++ // the write that removes the operation annotation
 			}
 			done := t.valid.versions()
 			jobs += shownWork(done)
 			if t.jobs() {
-				mine++ // the first trigger
+				mine++ // the check also triggers the first job
 			}
 			n := writes(done) - mine
 			t.require(n <= jobs, "two jobs cost %d writes, want at most %d", n, jobs)
 			t.valid.delete()
 			t.valid.gone()
-			// The last version is the deletion itself. It shows the item as it was before its finalizer was removed.
+			// The last recorded version comes from the deletion event and shows the item before the finalizer was
+			// removed. It does not count as a write.
 			all := t.valid.recorded()
 			deletion := all[len(done)-1 : len(all)-1]
 			n = writes(deletion) - mine + 1
@@ -48,8 +50,8 @@ var writeChecks = []Check{
 	},
 }
 
-// shownWork returns the number of runs that were shown as in progress. A run that cannot end immediately needs a write
-// for that.
+// shownWork returns the number of runs that have a version in which the run is in progress. A deployer needs one more
+// write for each of these runs.
 func shownWork(versions []item) int {
 	n := 0
 	for _, phase := range phasesOf(versions) {
@@ -60,8 +62,8 @@ func shownWork(versions []item) int {
 	return n
 }
 
-// writes returns the number of changes of an item, not counting those of providerStatus, exportRef and conditions,
-// which belong to its deployer.
+// writes returns the number of changes of an item. It does not count changes of providerStatus, exportRef and
+// conditions, because the deployer may write these fields at any time.
 func writes(versions []item) int {
 	n := 0
 	for i := 1; i < len(versions); i++ {
@@ -72,7 +74,7 @@ func writes(versions []item) int {
 	return n
 }
 
-// bare returns the part of an item that belongs to the contract.
+// bare returns a copy of the item without the fields that the function `writes` ignores.
 func bare(di item) item {
 	out := di.DeepCopy()
 	out.ResourceVersion, out.ManagedFields = "", nil

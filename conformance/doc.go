@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance checks from outside whether a deployer fulfils the deployer contract. It plays Landscaper in both
-// revisions of the contract, watches every version of every item, and reports row by row what was promised and what was
-// observed. The deployer may be written with this library or in any other way and in any language.
+// Package conformance checks from outside whether a deployer fulfils the deployer contract. It acts as Landscaper does
+// in both revisions of the contract and watches every version of every item. For each row of the specification, it
+// reports the promise and the observation. The deployer need not use this library and can be written in any language.
 //
 //	func TestConformance(t *testing.T) {
 //		conformance.Run(t, conformance.Subject{
@@ -16,37 +16,42 @@
 //		})
 //	}
 //
-// By default, the package starts a control plane for each revision (see package controlplane). That of the annotation
-// revision has definitions without the newer fields. With Options.Kubeconfig the checks run in new namespaces of that
-// cluster, which are deleted afterwards. A deployer of the same type must not run there.
+// By default, the package starts a control plane for each revision (see package controlplane). On the control plane of
+// the annotation revision, the CustomResourceDefinitions lack the newer fields. If Options.Kubeconfig is set, the
+// checks use an existing cluster. The checks create namespaces in this cluster and delete these namespaces afterwards.
+// No other deployer of the same type may run in that cluster.
 //
 // # What is checked
 //
-// [Checks] returns all checks. Each check has a name, the rows of the specification that it covers, a promise in one
-// line, and, if only one revision makes the promise, that revision. There are two kinds:
+// [Checks] returns all checks. Each check has a name, a promise in one line, and the rows of the specification that it
+// covers. Some checks apply to only one revision. There are two kinds of checks:
 //
-//   - A scenario does something as Landscaper does, in a namespace of its own, and checks the result.
+//   - A scenario does what Landscaper would do, in its own namespace, and checks the result.
 //   - A rule ("at every moment") is checked against every version of every item of all scenarios. The rules come last.
 //
-// If a check needs something that the subject does not have (such as a Target or a slow configuration), or is listed in
-// [Subject.Exceptions], the report shows it as "n/a" with the reason. A check never passes because it could not run.
+// If a check needs something that the subject does not provide (such as a Target or a slow configuration), or if
+// [Subject.Exceptions] lists it, the report shows the check as "n/a" with the reason. A check that could not run never
+// counts as passed.
 //
-// test/envtest/conformance/spoiled proves that each check can fail, and for the right reason: it breaks a conforming
-// deployer by one fault in what it reads or writes at a time. A new check needs a row there.
+// The tests in test/envtest/conformance/spoiled prove that each check can fail, and that it fails for the right reason.
+// They run a conforming deployer many times. In each run, they change the deployer's reads or writes in a different
+// way. A new check needs an entry in these tests.
 //
 // # The report
 //
-// [Report.WriteTable] writes one line per check with the evidence below it (the phases of the items, or what is wrong),
-// followed by the verdict for each row. [Report.WriteJUnit] writes the same as JUnit. [Execute] creates a report
-// without Ginkgo, for programs and for tests that expect failures.
+// [Report.WriteTable] writes one line per check. Below this line, it writes the phases of the items and, if the check
+// failed, the fault. After the checks, it writes the verdict for each row of the specification. [Report.WriteJUnit]
+// writes the same results in JUnit format. [Execute] creates a report without Ginkgo, for programs and for tests that
+// expect failures.
 //
 // # In other tests
 //
-// [Record] checks what happens in a namespace against the same rules during any test, for example with kills, network
-// faults and stale reads. [History.Versions] returns all versions of an item, for further checks.
+// Other tests can use [Record] to check everything that happens in a namespace against the same rules, for example
+// during kills, network faults and stale reads. [History.Versions] returns all versions of an item, for further checks.
 //
 // # Time
 //
-// There are no fixed sleeps. Everything waits for a condition, at most for the time in [Bounds]. To see that an item is
-// not written, a check processes a later item and then watches for Bounds.Quiet.
+// There are no fixed sleeps. Everything waits for a condition, at most for the time in [Bounds]. To prove that an item
+// is not written, a check deploys another item, waits until the deployer has finished the other item, and then watches
+// the first item for Bounds.Quiet.
 package conformance

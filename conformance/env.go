@@ -23,8 +23,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// env is the environment of the checks of one revision: a cluster, the running subject, and the findings of the rules
-// so far.
+// env is the environment of the checks of one revision: a cluster, the running subject, and the violations of rules
+// found so far.
 type env struct {
 	subject  Subject
 	revision contract.Revision
@@ -32,16 +32,17 @@ type env struct {
 	own        *controlplane.ControlPlane // nil if the caller provided the cluster
 	config     *rest.Config
 	kubeconfig string
-	client     client.Client // reads from the API server; writes as Landscaper
+	client     client.Client // reads from the API server, not from a cache; writes with the field manager of Landscaper
 	watcher    client.WithWatch
 	ls         *landscapertest.Landscaper
 	deployer   *process.Process
 
-	skipReason string // why no check applies here; empty if checks apply
+	skipReason string // why no check applies in this environment; "" if checks apply
 	judged     judged
 }
 
-// openEnv finds or starts the cluster, starts the subject and waits until it has processed an item.
+// openEnv connects to the cluster or starts one. It then starts the subject and waits until the subject has processed
+// an item.
 func openEnv(ctx context.Context, s Subject, revision contract.Revision) (*env, error) {
 	e := &env{subject: s, revision: revision, judged: judged{faults: map[string][]string{}}}
 	if err := e.open(ctx); err != nil {
@@ -72,7 +73,8 @@ func (e *env) open(ctx context.Context) error {
 	return e.start(ctx)
 }
 
-// findCluster uses the caller's cluster or starts one with the definitions of the revision.
+// findCluster connects to the caller's cluster. If there is none, it starts a control plane with the definitions of the
+// revision.
 func (e *env) findCluster(ctx context.Context) error {
 	var err error
 	if e.kubeconfig = e.subject.Kubeconfig; e.kubeconfig != "" {
@@ -91,7 +93,7 @@ func (e *env) findCluster(ctx context.Context) error {
 	return err
 }
 
-// jobs reports whether the revision has jobs, so that a job ID requests a run.
+// jobs reports whether Landscaper requests runs with job IDs in this revision.
 func (e *env) jobs() bool { return features[e.revision].jobs }
 
 // connect creates the clients.
@@ -107,26 +109,27 @@ func (e *env) connect(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// deployItems is the name of the definition of deploy items.
+// deployItems is the name of the CustomResourceDefinition of deploy items.
 const deployItems = "deployitems.landscaper.gardener.cloud"
 
-// whyUnsupported returns why the definitions of the caller's cluster do not support the revision, or "" if they do.
+// whyUnsupported returns the reason why the CustomResourceDefinitions in the caller's cluster do not support the
+// revision. It returns "" if they support it.
 func (e *env) whyUnsupported(ctx context.Context) (string, error) {
 	crd := &apiextv1.CustomResourceDefinition{}
 	err := e.client.Get(ctx, client.ObjectKey{Name: deployItems}, crd)
 	if apierrors.IsNotFound(err) {
-		return "", errors.New("the cluster does not know Landscaper's deploy items")
+		return "", errors.New("the cluster has no CustomResourceDefinition for Landscaper's deploy items")
 	}
 	if err != nil {
 		return "", fmt.Errorf("get definition of deploy items: %w", err)
 	}
 	if speaks := revisionOf(crd); speaks != e.revision {
-		return fmt.Sprintf("the cluster's definitions are those of the %s revision", speaks), nil
+		return fmt.Sprintf("the definitions in the cluster are those of the %s revision", speaks), nil
 	}
 	return "", nil
 }
 
-// start starts the subject and waits until it has written an item.
+// start starts the subject and waits until it has written to an item.
 func (e *env) start(ctx context.Context) error {
 	if err := e.launch(ctx); err != nil {
 		return err
@@ -134,7 +137,7 @@ func (e *env) start(ctx context.Context) error {
 	return e.awaitWork(ctx)
 }
 
-// launch starts the subject. It runs until it is stopped or killed.
+// launch starts the subject. The subject then runs until it is stopped or killed.
 func (e *env) launch(ctx context.Context) error {
 	s := e.subject
 	if s.Command == nil {
@@ -149,7 +152,7 @@ func (e *env) launch(ctx context.Context) error {
 	return nil
 }
 
-// awaitWork deploys an item and waits until the subject has written it.
+// awaitWork deploys an item and waits until the subject has written to it.
 func (e *env) awaitWork(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.subject.Bounds.Start)
 	defer cancel()
@@ -168,16 +171,16 @@ func (e *env) awaitWork(ctx context.Context) error {
 	failed := t.do(func(t *testContext) {
 		first := t.item("first", e.subject.Valid)
 		first.deploy()
-		first.await(t.bounds().Start, "written by the deployer", func(di item) bool { return len(otherManagers(di)) > 0 })
+		first.await(t.bounds().Start, "receive a write from the deployer", func(di item) bool { return len(otherManagers(di)) > 0 })
 	})
 	err = e.deployer.Failure()
 	if err == nil && failed != "" {
-		err = fmt.Errorf("the deployer does not process an item: %s", failed)
+		err = fmt.Errorf("the deployer does not process items: %s", failed)
 	}
 	return errors.Join(err, t.ns.close(ctx))
 }
 
-// close stops what openEnv started. It may be called on an env that was not opened completely.
+// close stops everything that openEnv started. It can also be called after openEnv failed halfway.
 func (e *env) close() error {
 	var errs []error
 	if e.deployer != nil {
@@ -212,7 +215,7 @@ func (e *env) check(ctx context.Context, c Check) Result {
 	return result
 }
 
-// run runs a check in a namespace of its own and removes what the check leaves behind.
+// run runs a check in its own namespace and cleans up after it.
 func (e *env) run(ctx context.Context, c Check) (failed, seen string) {
 	t, err := newTestContext(ctx, e, c.alone)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 )
 
-// valid makes the configuration of a deploy item that succeeds.
+// valid returns the configuration of a deploy item that succeeds.
 func valid(types.NamespacedName) any {
 	return `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"}`
 }
 
-// A deployer of this library is checked in the process of the test.
+// A deployer that uses this library can be checked in the process of the test.
 func ExampleRun() {
 	testConformance := func(t *testing.T) {
 		conformance.Run(t, conformance.Subject{
@@ -32,7 +32,7 @@ func ExampleRun() {
 	_ = testConformance
 }
 
-// Any other deployer is checked as a program, in whatever language it is written.
+// A deployer in any language can be checked as a command.
 func ExampleSubject() {
 	subject := conformance.Subject{
 		Name: "mock",

@@ -7,11 +7,12 @@ import (
 	"errors"
 )
 
-// Execute checks a subject against the contract and returns the report. A deployer that fails checks is not an error.
-// Execute is [Run] for programs, and for tests that expect failures.
+// Execute checks a subject against the contract and returns the report. Use it in programs and in tests that expect
+// failures. In other tests, use [Run].
 //
-// It returns an error if the subject is not valid, if a cluster cannot be started or reached, if the deployer does not
-// start, or if ctx is done. The report has the results so far.
+// Execute returns no error for failed checks; use [Report.Err] for these. It returns an error if the subject is not
+// valid, if a cluster cannot be started or reached, if the deployer does not start, or if ctx is done. The report then
+// contains the results so far.
 func Execute(ctx context.Context, s Subject) (*Report, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func Execute(ctx context.Context, s Subject) (*Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// suites starts the suites of all revisions, and yields those that run at the same time.
+// suites starts the suites of all revisions. It yields groups of suites that run at the same time.
 func (s Subject) suites(ctx context.Context) func(func([]*suite) bool) {
 	return func(yield func([]*suite) bool) {
 		var together []*suite
@@ -47,7 +48,7 @@ func (s Subject) suites(ctx context.Context) func(func([]*suite) bool) {
 	}
 }
 
-// add adds the results of a suite that has ended.
+// add waits for the end of a suite and adds its results.
 func (r *Report) add(c *suite) {
 	for _, check := range c.checks {
 		if result, ok := <-c.results[check.Name]; ok {

@@ -15,10 +15,10 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Run checks subjects against the contract. It creates a spec per check and revision, with the rows in its name, so
-// that -ginkgo.focus can select them. At the end it writes the report of each subject to Options.Report and
-// Options.JUnit. Ginkgo runs its specs once per test binary, so call Run only once. It also runs the specs of the
-// caller's package.
+// Run checks subjects against the contract. It creates a spec per check and revision. The name of a spec contains the
+// rows that the check covers, so that -ginkgo.focus can select specs by row. At the end it writes the report of each
+// subject to Options.Report and Options.JUnit. Ginkgo runs all specs of a test binary together, including the specs of
+// the caller's package, and can do so only once. Therefore, call Run only once.
 func Run(t *testing.T, subjects ...Subject) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
@@ -31,8 +31,7 @@ func Run(t *testing.T, subjects ...Subject) {
 	ginkgo.RunSpecs(t, "conformance")
 }
 
-// specs adds the specs of a valid subject. Call it where containers may be created: in a variable of the package, or
-// before RunSpecs.
+// specs defines the specs of a valid subject. Ginkgo allows that only in a package-level variable or before RunSpecs.
 func specs(s Subject) bool {
 	if s.Logs == nil {
 		s.Logs = ginkgo.GinkgoWriter
@@ -58,13 +57,15 @@ func specs(s Subject) bool {
 	})
 }
 
-// filtered reports whether Ginkgo runs only a part of the specs. If so, each check runs when its spec runs.
+// filtered reports whether Ginkgo runs only some of the specs. In that case, each check runs as part of its spec.
+// Otherwise, a suite runs all checks in the background.
 func filtered() bool {
 	c, _ := ginkgo.GinkgoConfiguration()
 	return len(c.FocusStrings)+len(c.SkipStrings)+len(c.FocusFiles)+len(c.SkipFiles) > 0 || c.LabelFilter != ""
 }
 
-// specsOf creates the specs of one revision. Its suite may already be running.
+// specsOf defines the specs of one revision. The parameter `under` points to the running suite of the revision, or to
+// nil if no suite is running.
 func specsOf(s Subject, revision contract.Revision, under **suite, report *Report) {
 	var result func(context.Context, Check) (Result, error)
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {

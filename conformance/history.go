@@ -19,11 +19,11 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// landscaper is the field manager of everything that the suite itself writes.
+// landscaper is the field manager that this package uses for its own writes.
 const landscaper = "landscaper"
 
-// History has every version of every deploy item of a namespace that the API server stored since [Record]. It is safe
-// for concurrent use.
+// History contains the versions of all deploy items of a namespace. It contains every version that the API server has
+// stored since [Record] was called. History is safe for concurrent use.
 type History struct {
 	client    client.Reader
 	namespace string
@@ -36,13 +36,14 @@ type History struct {
 	versions map[string][]*lsv1alpha1.DeployItem
 	gone     map[string]bool
 	stopped  bool
-	broken   string // why there are no more versions
+	broken   string // why the watch ended unexpectedly
 }
 
-// Record watches the deploy items of a namespace until Stop, even after ctx is done. Existing items are the first
-// versions. Use Record in other tests to check a deployer against the same rules as [Run]. revision is the revision of
-// the contract that the test follows. The part of the test that plays Landscaper must use the field manager
-// "landscaper" (client.WithFieldOwner), because no other client may write a spec.
+// Record watches the deploy items of a namespace until Stop is called, even after ctx is done. The history begins with
+// the items that exist already. Use Record in other tests to check a deployer against the same rules as [Run]. The
+// parameter revision is the revision of the contract that the test follows. A test that acts for Landscaper must use
+// the field manager "landscaper" (client.WithFieldOwner), because only this field manager may change the spec of an
+// item.
 //
 //	history, err := conformance.Record(ctx, c, "default", contract.RevisionJobID)
 //	… // the test
@@ -67,7 +68,7 @@ func Record(ctx context.Context, c client.WithWatch, namespace string, revision 
 		for event := range events.ResultChan() {
 			h.add(event)
 		}
-		h.end("the watch ended early")
+		h.end("the watch ended unexpectedly")
 	}()
 	return h, nil
 }
@@ -75,7 +76,7 @@ func Record(ctx context.Context, c client.WithWatch, namespace string, revision 
 func (h *History) add(event watch.Event) {
 	di, ok := event.Object.(*lsv1alpha1.DeployItem)
 	if !ok {
-		h.end(fmt.Sprintf("the watch broke: %v", event.Object))
+		h.end(fmt.Sprintf("the watch failed: %v", event.Object))
 		return
 	}
 	h.mu.Lock()
@@ -87,7 +88,7 @@ func (h *History) add(event watch.Event) {
 	h.gone[di.Name] = event.Type == watch.Deleted
 }
 
-// end records why there are no more versions, unless the watch was stopped.
+// end records why the watch ended, unless Stop ended it.
 func (h *History) end(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +97,8 @@ func (h *History) end(why string) {
 	}
 }
 
-// Stop ends the watch and returns when nothing more is recorded. The recorded versions are kept. Call it exactly once.
+// Stop ends the watch. After it has returned, nothing more is recorded. The recorded versions remain available. Call
+// Stop exactly once.
 func (h *History) Stop() {
 	h.mu.Lock()
 	h.stopped = true
@@ -105,8 +107,8 @@ func (h *History) Stop() {
 	<-h.drained
 }
 
-// Sync waits until the history includes everything that is stored now, including deletions. It returns an error if ctx
-// is done before, if the items cannot be listed, or if the watch broke.
+// Sync waits until the history includes every write and every deletion that the API server stored before the call. It
+// returns an error if ctx is done before that, if the items cannot be listed, or if the watch has ended unexpectedly.
 func (h *History) Sync(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		list := &lsv1alpha1.DeployItemList{}
@@ -120,7 +122,8 @@ func (h *History) Sync(ctx context.Context) error {
 	})
 }
 
-// hasAll reports whether these versions are recorded and all other items are deleted.
+// hasAll reports whether the history contains these versions of the items. It also requires that the history contains
+// the deletion of every other item.
 func (h *History) hasAll(items []lsv1alpha1.DeployItem) bool {
 	there := map[string]bool{}
 	for i := range items {
@@ -134,24 +137,25 @@ func (h *History) hasAll(items []lsv1alpha1.DeployItem) bool {
 	return !slices.ContainsFunc(h.order, func(name string) bool { return !there[name] && !h.gone[name] })
 }
 
-// Versions returns all versions of an item so far, oldest first, or nil if there are none. The last version of a
-// deleted item is its state at the deletion. The versions are shared and must not be changed.
+// Versions returns the versions of an item so far, oldest first. It returns nil if there are none. The last version of
+// a deleted item is the version that was deleted. The caller must not change the versions.
 func (h *History) Versions(name string) []*lsv1alpha1.DeployItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.versions[name])
 }
 
-// Names returns the items so far, in the order of their creation.
+// Names returns the names of the items so far, in the order of their creation.
 func (h *History) Names() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.order)
 }
 
-// Faults checks the history so far against the rules ("at every moment" in [Checks]). Each line is the first fault of
-// an item against a rule: the rule, the item, the version, and what was observed. A history that is incomplete because
-// its watch broke is a fault too. Faults returns an empty list if there are none.
+// Faults checks the history so far against the rules, which are the [Checks] whose promise begins with "at every
+// moment". It returns the violations, or an empty list. For each item and rule, only the first violation is listed,
+// with the rule, the item, the version, and a description. If the watch has ended unexpectedly, Faults also reports
+// that the history is incomplete.
 func (h *History) Faults() []string {
 	var faults []string
 	for _, c := range rulesOf(h.revision) {
@@ -167,7 +171,7 @@ func (h *History) Faults() []string {
 	return faults
 }
 
-// fault returns why the history is incomplete, or an empty string.
+// fault returns the reason why the history is incomplete, or "" if it is complete.
 func (h *History) fault() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -179,7 +183,7 @@ func (h *History) has(name, resourceVersion string) bool {
 	return slices.ContainsFunc(h.Versions(name), func(di *lsv1alpha1.DeployItem) bool { return di.ResourceVersion == resourceVersion })
 }
 
-// phasesOf returns the phases of the versions in order, without consecutive duplicates.
+// phasesOf returns the phases of the versions in order. It omits consecutive duplicates.
 func phasesOf(versions []*lsv1alpha1.DeployItem) []lsv1alpha1.DeployItemPhase {
 	var seen []lsv1alpha1.DeployItemPhase
 	for _, di := range versions {
@@ -190,7 +194,7 @@ func phasesOf(versions []*lsv1alpha1.DeployItem) []lsv1alpha1.DeployItemPhase {
 	return seen
 }
 
-// String returns the evidence: a line for each item with its phases.
+// String returns one line for each item, with the phases of the item. Checks use it as evidence.
 func (h *History) String() string {
 	var lines []string
 	for _, name := range h.Names() {

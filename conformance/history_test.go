@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// recorded is a cluster, and the history of its namespace "ns".
+// recorded returns a client of a fake cluster, and a running history of the namespace "ns".
 func recorded(t *testing.T) (client.WithWatch, *History) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -47,7 +47,7 @@ func TestRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	di.Status.Phase = phases.Succeeded // without jobIDFinished
+	di.Status.Phase = phases.Succeeded // this version violates a rule, because jobIDFinished is not set
 	if err := c.Update(ctx, di); err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +75,8 @@ func TestRecord(t *testing.T) {
 		t.Errorf("Versions(nobody): got %v, want none", got)
 	}
 	want := []string{
-		`one-write: ns/a@` + di.ResourceVersion + `: phase "Succeeded" came without jobIDFinished`,
-		`finalizer: ns/late@` + h.Versions("late")[1].ResourceVersion + `: phase "Progressing" without the finalizer`,
+		`one-write: ns/a@` + di.ResourceVersion + `: phase "Succeeded" was written without jobIDFinished`,
+		`finalizer: ns/late@` + h.Versions("late")[1].ResourceVersion + `: the phase is "Progressing", but the item lacks the finalizer`,
 	}
 	if diff := cmp.Diff(want, h.Faults()); diff != "" {
 		t.Errorf("Faults(): -want, +got:\n%s", diff)
@@ -89,7 +89,7 @@ func TestRecord(t *testing.T) {
 func TestHistoryThatIsNotWhole(t *testing.T) {
 	_, h := recorded(t)
 	h.add(watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "too old"}})
-	if got := h.Faults(); len(got) != 1 || !strings.Contains(got[0], "history of namespace ns: the watch broke") {
+	if got := h.Faults(); len(got) != 1 || !strings.Contains(got[0], "history of namespace ns: the watch failed") {
 		t.Errorf("Faults(): got %q", got)
 	}
 	if err := h.Sync(t.Context()); err == nil {
@@ -106,7 +106,7 @@ func TestJobThatEndsTwice(t *testing.T) {
 		return di
 	}
 	next := ended(phases.Failed, 9)
-	next.Status.JobID = "3" // the next job; phase and times are those of the last
+	next.Status.JobID = "3" // the next job was requested, but the phase and the times still belong to the last job
 	for name, tc := range map[string]struct {
 		versions []item
 		want     bool

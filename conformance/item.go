@@ -37,14 +37,15 @@ func withAnnotation(key, value string) option {
 }
 
 // testItem is a deploy item of a check. Its methods do what Landscaper or a user does with the item, or wait for the
-// deployer. They end the check if a call fails or the deployer takes too long.
+// deployer. The methods end the check if a call fails or if the deployer takes too long.
 type testItem struct {
 	t      *testContext
 	key    types.NamespacedName
 	config func(types.NamespacedName) any
 }
 
-// create creates the item without a job.
+// create creates the item. Under the job-ID revision, the item has no job yet. Under the annotation revision, create
+// also requests the first run.
 func (i *testItem) create(options ...option) {
 	subject := i.t.env.subject
 	di := i.t.env.ls.Item(i.key.Namespace, i.key.Name, subject.Type, i.config(i.key))
@@ -65,14 +66,14 @@ func (i *testItem) deploy(options ...option) {
 	}
 }
 
-// trigger requests a run. It returns the ID of the job if the revision has jobs.
+// trigger requests a run. It returns the ID of the new job, or "" if the revision has no jobs.
 func (i *testItem) trigger() string {
 	id, err := i.t.env.ls.Trigger(i.t.ctx, i.key)
 	i.t.must(err)
 	return id
 }
 
-// change patches the item as an authorized user.
+// change patches the item as a user who has the necessary permissions.
 func (i *testItem) change(o option) item {
 	di := i.get()
 	old := di.DeepCopy()
@@ -89,7 +90,7 @@ func (i *testItem) configure(config func(types.NamespacedName) any) {
 // operate sets the operation annotation.
 func (i *testItem) operate(op lsv1alpha1.Operation) { i.t.must(i.t.env.ls.Operate(i.t.ctx, i.key, op)) }
 
-// interrupt ends the job of the item as Landscaper does.
+// interrupt interrupts the job of the item as Landscaper does.
 func (i *testItem) interrupt() { i.t.must(i.t.env.ls.Interrupt(i.t.ctx, i.key)) }
 
 // mark sets the deletion timestamp of the item.
@@ -100,19 +101,19 @@ func (i *testItem) delete() {
 	i.mark()
 	if i.t.jobs() {
 		_, err := i.t.env.ls.Trigger(i.t.ctx, i.key)
-		i.t.must(client.IgnoreNotFound(err)) // another check fails for deployers that do not wait for the job
+		i.t.must(client.IgnoreNotFound(err)) // if the item no longer exists, the deployer did not wait for the job, which another check reports
 	}
 }
 
-// letFinish lets a slow item succeed. The item may already be deleted.
+// letFinish lets the run of a slow item succeed. It does nothing if the item is already deleted.
 func (i *testItem) letFinish() {
 	if finish := i.t.env.subject.Finish; finish != nil {
 		i.t.must(client.IgnoreNotFound(finish(i.t.ctx, i.t.env.client, i.key)))
 	}
 }
 
-// leaveAlone marks the item as one that the deployer must not process, so that the deployer is not expected to delete
-// it.
+// leaveAlone marks the item as one that the deployer must not process. The cleanup then does not wait for the deployer
+// to delete the item.
 func (i *testItem) leaveAlone() { i.t.ns.foreign[i.key.Name] = true }
 
 func (i *testItem) get() item {
@@ -121,24 +122,25 @@ func (i *testItem) get() item {
 	return di
 }
 
-// deployed reports whether what the item deploys exists.
+// deployed reports whether the objects that the item deploys exist.
 func (i *testItem) deployed() bool {
 	ok, err := i.t.env.subject.Deployed(i.t.ctx, i.t.env.client, i.key)
 	i.t.must(err)
 	return ok
 }
 
-// uninstalled requires that nothing is left of a deleted item, if the subject can report that.
+// uninstalled requires that the objects of a deleted item no longer exist. It checks nothing if the subject cannot
+// report whether they exist.
 func (i *testItem) uninstalled() {
 	if i.t.env.subject.Deployed != nil {
-		i.t.require(!i.deployed(), "the item is gone, and what it deployed is still there")
+		i.t.require(!i.deployed(), "the item is gone, but its deployed objects still exist")
 	}
 }
 
-// recorded returns the versions of the item that have been recorded so far.
+// recorded returns the versions of the item that have been recorded so far. The newest versions may still be missing.
 func (i *testItem) recorded() []item { return i.t.ns.history.Versions(i.key.Name) }
 
-// versions returns all versions of the item that are stored so far.
+// versions returns all versions of the item that have been stored so far.
 func (i *testItem) versions() []item {
 	ctx, cancel := context.WithTimeout(i.t.ctx, i.t.bounds().Finish)
 	defer cancel()
@@ -154,7 +156,7 @@ func (i *testItem) await(bound time.Duration, what string, ok func(item) bool) i
 	return i.inTime(di, err, what, bound)
 }
 
-// until is await with the time limit of a run.
+// until waits until the item meets a condition. The time limit is that of a run.
 func (i *testItem) until(what string, ok func(item) bool) item {
 	return i.await(i.t.bounds().Finish, what, ok)
 }
@@ -164,19 +166,20 @@ func (i *testItem) finished() item {
 	ctx, cancel := context.WithTimeout(i.t.ctx, i.t.bounds().Finish)
 	defer cancel()
 	di, err := i.t.env.ls.AwaitFinished(ctx, i.key)
-	return i.inTime(di, err, "finished", i.t.bounds().Finish)
+	return i.inTime(di, err, "finish", i.t.bounds().Finish)
 }
 
-// inTime ends the check if waiting for the item failed. Otherwise it returns the item.
+// inTime returns di if err is nil. Otherwise it ends the check with a failure: the item did not meet a condition in
+// time.
 func (i *testItem) inTime(di item, err error, what string, bound time.Duration) item {
 	if err != nil && di != nil && errors.Is(err, context.DeadlineExceeded) {
-		i.t.fail("not %s within %s: %s", what, bound, stateOf(di))
+		i.t.fail("the item did not %s within %s: %s", what, bound, stateOf(di))
 	}
 	i.t.must(err)
 	return di
 }
 
-// succeeded waits for the end of the run and requires that it is a success.
+// succeeded waits for the end of the run and requires that the run succeeded.
 func (i *testItem) succeeded() item {
 	di := i.finished()
 	i.t.require(di.Status.Phase == phases.Succeeded, "the item ended as %q%s", di.Status.Phase, errorOf(di))
@@ -189,24 +192,24 @@ func (i *testItem) finish() item {
 	if i.t.jobs() {
 		return i.finished()
 	}
-	return i.until("finished", isFinal)
+	return i.until("finish", isFinal)
 }
 
-// settled waits until the annotation that requested the run of a finished item is removed.
+// settled waits until the operation annotation of a finished item is removed.
 func (i *testItem) settled() {
-	i.until("rid of its operation", func(di item) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
+	i.until("lose its operation annotation", func(di item) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
 }
 
 // notAborting waits until the annotations of an abort are removed.
 func (i *testItem) notAborting() {
-	i.until("rid of operation and abort-time", func(di item) bool {
+	i.until("lose its annotations operation and abort-time", func(di item) bool {
 		_, operation := di.Annotations[lsv1alpha1.OperationAnnotation]
 		_, since := di.Annotations[contract.AbortTimestampAnnotation]
 		return !operation && !since
 	})
 }
 
-// comesToRest waits until the item is not written for Bounds.Quiet.
+// comesToRest waits until the item has not been written for Bounds.Quiet.
 func (i *testItem) comesToRest() {
 	last := ""
 	err := wait.PollUntilContextTimeout(i.t.ctx, i.t.bounds().Quiet, i.t.bounds().Finish, true, func(context.Context) (bool, error) {
@@ -215,17 +218,18 @@ func (i *testItem) comesToRest() {
 		last = now
 		return same, nil
 	})
-	i.t.require(err == nil, "the item does not come to rest")
+	i.t.require(err == nil, "the item is written repeatedly")
 }
 
-// gone waits until the item is deleted, and its whole history is recorded.
+// gone waits until the item is deleted and its whole history is recorded.
 func (i *testItem) gone() { i.goneWithin(i.t.bounds().Finish) }
 
-// goneWithin is gone with the given time limit. It fails if the job of the deletion ends and the item still exists.
+// goneWithin waits until the item is deleted and its whole history is recorded. The check fails if that takes longer
+// than the given time, or if the job of the deletion ends while the item still exists.
 func (i *testItem) goneWithin(bound time.Duration) {
 	i.goneOr(bound, func(di item) bool {
 		if i.t.jobs() && hasFinishedJob(di) {
-			i.t.fail("the job of the deletion ended, and the item is still there: %s", stateOf(di))
+			i.t.fail("the job of the deletion has ended, but the item still exists: %s", stateOf(di))
 		}
 		return false
 	})
@@ -247,7 +251,7 @@ func (i *testItem) goneOr(bound time.Duration, ok func(item) bool) {
 		return ok(di), nil
 	})
 	if wait.Interrupted(err) && last != nil {
-		i.t.fail("not deleted within %s: finalizers %v, %s", bound, last.Finalizers, stateOf(last))
+		i.t.fail("the item was not deleted within %s: finalizers %v, %s", bound, last.Finalizers, stateOf(last))
 	}
 	i.t.must(err)
 }

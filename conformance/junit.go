@@ -39,12 +39,12 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the report as JUnit with a suite per revision and a case per check. A check that is not applicable
-// is a skipped case.
+// WriteJUnit writes the report in JUnit format, with a suite per revision and a test case per check. A check that is
+// not applicable becomes a skipped case.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	out := junitSuites{Name: "conformance of " + r.Subject}
 	for _, result := range r.Results {
-		out.of(r.Subject, result.Revision).add(result)
+		out.suiteOf(r.Subject, result.Revision).add(result)
 	}
 	body, err := xml.MarshalIndent(out, "", "  ")
 	if err != nil {
@@ -56,8 +56,8 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return nil
 }
 
-// of returns the suite of a revision, and creates it if necessary.
-func (s *junitSuites) of(subject string, revision contract.Revision) *junitSuite {
+// suiteOf returns the suite of a revision, and creates it if necessary.
+func (s *junitSuites) suiteOf(subject string, revision contract.Revision) *junitSuite {
 	name := subject + "." + string(revision)
 	i := slices.IndexFunc(s.Suites, func(suite junitSuite) bool { return suite.Name == name })
 	if i < 0 {

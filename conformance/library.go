@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Library returns a value of Subject.Start for deployers made with deployerlib. It runs the deployer in a manager of
-// its own, without leader election. Metrics are discarded, and durations that args does not set are short, as in
+// Library returns a function for Subject.Start that runs a deployer made with deployerlib. The deployer runs in its own
+// manager, without leader election and without a metrics endpoint. Durations that args does not set are short, as in
 // package landscapertest.
 func Library(args func() deployerlib.DeployerArgs) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, cfg *rest.Config) error {
@@ -42,7 +42,7 @@ func Library(args func() deployerlib.DeployerArgs) func(context.Context, *rest.C
 	}
 }
 
-// shorten sets short durations where the arguments set none.
+// shorten sets short values for the durations that the caller did not set.
 func shorten(a *deployerlib.DeployerArgs) {
 	if a.Registerer == nil {
 		a.Registerer = prometheus.NewRegistry()

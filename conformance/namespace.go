@@ -19,18 +19,18 @@ import (
 // targetName is the name of the Target of the items. Its labels match the selectors of the subject.
 const targetName = "conformance"
 
-// pollInterval is the time between two reads while something is awaited.
+// pollInterval is the time between two reads while a check waits.
 const pollInterval = 20 * time.Millisecond
 
-// namespace is the namespace of one check. The history of its items is recorded.
+// namespace is the namespace of one check. It records the history of its items.
 type namespace struct {
 	env     *env
 	name    string
 	history *History
-	foreign map[string]bool // items that the deployer must not process, so it does not delete them either
+	foreign map[string]bool // names of the items that the deployer must not process, and which it therefore does not delete
 }
 
-// newNamespace creates a namespace with Context and Target and starts recording.
+// newNamespace creates a namespace with a Context and a Target, and begins to record the history of its items.
 func (e *env) newNamespace(ctx context.Context) (*namespace, error) {
 	created := &corev1.Namespace{}
 	created.GenerateName = "conformance-"
@@ -53,7 +53,7 @@ func (e *env) newNamespace(ctx context.Context) (*namespace, error) {
 	return ns, nil
 }
 
-// makeTarget creates a Target with the subject's content.
+// makeTarget creates a Target with the content that the subject returns.
 func (ns *namespace) makeTarget(ctx context.Context, name string, labels map[string]string) error {
 	spec, err := ns.env.subject.Target(ns.env.config)
 	if err != nil {
@@ -67,7 +67,7 @@ func (ns *namespace) makeTarget(ctx context.Context, name string, labels map[str
 	return nil
 }
 
-// close checks the history against the rules and removes everything.
+// close checks the history against the rules and deletes the namespace with everything in it.
 func (ns *namespace) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ns.env.subject.Bounds.Finish)
 	defer cancel()
@@ -77,7 +77,8 @@ func (ns *namespace) close(ctx context.Context) error {
 	return errors.Join(err, ns.clean(ctx))
 }
 
-// clean lets the deployer delete its items, removes the finalizers of the remaining ones, and deletes the namespace.
+// clean deletes the namespace. Before that, the deployer deletes its items, and then clean removes the finalizers of
+// the items that are left.
 func (ns *namespace) clean(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, ns.env.subject.Bounds.Cleanup)
 	defer cancel()
@@ -110,8 +111,8 @@ func (ns *namespace) clean(ctx context.Context) error {
 	return nil
 }
 
-// requestDeletion deletes an item as Landscaper does. It is called until the item is gone: an item whose run has not ended
-// needs a job for its deletion afterwards.
+// requestDeletion deletes an item as Landscaper does. The caller must call it repeatedly until the item no longer
+// exists, because the job that deletes the item can be triggered only after the current run has ended.
 func (ns *namespace) requestDeletion(ctx context.Context, di item) error {
 	key := client.ObjectKeyFromObject(di)
 	foreign := ns.foreign[di.Name]

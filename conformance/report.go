@@ -15,7 +15,7 @@ import (
 // Outcome is the outcome of a check.
 type Outcome string
 
-// The outcomes.
+// These are the outcomes of a check.
 const (
 	Pass          Outcome = "pass"
 	Fail          Outcome = "FAIL"
@@ -24,29 +24,30 @@ const (
 
 // Result is the result of a check under one revision.
 type Result struct {
-	// Check is what was checked.
+	// Check is the check that ran.
 	Check Check
-	// Revision is the revision of the contract that was used.
+	// Revision is the revision of the contract under which the check ran.
 	Revision contract.Revision
 	// Outcome is pass, fail or not applicable.
 	Outcome Outcome
-	// Fault says what is wrong. It is empty unless the check failed.
+	// Fault describes what is wrong. It is empty unless the check failed.
 	Fault string
-	// Seen is the evidence: what is wrong, or why the check does not apply, and the phases of the items.
+	// Seen is the evidence. If the check passed, Seen contains the phases of the items. If the check failed, Seen
+	// contains the fault and then the phases of the items. If the check does not apply, Seen contains only the reason.
 	Seen string
 	// Took is the duration of the check.
 	Took time.Duration
 }
 
-// Report holds the results of all checks of a subject, in the order in which they ran.
+// Report contains the results of all checks of a subject, in the order in which they ran.
 type Report struct {
 	// Subject is the name of the subject.
 	Subject string
-	// Results has one result per check and revision.
+	// Results contains one result for each check and revision.
 	Results []Result
 }
 
-// Failed returns the names of the checks that failed under a revision, in order.
+// Failed returns the names of the checks that failed in a revision, in the order in which they ran.
 func (r *Report) Failed(revision contract.Revision) []string {
 	names := []string{}
 	for _, result := range r.Results {
@@ -57,7 +58,7 @@ func (r *Report) Failed(revision contract.Revision) []string {
 	return names
 }
 
-// Count returns how many checks have an outcome.
+// Count returns the number of checks with the given outcome.
 func (r *Report) Count(o Outcome) int {
 	n := 0
 	for _, result := range r.Results {
@@ -81,15 +82,16 @@ func (r *Report) Err() error {
 
 // Row is the verdict for one row of the specification.
 type Row struct {
-	// ID is the ID of the row, like C10.
+	// ID is the ID of the row, for example C10.
 	ID string
-	// Outcome is fail if one of its checks failed, otherwise pass if one passed, and otherwise not applicable.
+	// Outcome is Fail if at least one check of the row failed. Otherwise, it is Pass if at least one check passed. If
+	// no check of the row applies, it is NotApplicable.
 	Outcome Outcome
-	// Failed lists the failed checks as revision/name.
+	// Failed lists the checks that failed, in the form revision/name.
 	Failed []string
 }
 
-// Rows returns the verdict for each row that a check covers, sorted by family and number.
+// Rows returns the verdict for each row that the checks cover, sorted by family and number.
 func (r *Report) Rows() []Row {
 	byID := map[string]*Row{}
 	var rows []*Row

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// check returns a check of the table.
+// check returns the check with the given name.
 func check(t *testing.T, name string) conformance.Check {
 	t.Helper()
 	for _, c := range conformance.Checks() {
@@ -28,13 +28,13 @@ func check(t *testing.T, name string) conformance.Check {
 	return conformance.Check{}
 }
 
-// report has one result of each kind.
+// report returns a report with a passed, a failed and a skipped check.
 func report(t *testing.T) *conformance.Report {
 	t.Helper()
 	return &conformance.Report{Subject: "sample", Results: []conformance.Result{
 		{Check: check(t, "succeeds"), Revision: contract.RevisionJobID, Outcome: conformance.Pass, Seen: "valid: Init > Succeeded (4 versions)", Took: 1500 * time.Millisecond},
 		{Check: check(t, "deployer"), Revision: contract.RevisionJobID, Outcome: conformance.Fail, Fault: "status.deployer is {}", Seen: "status.deployer is {}\nvalid: Succeeded (2 versions)", Took: 61 * time.Millisecond},
-		{Check: check(t, "uninstall"), Revision: contract.RevisionJobID, Outcome: conformance.NotApplicable, Seen: "the subject does not report what is deployed"},
+		{Check: check(t, "uninstall"), Revision: contract.RevisionJobID, Outcome: conformance.NotApplicable, Seen: "the subject cannot report whether objects are deployed"},
 		{Check: check(t, "succeeds"), Revision: contract.RevisionAnnotation, Outcome: conformance.Fail, Fault: "a valid item ended as \"Failed\"", Seen: "a valid item ended as \"Failed\""},
 	}}
 }
@@ -52,8 +52,8 @@ job-id revision
   FAIL   0.1s  deployer   status.deployer has name, identity and version [C11]
                ! status.deployer is {}
                  valid: Succeeded (2 versions)
-  n/a          uninstall  an item is removed only after what it deployed [C13, L33]
-                 the subject does not report what is deployed
+  n/a          uninstall  an item is removed only after its deployed objects [C13, L33]
+                 the subject cannot report whether objects are deployed
 
 annotation revision
   FAIL   0.0s  succeeds   a valid item ends as Succeeded, without an error [C10, L34]
@@ -119,7 +119,7 @@ func TestWriteJUnit(t *testing.T) {
 		`<testsuite name="sample.annotation" tests="1" failures="1" skipped="0">`,
 		`<testcase classname="sample.job-id" name="a valid item ends as Succeeded, without an error [C10, L34]" time="1.500">`,
 		`<failure message="status.deployer has name, identity and version">status.deployer is {}`,
-		`<skipped message="the subject does not report what is deployed"></skipped>`,
+		`<skipped message="the subject cannot report whether objects are deployed"></skipped>`,
 		`<system-out>valid: Init &gt; Succeeded (4 versions)</system-out>`,
 	} {
 		if !strings.Contains(got.String(), want) {
@@ -128,7 +128,7 @@ func TestWriteJUnit(t *testing.T) {
 	}
 }
 
-// full is a writer without room.
+// full is a writer that always fails.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
@@ -176,7 +176,7 @@ func TestTable(t *testing.T) {
 	names, covered := map[string]bool{}, map[string]bool{}
 	for _, c := range conformance.Checks() {
 		if c.Name == "" || names[c.Name] {
-			t.Errorf("check %q: the name is empty or not the only one", c.Name)
+			t.Errorf("check %q: the name is empty or not unique", c.Name)
 		}
 		names[c.Name] = true
 		if !rows.MatchString(c.Rows) || c.Promise == "" || strings.ContainsAny(c.Promise, "[]\n") {
@@ -191,7 +191,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, id := range []string{"C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10", "C11", "C12", "C13", "C14", "C15"} {
 		if !covered[id] {
-			t.Errorf("no check stands for row %s", id)
+			t.Errorf("no check covers row %s", id)
 		}
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// revisionFeatures is what the checks need to know about a revision.
+// revisionFeatures describes the properties of a revision on which the checks depend.
 type revisionFeatures struct {
-	// jobs is true if job IDs request runs and deletions.
+	// jobs reports whether Landscaper requests runs and deletions with job IDs.
 	jobs bool
 	// definitions returns the definitions of Landscaper's types.
 	definitions func() []*apiextv1.CustomResourceDefinition
-	// statusField is a field of a deploy item's status that the definitions of older revisions do not have.
+	// statusField is a field of a deploy item's status. The definitions of older revisions lack this field.
 	statusField string
 }
 
@@ -24,7 +24,8 @@ var features = map[contract.Revision]revisionFeatures{
 	contract.RevisionAnnotation: {definitions: controlplane.ClassicCRDs, statusField: "phase"},
 }
 
-// revisionOf returns the newest revision whose fields a definition of deploy items has, or "" if there is none.
+// revisionOf returns the newest revision whose status field exists in the given definition of deploy items. It returns
+// "" if there is none.
 func revisionOf(crd *apiextv1.CustomResourceDefinition) contract.Revision {
 	for _, r := range contract.Revisions() {
 		for _, v := range crd.Spec.Versions {

@@ -8,23 +8,24 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// TestRevisions requires that the checks know all revisions, and tell them apart by the definitions of a cluster.
+// TestRevisions checks that the map `features` contains all revisions. It also checks that revisionOf recognizes each
+// revision by its definitions.
 func TestRevisions(t *testing.T) {
 	if got, want := len(features), len(contract.Revisions()); got != want {
-		t.Errorf("%d revisions are known, want %d", got, want)
+		t.Errorf("got %d revisions, want %d", got, want)
 	}
 	for _, revision := range contract.Revisions() {
 		t.Run(string(revision)+" [F52]", func(t *testing.T) {
 			f, known := features[revision]
 			if !known {
-				t.Fatal("the checks do not know it")
+				t.Fatal("there are no features for this revision")
 			}
 			for _, crd := range f.definitions() {
 				if crd.Name != deployItems {
 					continue
 				}
 				if got := revisionOf(crd); got != revision {
-					t.Errorf("its definitions are taken for those of revision %q", got)
+					t.Errorf("revisionOf returned %q for the definitions of this revision", got)
 				}
 			}
 		})

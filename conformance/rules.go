@@ -21,7 +21,7 @@ var rules = []Check{
 		Promise: "at every moment: while jobIDFinished equals jobID the phase is final",
 		rule: func(_, now item) string {
 			s := now.Status
-			return broken(s.JobID == "" || s.JobID != s.JobIDFinished || contract.IsFinal(s.Phase), "finished job with phase %q", s.Phase)
+			return broken(s.JobID == "" || s.JobID != s.JobIDFinished || contract.IsFinal(s.Phase), "the job has finished, but the phase is %q", s.Phase)
 		},
 	},
 	{
@@ -29,7 +29,7 @@ var rules = []Check{
 		Promise: "at every moment: a final phase and jobIDFinished appear in one write",
 		rule: func(before, now item) string {
 			ends := contract.IsFinal(now.Status.Phase) && now.Status.Phase != before.Status.Phase
-			return broken(!ends || now.Status.JobID == now.Status.JobIDFinished, "phase %q came without jobIDFinished", now.Status.Phase)
+			return broken(!ends || now.Status.JobID == now.Status.JobIDFinished, "phase %q was written without jobIDFinished", now.Status.Phase)
 		},
 	},
 	{
@@ -37,8 +37,8 @@ var rules = []Check{
 		Promise: "at every moment: jobIDFinished belongs to the job and is never removed, and the ID of an unfinished job does not change",
 		rule: func(before, now item) string {
 			b, s := before.Status, now.Status
-			return broken(b.JobIDFinished == s.JobIDFinished || s.JobIDFinished == s.JobID, "jobIDFinished is %q, jobID %q", s.JobIDFinished, s.JobID) +
-				broken(b.JobID == s.JobID || b.JobID == b.JobIDFinished, "the ID of an unfinished job became %q", s.JobID)
+			return broken(b.JobIDFinished == s.JobIDFinished || s.JobIDFinished == s.JobID, "jobIDFinished is %q, but jobID is %q", s.JobIDFinished, s.JobID) +
+				broken(b.JobID == s.JobID || b.JobID == b.JobIDFinished, "jobID changed to %q before the previous job had finished", s.JobID)
 		},
 	},
 	{
@@ -48,15 +48,15 @@ var rules = []Check{
 			b, s := before.Status, now.Status
 			ended := b.JobID != "" && b.JobID == b.JobIDFinished && b.JobID == s.JobID
 			return broken(!ended || b.Phase == s.Phase && finishedAt(b) == finishedAt(s),
-				"the job ended with phase %q at %s, and again with %q at %s", b.Phase, finishedAt(b), s.Phase, finishedAt(s))
+				"the job ended with phase %q at %s, and then a second time with phase %q at %s", b.Phase, finishedAt(b), s.Phase, finishedAt(s))
 		},
 	},
 	{
 		Name: "failed-has-error", Rows: "[C10]", Promise: "at every moment: a failed item has a lastError",
 		rule: func(before, now item) string {
-			began := now.Status.JobID != before.Status.JobID // there is a new job whose run has not begun
+			began := now.Status.JobID != before.Status.JobID // another job has been requested, but its run has not begun
 			failed := now.Status.Phase == phases.Failed || now.Status.Phase == phases.DeleteFailed
-			return broken(!failed || began || now.Status.LastError != nil, "phase %q without lastError", now.Status.Phase)
+			return broken(!failed || began || now.Status.LastError != nil, "the phase is %q, but lastError is not set", now.Status.Phase)
 		},
 	},
 	{
@@ -71,17 +71,17 @@ var rules = []Check{
 		Name: "observed-generation", Rows: "[C7]", Promise: "at every moment: observedGeneration is not greater than the generation and never decreases",
 		rule: func(before, now item) string {
 			b, s := before.Status.ObservedGeneration, now.Status.ObservedGeneration
-			return broken(s <= now.Generation && s >= b, "observedGeneration %d after %d, generation %d", s, b, now.Generation)
+			return broken(s <= now.Generation && s >= b, "observedGeneration changed from %d to %d, and the generation is %d", b, s, now.Generation)
 		},
 	},
 	{
-		Name: "known-phases", Rows: "[C9]", Promise: "at every moment: the phase is one that Landscaper of the revision supports",
+		Name: "known-phases", Rows: "[C9]", Promise: "at every moment: the phase is one that Landscaper supports in this revision",
 		rule: func(_, now item) string {
 			known := []lsv1alpha1.DeployItemPhase{"", phases.Init, phases.Progressing, phases.Deleting, phases.Succeeded, phases.Failed}
 			if now.Status.JobID != "" {
 				known = append(known, phases.InitDelete, phases.DeleteFailed)
 			}
-			return broken(slices.Contains(known, now.Status.Phase), "phase %q", now.Status.Phase)
+			return broken(slices.Contains(known, now.Status.Phase), "this revision has no phase %q", now.Status.Phase)
 		},
 	},
 	{
@@ -95,7 +95,7 @@ var rules = []Check{
 		rule: func(_, now item) string {
 			for _, entry := range now.ManagedFields {
 				if entry.Manager != landscaper && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
-					return fmt.Sprintf("%s wrote the spec", entry.Manager)
+					return fmt.Sprintf("field manager %q wrote the spec", entry.Manager)
 				}
 			}
 			return ""
@@ -105,19 +105,19 @@ var rules = []Check{
 		Name: "finalizer", Rows: "[C13, Lx6]", Promise: "at every moment: an item in progress or deployed has Landscaper's finalizer until it is deleted",
 		rule: func(_, now item) string {
 			fresh := now.Status.Phase == "" || now.Status.Phase == phases.Init
-			return broken(fresh || now.DeletionTimestamp != nil || contract.HasOurFinalizer(now), "phase %q without the finalizer", now.Status.Phase)
+			return broken(fresh || now.DeletionTimestamp != nil || contract.HasOurFinalizer(now), "the phase is %q, but the item lacks the finalizer", now.Status.Phase)
 		},
 	},
 	{
-		Name: "says-who", Rows: "[C5, C11]", Promise: "at every moment: an item with a phase shows since when and by whom it is processed",
+		Name: "says-who", Rows: "[C5, C11]", Promise: "at every moment: an item with a phase shows its deployer and when its run began",
 		rule: func(_, now item) string {
 			s := now.Status
-			return broken(s.Phase == "" || !s.LastReconcileTime.IsZero() && s.Deployer.Name != "", "phase %q, lastReconcileTime %v, deployer %q", s.Phase, s.LastReconcileTime, s.Deployer.Name)
+			return broken(s.Phase == "" || !s.LastReconcileTime.IsZero() && s.Deployer.Name != "", "the phase is %q, lastReconcileTime is %v, and the name of the deployer is %q", s.Phase, s.LastReconcileTime, s.Deployer.Name)
 		},
 	},
 }
 
-// finishedAt returns when a job ended.
+// finishedAt returns the time at which a job ended, as text.
 func finishedAt(s lsv1alpha1.DeployItemStatus) string {
 	if s.TransitionTimes == nil || s.TransitionTimes.FinishedTime == nil {
 		return "no time"
@@ -125,7 +125,7 @@ func finishedAt(s lsv1alpha1.DeployItemStatus) string {
 	return s.TransitionTimes.FinishedTime.UTC().Format(time.RFC3339)
 }
 
-// broken returns the text of a violated rule, or "" if ok.
+// broken returns the formatted text, or "" if ok is true.
 func broken(ok bool, format string, args ...any) string {
 	if ok {
 		return ""
@@ -133,11 +133,11 @@ func broken(ok bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...) + " "
 }
 
-// judged holds the findings of the rules in all histories of a revision.
+// judged collects the violations of rules in all histories of a revision.
 type judged struct {
 	mu              sync.Mutex
 	items, versions int
-	faults          map[string][]string // by the name of the rule
+	faults          map[string][]string // the key is the name of the rule
 }
 
 // rulesOf returns the rules of a revision.
@@ -160,7 +160,7 @@ func (j *judged) add(h *History) {
 	}
 }
 
-// firstFault returns the first violation of a rule in the versions of an item.
+// firstFault returns the first violation of a rule in the versions of an item, or "".
 func firstFault(c Check, versions []item) string {
 	before := versions[0]
 	for _, now := range versions {
@@ -172,7 +172,7 @@ func firstFault(c Check, versions []item) string {
 	return ""
 }
 
-// shownFaults is how many faults of a rule are shown.
+// shownFaults is the maximum number of violations of a rule that are shown.
 const shownFaults = 3
 
 // verdict returns the result of a rule so far.

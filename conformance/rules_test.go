@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// good is an item in the middle of its job that violates no rule.
+// good returns an item whose job is in progress and that violates no rule.
 func good() item {
 	at := metav1.NewTime(time.Unix(1, 0))
 	di := &lsv1alpha1.DeployItem{}
@@ -30,17 +30,17 @@ func TestRules(t *testing.T) {
 		now  func(item)
 		want string
 	}{
-		"finished-is-final":   {func(di item) { di.Status.JobIDFinished = "2" }, `finished job with phase "Progressing"`},
-		"one-write":           {func(di item) { di.Status.Phase = phases.Succeeded }, `phase "Succeeded" came without jobIDFinished`},
-		"job-ids":             {func(di item) { di.Status.JobID = "3" }, `the ID of an unfinished job became "3"`},
-		"failed-has-error":    {func(di item) { di.Status.Phase, di.Status.LastError = phases.Failed, nil }, `phase "Failed" without lastError`},
+		"finished-is-final":   {func(di item) { di.Status.JobIDFinished = "2" }, `the job has finished, but the phase is "Progressing"`},
+		"one-write":           {func(di item) { di.Status.Phase = phases.Succeeded }, `phase "Succeeded" was written without jobIDFinished`},
+		"job-ids":             {func(di item) { di.Status.JobID = "3" }, `jobID changed to "3" before the previous job had finished`},
+		"failed-has-error":    {func(di item) { di.Status.Phase, di.Status.LastError = phases.Failed, nil }, `the phase is "Failed", but lastError is not set`},
 		"error-shape":         {func(di item) { di.Status.LastError.Reason = "" }, "lastError is"},
-		"observed-generation": {func(di item) { di.Status.ObservedGeneration = 3 }, "observedGeneration 3 after 2, generation 2"},
+		"observed-generation": {func(di item) { di.Status.ObservedGeneration = 3 }, "observedGeneration changed from 2 to 3, and the generation is 2"},
 		"known-phases":        {func(di item) { di.Status.Phase = "Completing" }, `phase "Completing"`},
 		"deprecated":          {func(di item) { di.Status.DeployerPhase = new("Init") }, "deployItemPhase is set"},
-		"spec-untouched":      {func(di item) { di.ManagedFields[0].Manager = "somebody" }, "somebody wrote the spec"},
-		"finalizer":           {func(di item) { di.Finalizers = nil }, `phase "Progressing" without the finalizer`},
-		"says-who":            {func(di item) { di.Status.LastReconcileTime = nil }, `phase "Progressing", lastReconcileTime <nil>`},
+		"spec-untouched":      {func(di item) { di.ManagedFields[0].Manager = "somebody" }, `field manager "somebody" wrote the spec`},
+		"finalizer":           {func(di item) { di.Finalizers = nil }, `the phase is "Progressing", but the item lacks the finalizer`},
+		"says-who":            {func(di item) { di.Status.LastReconcileTime = nil }, `the phase is "Progressing", lastReconcileTime is <nil>`},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			bad := good()
@@ -77,7 +77,7 @@ func TestRules(t *testing.T) {
 			broken += firstFault(c, []item{good(), bad})
 		}
 		if broken == "" {
-			t.Errorf("%s: no rule is broken", name)
+			t.Errorf("%s: want a violation of a rule, got none", name)
 		}
 	}
 }

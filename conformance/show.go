@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// otherManagers returns the field managers of an item other than Landscaper.
+// otherManagers returns the field managers of an item except for Landscaper.
 func otherManagers(di item) []string {
 	var managers []string
 	for _, entry := range di.ManagedFields {
@@ -22,7 +22,7 @@ func otherManagers(di item) []string {
 	return managers
 }
 
-// stateOf returns an item as text for failures.
+// stateOf describes the state of an item in the messages of failures.
 func stateOf(di item) string {
 	text := fmt.Sprintf("phase %q", di.Status.Phase)
 	if s := di.Status; s.JobID != "" {
@@ -34,7 +34,7 @@ func stateOf(di item) string {
 	return text + errorOf(di)
 }
 
-// errorOf returns an item's last error as text for failures, or "" if there is none.
+// errorOf returns the last error of an item for the messages of failures, or "" if there is none.
 func errorOf(di item) string {
 	if di.Status.LastError == nil {
 		return ""

@@ -20,112 +20,117 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Subject describes a deployer to check: how to start it, and how to create deploy items of its type. Name, Type, Valid
-// and either Start or Command are required. If an optional field is missing, the report shows the checks that need it
-// as not applicable.
+// Subject describes the deployer to check: how to start it, and how to create deploy items of its type. Name, Type,
+// Valid and either Start or Command are required. The report shows checks that need a missing optional field as not
+// applicable.
 type Subject struct {
 	// Name is the name of the deployer in the report.
 	Name string
-	// Type is the type of the deploy items that the deployer is responsible for.
+	// Type is the type of deploy items for which the deployer is responsible.
 	Type lsv1alpha1.DeployItemType
 
-	// Start runs the deployer in this process against the cluster of config until ctx is done. It is called again for
-	// every restart. [Library] returns such a function for deployers made with deployerlib.
+	// Start runs the deployer in this process until ctx is done. The parameter `config` contains the connection to the
+	// cluster with the deploy items. After the first start, Start is called again for each restart. For a deployer made
+	// with deployerlib, use [Library].
 	Start func(ctx context.Context, config *rest.Config) error
-	// Command returns a command, not started, that runs the deployer with a kubeconfig file. It is called again for
-	// every restart. Leader election should be disabled or fast, because a killed process does not release its lease.
+	// Command returns a command that runs the deployer with a kubeconfig file. Command must not start the command.
+	// After the first start, Command is called again for each restart. Leader election should be disabled or fast,
+	// because a killed process does not release its lease.
 	Command func(kubeconfig string) *exec.Cmd
 
-	// Target returns the content of the Target that items name. The config has administrator access to the cluster of the
-	// items. If Target is nil, items name no Target.
+	// Target returns the spec of the Target to which the items refer. The parameter `config` has administrator access
+	// to the cluster with the deploy items. If Target is nil, the items have no Target.
 	Target func(config *rest.Config) (lsv1alpha1.TargetSpec, error)
-	// TargetLabels are the labels of that Target. If the deployer has target selectors, they must match.
+	// TargetLabels are the labels of the Target to which the items refer. If the deployer has target selectors, they
+	// must match these labels.
 	TargetLabels map[string]string
-	// OtherTargetLabels are labels of a Target that the selectors of the deployer do not match. Leave it nil if the deployer
-	// accepts every Target.
+	// OtherTargetLabels are the labels of a Target that the deployer's target selectors do not match. Leave the field
+	// nil if the deployer accepts every Target.
 	OtherTargetLabels map[string]string
 
-	// Valid returns the configuration of an item that succeeds quickly: JSON as string or []byte, or a value to
-	// marshal.
+	// Valid returns a configuration with which an item succeeds quickly. A string or []byte must contain JSON. Any
+	// other value is marshalled.
 	Valid func(item types.NamespacedName) any
-	// Invalid returns a configuration that can never succeed. If the deployer's error message quotes a part of the
-	// configuration, that part should be note; one check passes a long note. Optional.
+	// Invalid returns a configuration with which an item can never succeed. The parameter `note` is a text, which may
+	// be long. If the deployer's error message quotes a part of the configuration, that part should contain the note.
+	// This field is optional.
 	Invalid func(item types.NamespacedName, note string) any
-	// Slow returns the configuration of an item whose run lasts until Finish is called, or long enough to kill the
-	// deployer meanwhile. Optional.
+	// Slow returns a configuration with which a run lasts until Finish is called. If Finish is nil, the run must last
+	// long enough for a check to kill the deployer during the run. This field is optional.
 	Slow func(item types.NamespacedName) any
-	// Finish lets a slow item succeed. If Finish is nil, a slow item must succeed by itself within Bounds.Finish.
+	// Finish lets the run of a slow item succeed. If Finish is nil, the run must succeed by itself within
+	// Bounds.Finish.
 	Finish func(ctx context.Context, c client.Client, item types.NamespacedName) error
-	// Deployed reports whether the objects that a valid item deploys exist. Optional.
+	// Deployed reports whether the objects that a valid item deploys exist. This field is optional.
 	Deployed func(ctx context.Context, c client.Client, item types.NamespacedName) (bool, error)
 
-	// Exceptions lists checks that the deployer is known to fail, with the reason. The report shows them as not
-	// applicable.
+	// Exceptions lists the checks that the deployer is known to fail, each with a reason. The report shows these checks
+	// as not applicable.
 	Exceptions []Exception
-	// Bounds are the time limits.
+	// Bounds contains the time limits.
 	Bounds Bounds
 
 	Options
 }
 
-// Options configures how a subject is checked. The zero value runs all checks for both revisions on control planes that
-// are started for them.
+// Options configures how a subject is checked. With the zero value, all checks run in both revisions. Each revision has
+// its own control plane.
 type Options struct {
-	// Only lists the names of the checks to run. The rules ("at every moment") judge what these checks did. By default
-	// all checks run.
+	// Only lists the names of the checks to run. The rules, whose promise begins with "at every moment", are then
+	// applied only to the histories of these checks. By default, all checks run.
 	Only []string
-	// Kubeconfig is the kubeconfig file of a cluster with Landscaper's definitions. The checks create namespaces in it. By
-	// default, a control plane is started for each revision.
+	// Kubeconfig is the path of a kubeconfig file for a cluster that has Landscaper's definitions. The checks create
+	// namespaces in this cluster. By default, each revision gets its own control plane.
 	Kubeconfig string
-	// Revisions are the revisions to check. The default is both, or with Kubeconfig the one that the definitions of the
-	// cluster belong to.
+	// Revisions lists the revisions to check. By default, both revisions are checked. If Kubeconfig is set, the default
+	// is the revision of the definitions in that cluster.
 	Revisions []contract.Revision
-	// Parallel is the number of checks that run at the same time, each in a namespace of its own. Checks that restart
-	// the deployer run alone. The default is 4.
+	// Parallel is the number of checks that run at the same time, each in its own namespace. Checks that restart the
+	// deployer run alone. The default is 4.
 	Parallel int
-	// SideBySide checks all revisions at the same time. Two instances of the deployer must be able to run on one
-	// machine, so it must not use a fixed port.
+	// SideBySide checks all revisions at the same time. Then two instances of the deployer run on one machine, so the
+	// deployer must not use fixed ports.
 	SideBySide bool
-	// Observe is called with each result as soon as it is known. Calls do not overlap. Optional.
+	// Observe is called with each result as soon as it is known. Calls do not overlap. This field is optional.
 	Observe func(Result)
-	// Logs receives the output of a command and the progress of long steps. The default is the log of the spec under
-	// [Run], and io.Discard otherwise.
+	// Logs receives the output of a command and progress messages. By default, [Run] uses the log of the spec, and
+	// [Execute] uses io.Discard.
 	Logs io.Writer
-	// Report receives the table at the end of [Run]. The default is standard output.
+	// Report is the writer to which [Run] writes the table at the end. The default is standard output.
 	Report io.Writer
-	// JUnit is the name of the file to which [Run] writes the report as JUnit. Optional.
+	// JUnit is the name of the file to which [Run] writes the report in JUnit format. This field is optional.
 	JUnit string
 }
 
-// Exception is a check that a deployer is known to fail.
+// Exception names a check that a deployer is known to fail.
 type Exception struct {
 	// Check is the name of one of [Checks].
 	Check string
-	// Revision limits the exception to one revision. By default it holds for both.
+	// Revision limits the exception to one revision. By default, the exception applies to both revisions.
 	Revision contract.Revision
 	// Reason explains the exception. It is required.
 	Reason string
 }
 
-// Bounds holds time limits. Nothing waits longer than needed.
+// Bounds contains time limits. A check that waits for a condition continues as soon as the condition is met.
 type Bounds struct {
 	// Start limits the time from the start of the deployer until it writes an item. The default is 1 min.
 	Start time.Duration
-	// Finish limits the run of an item, from the request to the end. The default is 30 s.
+	// Finish limits the time from the request of a run to the end of the run. The default is 30 s.
 	Finish time.Duration
-	// Quiet is how long an item that must not be written is watched after a later item has finished. The default is 500
-	// ms.
+	// Quiet is how long a check watches an item that must not be written. The time starts when an item that was created
+	// later has finished. The default is 500 ms.
 	Quiet time.Duration
-	// Timeout is spec.timeout of an item that must time out. The default is 2 s.
+	// Timeout is the value of spec.timeout for an item whose run must time out. The default is 2 s.
 	Timeout time.Duration
-	// Stop limits the time that the deployer takes to stop. The default is 30 s.
+	// Stop limits the time that the deployer may take to stop. The default is 30 s.
 	Stop time.Duration
-	// Cleanup limits the deletion of what a check leaves behind. After that, finalizers are removed by force. The
-	// default is 10 s.
+	// Cleanup limits the time that the deployer may take to delete the items of a check. After that time, the check
+	// removes the finalizers of the items itself. The default is 10 s.
 	Cleanup time.Duration
 }
 
-// withDefaults sets the defaults of the subject.
+// withDefaults returns the subject with its defaults.
 func (s Subject) withDefaults() Subject {
 	for d, fallback := range map[*time.Duration]time.Duration{
 		&s.Bounds.Start: time.Minute, &s.Bounds.Finish: 30 * time.Second, &s.Bounds.Quiet: 500 * time.Millisecond,
@@ -148,7 +153,7 @@ func (s Subject) withDefaults() Subject {
 	return s
 }
 
-// oneAtATime serializes the calls of f.
+// oneAtATime returns a function that calls f, but never calls it concurrently.
 func oneAtATime(f func(Result)) func(Result) {
 	var mu sync.Mutex
 	return func(r Result) {
@@ -160,7 +165,7 @@ func oneAtATime(f func(Result)) func(Result) {
 	}
 }
 
-// Validate returns an error that lists every fault of the subject.
+// Validate returns an error that lists every invalid field of the subject.
 func (s Subject) Validate() error {
 	var faults []error
 	check := func(ok bool, format string, args ...any) {
@@ -171,7 +176,7 @@ func (s Subject) Validate() error {
 	check(s.Name != "", "name: required")
 	check(s.Type != "", "type: required")
 	check(s.Valid != nil, "valid: required")
-	check((s.Start == nil) != (s.Command == nil), "start, command: want one of them")
+	check((s.Start == nil) != (s.Command == nil), "start, command: set exactly one of them")
 	check(s.Parallel >= 0, "parallel: is %d, want at least 1", s.Parallel)
 	known := func(name string) bool {
 		return slices.ContainsFunc(Checks(), func(c Check) bool { return c.Name == name })
@@ -193,10 +198,10 @@ func (s Subject) Validate() error {
 	return nil
 }
 
-// skipReason returns why a check is not applicable to the subject, or "" if it is.
+// skipReason returns the reason why a check does not apply to the subject, or "" if it applies.
 func (s Subject) skipReason(c Check, r contract.Revision) string {
 	if c.Revision != "" && c.Revision != r {
-		return fmt.Sprintf("only of the %s revision", c.Revision)
+		return fmt.Sprintf("applies only to the %s revision", c.Revision)
 	}
 	for _, e := range s.Exceptions {
 		if e.Check == c.Name && (e.Revision == "" || e.Revision == r) {
@@ -211,7 +216,8 @@ func (s Subject) skipReason(c Check, r contract.Revision) string {
 	return ""
 }
 
-// need is a part of a subject that a check requires.
+// need is an optional field of a subject that some checks require. The function `given` reports whether the subject
+// sets the field.
 type need struct {
 	given   func(Subject) bool
 	missing string
@@ -222,5 +228,5 @@ var (
 	needsOtherTarget = need{func(s Subject) bool { return s.Target != nil && s.OtherTargetLabels != nil }, "the subject accepts all Targets"}
 	needsInvalid     = need{func(s Subject) bool { return s.Invalid != nil }, "the subject has no invalid configuration"}
 	needsSlow        = need{func(s Subject) bool { return s.Slow != nil }, "the subject has no slow configuration"}
-	needsDeployed    = need{func(s Subject) bool { return s.Deployed != nil }, "the subject does not report what is deployed"}
+	needsDeployed    = need{func(s Subject) bool { return s.Deployed != nil }, "the subject cannot report whether objects are deployed"}
 )

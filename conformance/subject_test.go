@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// sample is a valid subject.
+// sample returns a valid subject.
 func sample() conformance.Subject {
 	return conformance.Subject{
 		Name: "sample", Type: "example.com/sample",
@@ -36,8 +36,8 @@ func TestSubjectValidate(t *testing.T) {
 		"NoName":         {"The report needs a name.", func(s *conformance.Subject) { s.Name = "" }, "name: required"},
 		"NoType":         {"Without a type there are no items.", func(s *conformance.Subject) { s.Type = "" }, "type: required"},
 		"NoValid":        {"Every check needs a valid item.", func(s *conformance.Subject) { s.Valid = nil }, "valid: required"},
-		"NoStart":        {"Nothing could be started.", func(s *conformance.Subject) { s.Start = nil }, "start, command: want one of them"},
-		"StartTwice":     {"It is not clear what to start.", func(s *conformance.Subject) { s.Command = func(string) *exec.Cmd { return nil } }, "start, command: want one of them"},
+		"NoStart":        {"Nothing could be started.", func(s *conformance.Subject) { s.Start = nil }, "start, command: set exactly one of them"},
+		"StartTwice":     {"It is not clear what to start.", func(s *conformance.Subject) { s.Command = func(string) *exec.Cmd { return nil } }, "start, command: set exactly one of them"},
 		"UnknownCheck":   {"A misspelt exception would be none.", except(conformance.Exception{Check: "abbort", Reason: "x"}), `there is no check "abbort"`},
 		"UnknownOnly":    {"A misspelt name would select nothing.", func(s *conformance.Subject) { s.Only = []string{"abort", "abbort"} }, `only[1]: there is no check "abbort"`},
 		"NoneAtATime":    {"Nothing would ever run.", func(s *conformance.Subject) { s.Parallel = -1 }, "parallel: is -1, want at least 1"},

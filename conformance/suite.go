@@ -11,21 +11,22 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// suite runs the checks of one revision in the background: first those that may run concurrently, then those that run
-// alone, then the rules, which judge what all the others did.
+// suite runs the checks of one revision in the background: first the checks that may run concurrently, then the checks
+// that run alone, and finally the rules, which are applied to the histories of all other checks.
 type suite struct {
 	subject  Subject
 	revision contract.Revision
 	checks   []Check
 
-	results map[string]chan Result // by the name of the check; each channel gets its result, and is closed at the end
+	results map[string]chan Result // the key is the name of the check; each channel receives the result, if there is one, and is then closed
 	cancel  context.CancelFunc
 	done    chan struct{}
-	// Set when done is closed: an error outside of the checks, and why the suite was interrupted.
+	// err is an error that occurred outside of the checks. interrupted is the reason why the suite did not finish. Both
+	// fields are set before the channel `done` is closed.
 	err, interrupted error
 }
 
-// begin starts a suite, which runs to its end or until stop.
+// begin starts a suite, which runs to its end or until stop is called.
 func begin(ctx context.Context, subject Subject, revision contract.Revision) *suite {
 	s := &suite{subject: subject, revision: revision, checks: subject.checks(revision), results: map[string]chan Result{}, done: make(chan struct{})}
 	for _, check := range s.checks {
@@ -59,7 +60,7 @@ func (s *suite) run(ctx context.Context) error {
 	return e.close()
 }
 
-// sideBySide runs the checks that do not need the deployer alone, as many at a time as the subject allows.
+// sideBySide runs the checks that may run concurrently, as many at a time as the subject allows.
 func (s *suite) sideBySide(ctx context.Context, e *env) {
 	group := errgroup.Group{}
 	group.SetLimit(s.subject.Parallel)
@@ -75,20 +76,21 @@ func (s *suite) sideBySide(ctx context.Context, e *env) {
 	_ = group.Wait() // the results contain the failures
 }
 
-// runCheck runs a check and publishes its result, unless ctx is done before.
+// runCheck runs a check and publishes its result. If ctx is done before the check has ended, runCheck publishes
+// nothing.
 func (s *suite) runCheck(ctx context.Context, e *env, check Check) {
 	if ctx.Err() != nil {
 		return
 	}
 	result := e.check(ctx, check)
 	if ctx.Err() != nil {
-		return // it was interrupted
+		return // the check was interrupted
 	}
 	s.subject.Observe(result)
 	s.results[check.Name] <- result
 }
 
-// result waits for the result of a check. The error says why there is none.
+// result waits for the result of a check. It returns an error if the suite ends without this result.
 func (s *suite) result(ctx context.Context, check Check) (Result, error) {
 	select {
 	case result, ok := <-s.results[check.Name]:
@@ -102,10 +104,10 @@ func (s *suite) result(ctx context.Context, check Check) (Result, error) {
 	}
 }
 
-// fault returns why results are missing. Call it after the suite has ended.
+// fault returns the reason why results are missing. Call it after the suite has ended.
 func (s *suite) fault() error { return errors.Join(s.err, s.interrupted) }
 
-// stop interrupts the suite and waits for it. Checks that were still running are not an error.
+// stop interrupts the suite and waits for its end. Checks that were still running do not cause an error.
 func (s *suite) stop() error {
 	s.cancel()
 	<-s.done

@@ -12,8 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// WriteTable writes the report as text: a line per check with the evidence below it, the verdict for each row, and
-// finally what failed.
+// WriteTable writes the report as text: a line per check with the evidence below it, then the verdict for each row, and
+// finally a line per failure.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Conformance of %s: %s\n", r.Subject, r.counts())
@@ -33,7 +33,7 @@ func (r *Report) counts() string {
 	return fmt.Sprintf("%d passed, %d failed, %d not applicable", r.Count(Pass), r.Count(Fail), r.Count(NotApplicable))
 }
 
-// revisions returns the revisions with results, in order.
+// revisions returns the revisions that have results, in the order in which they ran.
 func (r *Report) revisions() []contract.Revision {
 	var seen []contract.Revision
 	for _, result := range r.Results {
@@ -44,7 +44,8 @@ func (r *Report) revisions() []contract.Revision {
 	return seen
 }
 
-// writeRevision writes the checks of a revision. If none of them applies for the same reason, it writes one line.
+// writeRevision writes the checks of a revision. If all checks are skipped for the same reason, it writes a single
+// line.
 func (r *Report) writeRevision(b *strings.Builder, revision contract.Revision) {
 	reasons := map[string]int{}
 	width, all := 0, 0
@@ -74,7 +75,8 @@ func (r *Report) writeRevision(b *strings.Builder, revision contract.Revision) {
 // evidence is the indentation of the lines below a check.
 const evidence = "              "
 
-// write writes a check: outcome, duration, name, promise and rows, and below it first what is wrong, then the evidence.
+// write writes a line with the outcome, duration, name, promise and rows of a check. Below this line, it writes the
+// fault and then the rest of the evidence.
 func (r Result) write(b *strings.Builder, width int) {
 	took := ""
 	if r.Outcome != NotApplicable {
@@ -111,7 +113,7 @@ func (r *Report) writeRows(b *strings.Builder) {
 	}
 }
 
-// writeFailures writes one line per failure, with the first line of what is wrong.
+// writeFailures writes one line per failure, with the first line of the fault.
 func (r *Report) writeFailures(b *strings.Builder) {
 	if r.Count(Fail) == 0 {
 		fmt.Fprintf(b, "\n%s\n", r.counts())

@@ -25,14 +25,15 @@ type item = *lsv1alpha1.DeployItem
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// testContext is the context of a check, like testing.T. Its methods end the check if a promise is broken.
+// testContext is passed to a check, as testing.T is passed to a test. Its methods end the check if a promise is
+// broken.
 type testContext struct {
 	ctx   context.Context
 	env   *env
 	ns    *namespace
 	alone bool // no other check is running
 
-	// The items that checks use. None exists at the beginning.
+	// items for use in checks; a check must create the items that it uses
 	valid, slow, invalid, foreign *testItem
 	barriers                      int
 
@@ -55,10 +56,10 @@ func (t *testContext) item(name string, config func(types.NamespacedName) any) *
 	return &testItem{t: t, key: types.NamespacedName{Namespace: t.ns.name, Name: name}, config: config}
 }
 
-// do runs f to its end or to its first failure. It returns the failure, or "".
+// do runs f until f returns or a requirement fails. It returns the failure, or "".
 func (t *testContext) do(f func(*testContext)) string {
 	done := make(chan struct{})
-	go func() { // fail ends this goroutine, as testing.T.FailNow does
+	go func() { // f runs in its own goroutine, because the method `fail` ends the goroutine in which it is called
 		defer close(done)
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -71,20 +72,20 @@ func (t *testContext) do(f func(*testContext)) string {
 	return t.failure
 }
 
-// fail ends the check.
+// fail ends the check with a failure.
 func (t *testContext) fail(format string, args ...any) {
 	t.failure = strings.TrimSpace(fmt.Sprintf(format, args...))
 	runtime.Goexit()
 }
 
-// must ends the check if err is not nil.
+// must ends the check with a failure if err is not nil.
 func (t *testContext) must(err error) {
 	if err != nil {
 		t.fail("%v", err)
 	}
 }
 
-// require ends the check if ok is false.
+// require ends the check with a failure if ok is false.
 func (t *testContext) require(ok bool, format string, args ...any) {
 	if !ok {
 		t.fail(format, args...)
@@ -93,7 +94,7 @@ func (t *testContext) require(ok bool, format string, args ...any) {
 
 func (t *testContext) bounds() Bounds { return t.env.subject.Bounds }
 
-// jobs reports whether the revision has jobs, so that a job ID requests a run.
+// jobs reports whether Landscaper requests runs with job IDs in this revision.
 func (t *testContext) jobs() bool { return t.env.jobs() }
 
 // succeeds deploys the valid item and waits for its success.
@@ -107,7 +108,7 @@ func (t *testContext) succeeds(options ...option) item {
 // working deploys the slow item and waits until its run is in progress.
 func (t *testContext) working(options ...option) item {
 	t.slow.deploy(options...)
-	return t.slow.until("in phase Progressing", func(di item) bool { return di.Status.Phase == phases.Progressing })
+	return t.slow.until("reach phase Progressing", func(di item) bool { return di.Status.Phase == phases.Progressing })
 }
 
 // failsInvalid deploys the invalid item and waits for its failure.
@@ -123,7 +124,8 @@ func (t *testContext) failsInvalid(note string) item {
 // otherType gives an item a type that the subject is not responsible for.
 func (t *testContext) otherType(di item) { di.Spec.Type = t.env.subject.Type + "-other" }
 
-// withFinalizer adds Landscaper's finalizer to an item, where Landscaper does not do so itself.
+// withFinalizer adds Landscaper's finalizer to an item. Under the job-ID revision, it does nothing, because Landscaper
+// has already added the finalizer.
 func (t *testContext) withFinalizer(di item) {
 	if !t.jobs() {
 		controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
@@ -141,13 +143,14 @@ func (t *testContext) removeTarget() {
 	t.must(t.env.client.Delete(t.ctx, target))
 }
 
-// requireNoWrites fails if the item changes before a later item has been processed, or within Bounds.Quiet after that.
+// requireNoWrites deploys another item, waits until its run has ended, and then waits for the duration Bounds.Quiet. It
+// ends the check with a failure if di changes in that time.
 func (t *testContext) requireNoWrites(di item) {
 	t.later()
 	t.requireUnchanged(di)
 }
 
-// later deploys another item and waits for its end. By then the deployer has seen everything that happened before.
+// later deploys another item and waits for the end of its run. By then, the deployer has received all earlier events.
 func (t *testContext) later() {
 	t.barriers++
 	next := t.item(fmt.Sprintf("later-%d", t.barriers), t.env.subject.Valid)
@@ -155,7 +158,7 @@ func (t *testContext) later() {
 	next.until("finished", isFinal)
 }
 
-// requireUnchanged fails if the item changes within Bounds.Quiet.
+// requireUnchanged ends the check with a failure if the item changes within Bounds.Quiet.
 func (t *testContext) requireUnchanged(di item) {
 	now := di
 	changed := func(ctx context.Context) (bool, error) {
@@ -167,7 +170,7 @@ func (t *testContext) requireUnchanged(di item) {
 	t.must(t.ctx.Err())
 	switch {
 	case err == nil:
-		t.fail("the item was written; writers until now: %s; it is now: %s", strings.Join(otherManagers(now), ", "), stateOf(now))
+		t.fail("the item was written; field managers other than Landscaper: %s; state of the item: %s", strings.Join(otherManagers(now), ", "), stateOf(now))
 	case apierrors.IsNotFound(err):
 		t.fail("the item was deleted")
 	case !wait.Interrupted(err):
@@ -175,7 +178,7 @@ func (t *testContext) requireUnchanged(di item) {
 	}
 }
 
-// after returns the versions of an item after the given one.
+// after returns the recorded versions of an item that are newer than the given version.
 func (t *testContext) after(di item) []item {
 	versions := t.item(di.Name, nil).versions()
 	i := slices.IndexFunc(versions, func(v item) bool { return v.ResourceVersion == di.ResourceVersion })
@@ -183,18 +186,18 @@ func (t *testContext) after(di item) []item {
 	return versions[i+1:]
 }
 
-// began requires that a version is the start of a run.
+// began requires that the given version shows the start of a run.
 func (t *testContext) began(di item) {
 	s := di.Status
 	t.require(s.Phase == phases.Init, "the first phase is %q", s.Phase)
 	t.require(!s.LastReconcileTime.IsZero(), "the run began without lastReconcileTime")
-	t.require(s.ObservedGeneration == di.Generation, "the run began with observedGeneration %d, generation %d", s.ObservedGeneration, di.Generation)
+	t.require(s.ObservedGeneration == di.Generation, "the run began with observedGeneration %d, but the generation is %d", s.ObservedGeneration, di.Generation)
 	if t.jobs() {
 		t.require(!s.LastReconcileTime.Before(s.JobIDGenerationTime), "lastReconcileTime %v is before jobIDGenerationTime %v", s.LastReconcileTime, s.JobIDGenerationTime)
 	}
 }
 
-// beganAfter requires that a run began after a version.
+// beganAfter requires that a run began after the given version was stored.
 func (t *testContext) beganAfter(di item) {
 	for _, v := range t.after(di) {
 		if v.Status.Phase != di.Status.Phase {
@@ -202,19 +205,19 @@ func (t *testContext) beganAfter(di item) {
 			return
 		}
 	}
-	t.fail("no run was begun")
+	t.fail("no run began")
 }
 
-// sameRun requires that the run of an item has not begun again.
+// sameRun requires that the deployer has not restarted the run of an item.
 func (t *testContext) sameRun(running item) {
 	for _, di := range t.after(running) {
-		t.require(di.Status.Phase == phases.Progressing || isFinal(di), "it showed phase %q after the restart", di.Status.Phase)
+		t.require(di.Status.Phase == phases.Progressing || isFinal(di), "the item showed phase %q after the restart", di.Status.Phase)
 		t.require(di.Status.LastReconcileTime.Equal(running.Status.LastReconcileTime), "lastReconcileTime was %v and became %v",
 			running.Status.LastReconcileTime, di.Status.LastReconcileTime)
 	}
 }
 
-// goesOn requires that the run of an item does not begin again within Bounds.Quiet.
+// goesOn requires that the deployer does not restart the run of an item within Bounds.Quiet.
 func (t *testContext) goesOn(running item) {
 	_ = wait.PollUntilContextTimeout(t.ctx, 50*time.Millisecond, t.bounds().Quiet, true, func(context.Context) (bool, error) {
 		t.sameRun(running)
@@ -223,17 +226,18 @@ func (t *testContext) goesOn(running item) {
 	t.must(t.ctx.Err())
 }
 
-// restart kills the deployer, calls meanwhile and starts the deployer again.
+// restart kills the deployer, calls the function `meanwhile`, and starts the deployer again.
 func (t *testContext) restart(meanwhile func()) {
-	t.require(t.alone, "a check that restarts the deployer has to be alone")
+	t.require(t.alone, "a check that restarts the deployer must run alone")
 	t.must(t.env.deployer.Kill())
 	meanwhile()
 	t.must(t.env.launch(t.ctx))
 }
 
-// restartToLook restarts the deployer and waits until it has begun to process the items that existed when it started,
-// which is proven by the end of an item that was deployed meanwhile. The deployer may process other items after that
-// one, so the caller must wait for them.
+// restartToLook restarts the deployer and waits until the new instance has begun to process the items that existed when
+// it started. To detect that, it deploys another item while the deployer is stopped, and waits for the end of the run
+// of this item. The deployer may process the items of the check after that item, so the caller must still wait for
+// them.
 func (t *testContext) restartToLook() {
 	meanwhile := t.item("meanwhile", t.env.subject.Valid)
 	t.restart(func() { meanwhile.deploy() })
@@ -243,12 +247,12 @@ func (t *testContext) restartToLook() {
 // isFinal reports whether the run of an item has ended.
 func isFinal(di item) bool { return contract.IsFinal(di.Status.Phase) }
 
-// hasFinishedJob reports whether the item had a job and the last one has ended.
+// hasFinishedJob reports whether the item has a job ID and the job has ended.
 func hasFinishedJob(di item) bool {
 	return di.Status.JobID != "" && di.Status.JobID == di.Status.JobIDFinished
 }
 
-// isWorking reports whether a phase is that of a run in progress.
+// isWorking reports whether a run is in progress when an item has this phase.
 func isWorking(phase lsv1alpha1.DeployItemPhase) bool {
 	return slices.Contains([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.InitDelete, phases.Deleting}, phase)
 }

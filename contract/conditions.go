@@ -9,11 +9,12 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// SetCondition returns the conditions with the condition of type t set. It does not change conds. lastTransitionTime
-// changes only with the status, and lastUpdateTime with any content. Setting the same content again changes nothing.
+// SetCondition returns a copy of the conditions in which the condition of type t has the given values. It does not
+// change conds. lastTransitionTime changes only if the status changes. lastUpdateTime changes if the status, the
+// reason, the message or the codes change. Setting the same values again changes nothing.
 //
-// It is not meta.SetStatusCondition of apimachinery because Landscaper's condition is a type of its own, with codes and
-// lastUpdateTime.
+// SetCondition does not use meta.SetStatusCondition of apimachinery, because Landscaper has its own condition type,
+// with codes and lastUpdateTime.
 func SetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType, status lsv1alpha1.ConditionStatus,
 	reason, message string, now time.Time, codes ...lsv1alpha1.ErrorCode,
 ) []lsv1alpha1.Condition {
@@ -38,8 +39,8 @@ func SetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType, stat
 	return out
 }
 
-// RemoveCondition returns the conditions without those of type t. It does not change conds. It returns nil if no
-// condition is left.
+// RemoveCondition returns the conditions except the conditions of type t. It does not change conds. It returns nil if
+// no condition is left.
 func RemoveCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {
 	if GetCondition(conds, t) == nil {
 		return conds

@@ -86,7 +86,7 @@ func TestRemoveAndGetCondition(t *testing.T) {
 	}
 }
 
-// TestOwnConditions requires that the list of the library's conditions has every constant of this package.
+// TestOwnConditions requires that OwnConditions returns every condition type that this package declares as a constant.
 func TestOwnConditions(t *testing.T) {
 	packages, err := filepath.Glob("*.go")
 	if err != nil {
@@ -126,7 +126,7 @@ func TestOwnConditions(t *testing.T) {
 	})
 }
 
-// TestReasons requires that the list of reasons has every constant of the type.
+// TestReasons requires that Reasons returns every constant of type Reason.
 func TestReasons(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "evaluate.go", nil, parser.SkipObjectResolution)
 	if err != nil {

@@ -9,11 +9,12 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Names of the annotation revision that newer versions of the Landscaper API module no longer define.
+// These names belong to the older revision of the contract, [RevisionAnnotation]. Newer versions of the Landscaper API
+// module no longer define them.
 const (
 	// AbortOperation asks the deployer to stop gracefully and to end the run as failed.
 	AbortOperation lsv1alpha1.Operation = "abort"
-	// AbortTimestampAnnotation holds the time, in RFC 3339, at which the abort was requested.
+	// AbortTimestampAnnotation contains the time at which the abort was requested, in RFC 3339.
 	AbortTimestampAnnotation = lsv1alpha1.LandscaperDomain + "/abort-time"
 	// AbortingTimeoutReason is the reason of lastError if Abort did not end in time.
 	AbortingTimeoutReason = "AbortingTimeout"
@@ -23,29 +24,34 @@ const (
 	progressingTimeoutOperation = "WaitingForCompletion"
 )
 
-// PausedAnnotation with the value "true" holds back new runs of an item: jobs, operations, background runs and
-// deletions. A run in progress continues, and an abort still takes effect. See [Decision.Paused].
+// PausedAnnotation is the annotation that pauses an item if its value is "true". While an item is paused, no new run
+// starts: no job, operation, background run or deletion. A run in progress continues, and an abort still takes effect.
+// See [Decision.Paused].
 const PausedAnnotation = "deployerkit.dev/paused"
 
-// Condition types that belong to the library. Deployers and hooks must not write them; the library restores them.
+// These condition types belong to the library. Deployers and hooks must not write conditions of these types; the
+// library undoes such writes.
 const (
-	// ConditionBackground reports on the background runs of a finished job-ID item. It is True while a background run
-	// is pending and False after the last one ended; the reason says how. It is Unknown with the reason HookFailed if a
-	// hook failed outside a job.
+	// ConditionBackground shows the background runs of an item. A background run reconciles an item whose job is finished;
+	// only items that follow [RevisionJobID] have such runs. The condition is True while a background run is pending. It
+	// is False after the last background run has ended; its reason then shows how this run ended. It is Unknown with the
+	// reason HookFailed if a hook failed while no run was due.
 	ConditionBackground lsv1alpha1.ConditionType = "BackgroundReconcile"
-	// ConditionDeployed is False on an item whose run started before anything was ever deployed. Otherwise it is
-	// absent.
+	// ConditionDeployed is False if a run could not call the deployer, and nothing has ever been deployed for the item.
+	// The library removes the condition before it calls the deployer for the first time. In all other cases, the condition
+	// is absent.
 	ConditionDeployed lsv1alpha1.ConditionType = "Deployed"
 	// ConditionWaiting is True while the deployer reports that it is not done yet. Otherwise it is absent.
 	ConditionWaiting lsv1alpha1.ConditionType = "Waiting"
-	// ConditionPaused becomes True when [PausedAnnotation] holds something back, and stays until the pause ends.
+	// ConditionPaused becomes True when [PausedAnnotation] holds back a run, and stays True until the pause ends.
 	// Otherwise it is absent.
 	ConditionPaused lsv1alpha1.ConditionType = "Paused"
-	// ConditionTruncated is True if the library dropped conditions since the run started. Its message says how many.
+	// ConditionTruncated is True if the library has dropped conditions since the run started. The message contains the
+	// number of dropped conditions.
 	ConditionTruncated lsv1alpha1.ConditionType = "ConditionsTruncated"
 )
 
-// ownConditions lists the types above.
+// ownConditions lists the condition types that belong to the library.
 var ownConditions = []lsv1alpha1.ConditionType{
 	ConditionBackground, ConditionDeployed, ConditionWaiting, ConditionPaused, ConditionTruncated,
 }
@@ -56,26 +62,27 @@ func OwnConditions() []lsv1alpha1.ConditionType { return slices.Clone(ownConditi
 // AbortedReason is the reason of lastError if Abort ended the run.
 const AbortedReason = "Aborted"
 
-// Other reasons of lastError.
+// The library sets lastError with one of these reasons if the deployer has set a failed phase, or a phase that it must
+// not set.
 const (
-	errorReasonDeployerFailed = "DeployerFailed" // the deployer set a failed phase and returned no error
-	errorReasonInvalidPhase   = "InvalidPhase"   // the deployer left a phase that it must not set
+	errorReasonDeployerFailed = "DeployerFailed" // the deployer set a failed phase, but returned no error
+	errorReasonInvalidPhase   = "InvalidPhase"   // the deployer set a phase that it must not set
 )
 
-// Reasons of conditions.
+// These constants are the reasons of conditions.
 const (
 	conditionReasonSucceeded  = "Succeeded"  // ConditionBackground=False: the run succeeded
 	conditionReasonFailed     = "Failed"     // ConditionBackground: True if the run will be retried, False if it will not
 	conditionReasonTimedOut   = "TimedOut"   // ConditionBackground=False: the deadline passed
-	conditionReasonWaiting    = "Waiting"    // ConditionBackground=True, ConditionWaiting: the deployer waits
-	conditionReasonHookFailed = "HookFailed" // ConditionBackground=Unknown, and lastError: a hook failed outside a job
-	conditionReasonHeldBack   = "HeldBack"   // ConditionPaused=True: something waits for the end of the pause
+	conditionReasonWaiting    = "Waiting"    // ConditionBackground=True or ConditionWaiting=True: the deployer waits
+	conditionReasonHookFailed = "HookFailed" // ConditionBackground or lastError: a hook failed while no run was due
+	conditionReasonHeldBack   = "HeldBack"   // ConditionPaused=True: a run waits for the end of the pause
 )
 
-// DefaultTimeout is the timeout of a run whose item sets none. It is Landscaper's own default.
+// DefaultTimeout is the timeout of a run if the item does not set spec.timeout. Landscaper has the same default.
 const DefaultTimeout = 10 * time.Minute
 
-// AbortTimeout is the time that Abort may take. It is Landscaper's default for the annotation revision.
+// AbortTimeout is the maximum duration of Abort. Landscaper uses the same default under the annotation revision.
 const AbortTimeout = 5 * time.Minute
 
 // managedByLabel is the label of items that an Execution manages.

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Timeout returns how long a run of the item may take: spec.timeout, or [DefaultTimeout] if it is not set. It returns
-// false if the run has no deadline because the timeout is "none" or 0. A negative timeout is an error with the code
-// ERR_CONFIGURATION_PROBLEM.
+// Timeout returns how long a run of the item may take: spec.timeout, or [DefaultTimeout] if it is not set. The second
+// result is false if the timeout is "none" or 0; the run then has no deadline. A negative timeout is an error with the
+// code ERR_CONFIGURATION_PROBLEM.
 func Timeout(di *lsv1alpha1.DeployItem) (time.Duration, bool, error) {
 	switch {
 	case di == nil || di.Spec.Timeout == nil:
@@ -29,13 +29,13 @@ func Timeout(di *lsv1alpha1.DeployItem) (time.Duration, bool, error) {
 	}
 }
 
-// Deadline returns the time by which the item's run must end. It returns false if the run has no deadline: there is no
-// timeout, the timeout is invalid, or the start of the run is not recorded. Retries, waiting and restarts do not move
-// the deadline. The run began at
-//   - job ID: transitionTimes.initTime, or lastReconcileTime if that is not set;
+// Deadline returns the time by which the item's run must end. The second result is false if the run has no deadline.
+// This is the case if there is no timeout, the timeout is invalid, or the start of the run is not recorded. Retries,
+// waiting and restarts do not move the deadline. These fields contain the start of the run:
+//   - job ID: transitionTimes.initTime, or lastReconcileTime if initTime is not set;
 //   - annotation: lastReconcileTime;
-//   - background: lastTransitionTime of [ConditionBackground] while that is True. The first attempt has no deadline
-//     yet; the caller limits it to now + [Timeout].
+//   - background run: lastTransitionTime of [ConditionBackground] while that condition is True. The first attempt of a
+//     background run has no deadline yet, so the caller limits this attempt to now + [Timeout].
 func Deadline(di *lsv1alpha1.DeployItem, d Decision) (time.Time, bool) {
 	timeout, limited, err := Timeout(di)
 	if di == nil || err != nil || !limited {
@@ -58,9 +58,10 @@ func runStart(di *lsv1alpha1.DeployItem, d Decision) *metav1.Time {
 	return nil
 }
 
-// AbortDeadline returns the time by which Abort must end: [AbortTimeout] after the abort was first seen or after the
-// time in the abort-time annotation, whichever is earlier. It ignores an abort-time that it cannot parse or that is
-// older than the run.
+// AbortDeadline returns the time by which Abort must end. The argument firstSeen is the time at which the deployer
+// first saw the abort. The deadline is [AbortTimeout] after firstSeen, or [AbortTimeout] after the time in
+// [AbortTimestampAnnotation] if that is earlier. AbortDeadline ignores the annotation if its value cannot be parsed or
+// is older than the run.
 func AbortDeadline(di *lsv1alpha1.DeployItem, firstSeen time.Time) time.Time {
 	deadline := firstSeen.Add(AbortTimeout)
 	if di == nil {
@@ -78,14 +79,15 @@ func AbortDeadline(di *lsv1alpha1.DeployItem, firstSeen time.Time) time.Time {
 }
 
 // TimeoutError returns the lastError of a run that did not end in time, with the code ERR_TIMEOUT and the reason
-// ProgressingTimeout. cause is the last error of the run, or nil if there was none. The message includes its text.
+// ProgressingTimeout. The argument `cause` is the last error of the run, or nil if there was none. The message of the
+// result includes the text of cause.
 func TimeoutError(cause *lsv1alpha1.Error, timeout time.Duration, now time.Time) *lsv1alpha1.Error {
 	return timeoutError(progressingTimeoutOperation, lsv1alpha1.ProgressingTimeoutReason,
 		fmt.Sprintf("not finished within %s", timeout), cause, now)
 }
 
 // AbortTimeoutError returns the lastError of an Abort that did not end in time, with the code ERR_TIMEOUT and the
-// reason AbortingTimeout. cause is as in [TimeoutError].
+// reason AbortingTimeout. The argument `cause` has the same meaning as in [TimeoutError].
 func AbortTimeoutError(cause *lsv1alpha1.Error, now time.Time) *lsv1alpha1.Error {
 	return timeoutError(AbortingTimeoutOperation, AbortingTimeoutReason, "not aborted in time", cause, now)
 }
@@ -94,7 +96,8 @@ func timeoutError(operation, reason, message string, cause *lsv1alpha1.Error, no
 	return newError(operation, reason, withCause(message, cause), now, lsv1alpha1.ErrorTimeout)
 }
 
-// withCause appends the last known error of an unfinished run to message.
+// withCause appends the text of cause to the message. The argument `cause` is the last known error of the unfinished
+// run.
 func withCause(message string, cause *lsv1alpha1.Error) string {
 	if cause == nil || cause.Message == "" {
 		return message

@@ -122,7 +122,7 @@ func TestTimeoutErrors(t *testing.T) {
 	}
 }
 
-// TestTimeAlwaysEnds checks that a run ends at its deadline, whatever the deployer returns except success [H-3].
+// TestTimeAlwaysEnds checks that a run whose deployer always fails ends at its deadline [H-3].
 func TestTimeAlwaysEnds(t *testing.T) {
 	t.Parallel()
 	for name, di := range map[string]*lsv1alpha1.DeployItem{

@@ -13,8 +13,8 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Fault is an error with an operation, a reason and codes, like Landscaper's own errors. Unlike them it has no
-// timestamps, so creating one needs no clock.
+// Fault is an error with an operation, a reason and codes, like Landscaper's own errors. Unlike Landscaper's errors, a
+// Fault has no timestamps, so no clock is needed to create it.
 type Fault struct {
 	Operation, Reason, Message string
 	Codes                      []lsv1alpha1.ErrorCode
@@ -45,9 +45,11 @@ func (f *Fault) LandscaperError() *lsv1alpha1.Error {
 // lsError is the part of Landscaper's error interface that this package needs.
 type lsError interface{ LandscaperError() *lsv1alpha1.Error }
 
-// NewError converts err to an error for the status: one line of at most 1 KiB of valid UTF-8, with the codes of the
-// whole error tree. Operation and reason come from the outermost Landscaper error in the tree, and from the arguments
-// where that has none. The text of everything that wraps it is kept. NewError returns nil if err is nil.
+// NewError converts err to an error for the status. The message is one line of valid UTF-8 with at most 1 KiB. The
+// codes are the codes of the whole error tree. The operation and the reason come from the outermost Landscaper error in
+// the tree. If there is no such error, the arguments operation and reason are used. If the operation or the reason of
+// the Landscaper error is empty, the argument of the same name is used instead. The message also contains the text of
+// the errors that wrap the Landscaper error. NewError returns nil if err is nil.
 func NewError(err error, operation, reason string, now time.Time) *lsv1alpha1.Error {
 	if err == nil {
 		return nil
@@ -77,8 +79,8 @@ func newError(operation, reason, message string, now time.Time, codes ...lsv1alp
 	}
 }
 
-// Codes returns the error codes of the whole error tree, outermost first and without duplicates. It follows Unwrap of
-// one or several errors, and Kubernetes aggregates.
+// Codes returns the error codes of the whole error tree, outermost first and without duplicates. It follows both forms
+// of the method Unwrap. It also follows the method Errors, which Kubernetes aggregates implement.
 func Codes(err error) []lsv1alpha1.ErrorCode {
 	var codes []lsv1alpha1.ErrorCode
 	visit(err, func(e *lsv1alpha1.Error) { codes = appendNew(codes, e.Codes) })
@@ -92,10 +94,11 @@ func Unrecoverable(codes []lsv1alpha1.ErrorCode) bool {
 	})
 }
 
-// maxTree bounds the walk through an error tree, so that a cyclic one cannot hang a worker.
+// maxTree is the maximum number of errors that the function `visit` examines. The limit prevents a cyclic error tree
+// from blocking a worker.
 const maxTree = 1000
 
-// visit calls do for each Landscaper error in the tree, depth first, outermost first.
+// visit calls the given function for each Landscaper error in the tree, depth first, outermost first.
 func visit(err error, do func(*lsv1alpha1.Error)) {
 	todo := []error{err}
 	for n := 0; len(todo) > 0 && n < maxTree; n++ {
@@ -129,7 +132,8 @@ func children(e error) []error {
 	}
 }
 
-// isNil reports whether err is nil or holds a nil pointer, whose methods may panic.
+// isNil reports whether err is nil or an interface value that contains a nil pointer. The methods of such an error may
+// panic.
 func isNil(err error) bool {
 	if err == nil {
 		return true

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// cyclic wraps itself.
+// cyclic is an error that wraps itself.
 type cyclic struct{}
 
 func (c *cyclic) Error() string { return "cyclic" }
@@ -109,7 +109,8 @@ func TestNewErrorIsShort(t *testing.T) {
 	}
 }
 
-// TestCodesLeaveTheError checks that looking into joined errors does not change them.
+// TestCodesLeaveTheError checks that Codes does not change its argument, even if the argument consists of joined
+// errors.
 func TestCodesLeaveTheError(t *testing.T) {
 	t.Parallel()
 	joined := errors.Join(errors.New("first"), errors.New("second"), lserrors.NewError("o", "r", "third", "A"))

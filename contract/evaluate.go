@@ -9,10 +9,11 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Action is what one reconcile does with an item. Each reconcile makes at most one deployer call.
+// Action is the operation that one reconcile performs on an item. Each reconcile makes at most one deployer call.
 type Action string
 
-// The actions. If several apply, the first of abort, force-reconcile, delete, reconcile wins.
+// These constants are the actions. If several of them apply, Evaluate chooses the first one in the order abort,
+// force-reconcile, delete, reconcile.
 const (
 	ActionNone           Action = ""
 	ActionAbort          Action = "abort"
@@ -23,79 +24,87 @@ const (
 
 // Options configures Evaluate.
 type Options struct {
-	// Revision forces a revision. If it is empty, [Detect] decides.
+	// Revision is the revision to follow. If it is empty, [Detect] chooses the revision.
 	Revision Revision
-	// Now is the time of the reconcile. If it is zero, no deadline counts as passed.
+	// Now is the time of the reconcile. If it is zero, Evaluate does not check deadlines.
 	Now time.Time
 }
 
-// Decision is what has to be done with an item now. It is pure data.
+// Decision is the result of Evaluate: the action for an item, whether a run is due now, and the reason. It is pure
+// data.
 type Decision struct {
 	// Revision is the revision of the contract that this reconcile follows.
 	Revision Revision
-	// Action is what a run would do, whether it is due or forced. It is ActionNone only if nothing may run at all: the
-	// item is ignored, is terminating without Landscaper's finalizer, or is nil.
+	// Action is the action that a run performs. It is set even if no run is due, because a hook may force a run. It is
+	// ActionNone only if no run is allowed: the item is nil, the item is ignored, the item is terminating without
+	// Landscaper's finalizer, or the revision is unknown.
 	Action Action
-	// Due reports that a run is due.
+	// Due reports whether a run is due.
 	Due bool
-	// New reports that the due run begins with this reconcile. Start must be applied and persisted before the action.
-	// New implies Due.
+	// New reports whether the due run begins with this reconcile. If New is set, Due is set too, and the caller must call
+	// Start and persist the result before the action.
 	New bool
-	// Background reports that the run, or the run that a hook could force, is a background run on a finished job-ID
-	// item.
+	// Background reports whether the run is a background run. If no run is due, Background refers to the run that a hook
+	// may force. Only items that follow [RevisionJobID] have background runs, and only while their job is finished.
 	Background bool
-	// Forceable reports that a ShouldReconcile hook may force a run. It is always set if Due is; see [Decision.Force].
+	// Forceable reports whether a ShouldReconcile hook may force a run. It is always set if Due is set; see
+	// [Decision.Force].
 	Forceable bool
-	// Unchanged reports that updateOnChangeOnly makes the due job unnecessary. Unless a hook forces the run, the job
-	// ends without a deployer call; see [FinishUnchanged].
+	// Unchanged reports whether updateOnChangeOnly makes the due job unnecessary. In this case, the job ends without a
+	// deployer call (see [FinishUnchanged]) unless a hook forces the run.
 	Unchanged bool
-	// SkipUninstall reports that the deletion only removes the finalizer and does not call the deployer.
+	// SkipUninstall reports whether the deletion only removes the finalizer, without a call of the deployer.
 	SkipUninstall bool
-	// Expired reports that the deadline has passed. The run ends as failed without a deployer call; see [TimedOut].
+	// Expired reports whether the deadline has passed. In this case, the run ends as failed without a deployer call; see
+	// [TimedOut].
 	Expired bool
-	// NewJob reports a test-reconcile on a finished job. Start needs a new StartInfo.JobID.
+	// NewJob reports whether the operation test-reconcile was requested for an item whose job is finished. In this case,
+	// [Start] needs a new StartInfo.JobID.
 	NewJob bool
-	// Paused reports that [PausedAnnotation] holds everything back: nothing is due or forceable. It is not set if an
-	// abort or a run in progress continues despite the pause.
+	// Paused reports whether [PausedAnnotation] prevents every run, due or forced. It is false if an abort or a run in
+	// progress continues despite the pause.
 	Paused bool
-	// Held reports that something would be due if the item were not paused. It implies Paused; see [MarkPaused].
+	// Held reports whether a run would be due if the item were not paused. If Held is set, Paused is set too. See
+	// [MarkPaused].
 	Held bool
-	// Remove lists the annotation keys to remove: after the start was persisted if New is set, immediately otherwise.
-	// It does not contain force-reconcile or an abort that is still in progress; see [Outcome.Consumed].
+	// Remove lists the keys of the annotations to remove. If New is set, remove the annotations after the start has been
+	// persisted; otherwise, remove the annotations immediately. The operation annotation that requests a force-reconcile
+	// or an abort is not in the list while this action is in progress; see [Outcome.Consumed].
 	Remove []string
-	// Reason says why a run is due or not.
+	// Reason is the reason why a run is due or not due.
 	Reason Reason
 }
 
-// Reason says why a run is due or not. It is one word in CamelCase, such as NewJob or Finished.
+// Reason is the reason why a run is due or not due. It is one word in CamelCase, such as NewJob or Finished.
 type Reason string
 
-// The reasons. The comments of those that start a run begin with "due".
+// These constants are the reasons. A comment that begins with "due" means that a run is due. A comment that begins with
+// "job ID" belongs to a reason that occurs only under [RevisionJobID].
 const (
 	reasonNoItem           Reason = "NoItem"           // the item is nil
 	reasonUnknownRevision  Reason = "UnknownRevision"  // the forced revision does not exist
-	reasonIgnored          Reason = "Ignored"          // annotation ignore on a final phase
-	reasonNoFinalizer      Reason = "NoFinalizer"      // terminating without Landscaper's finalizer
+	reasonIgnored          Reason = "Ignored"          // the ignore annotation is set and the phase is final
+	reasonNoFinalizer      Reason = "NoFinalizer"      // the item is terminating and does not have Landscaper's finalizer
 	reasonAwaitingJob      Reason = "AwaitingJob"      // an Execution manages the item and has not requested a run yet
-	reasonDeleteFailed     Reason = "DeleteFailed"     // Delete failed; no retry before a new operation, generation or job
-	reasonPaused           Reason = "Paused"           // something would be due, but the item is paused
+	reasonDeleteFailed     Reason = "DeleteFailed"     // Delete failed and is not retried until there is a new operation, generation or job
+	reasonPaused           Reason = "Paused"           // a run would be due, but the item is paused
 	reasonFinished         Reason = "Finished"         // the run has ended and nothing new is requested
-	reasonNeverRun         Reason = "NeverRun"         // job ID: no job was ever finished, so no background run
-	reasonDeletionPending  Reason = "DeletionPending"  // job ID: terminating, the job of the deletion is not there yet
-	reasonGenerationMoved  Reason = "GenerationMoved"  // job ID: the spec changed, its job is not there yet
-	reasonNotFinal         Reason = "NotFinal"         // job ID: finished job with a phase that is not final
-	reasonOperation        Reason = "Operation"        // due: the operation annotation
-	reasonGeneration       Reason = "Generation"       // due: generation differs from observedGeneration
-	reasonNotStarted       Reason = "NotStarted"       // due: never started
+	reasonNeverRun         Reason = "NeverRun"         // job ID: no job has ever finished, so there are no background runs
+	reasonDeletionPending  Reason = "DeletionPending"  // job ID: the item is terminating, but there is no job for the deletion yet
+	reasonGenerationMoved  Reason = "GenerationMoved"  // job ID: the spec changed, but there is no job for the change yet
+	reasonNotFinal         Reason = "NotFinal"         // job ID: the job is finished, but the phase is not final
+	reasonOperation        Reason = "Operation"        // due: the operation annotation requests a run
+	reasonGeneration       Reason = "Generation"       // due: the generation differs from observedGeneration
+	reasonNotStarted       Reason = "NotStarted"       // due: no run has started yet
 	reasonInProgress       Reason = "InProgress"       // due: a run in progress continues
-	reasonDeletion         Reason = "Deletion"         // due: terminating, and no Delete has run yet
-	reasonNewJob           Reason = "NewJob"           // due: a job that has not started
-	reasonUnchanged        Reason = "Unchanged"        // due: a new job, but updateOnChangeOnly is set and nothing changed
+	reasonDeletion         Reason = "Deletion"         // due: the item is terminating, and no Delete has run yet
+	reasonNewJob           Reason = "NewJob"           // due: there is a job that has not started
+	reasonUnchanged        Reason = "Unchanged"        // due: there is a new job, but updateOnChangeOnly is set and nothing changed
 	reasonBackgroundOwed   Reason = "BackgroundOwed"   // due: a background run has to be retried
-	reasonBackgroundForced Reason = "BackgroundForced" // due: force-reconcile on a finished job
+	reasonBackgroundForced Reason = "BackgroundForced" // due: force-reconcile was requested for a finished job
 )
 
-// reasons are the reasons above.
+// reasons lists all the reasons above.
 var reasons = []Reason{
 	reasonNoItem, reasonUnknownRevision, reasonIgnored, reasonNoFinalizer, reasonAwaitingJob, reasonDeleteFailed, reasonPaused,
 	reasonFinished, reasonNeverRun, reasonDeletionPending, reasonGenerationMoved, reasonNotFinal, reasonOperation, reasonGeneration,
@@ -105,8 +114,8 @@ var reasons = []Reason{
 // Reasons returns all reasons that a [Decision] can have.
 func Reasons() []Reason { return slices.Clone(reasons) }
 
-// Evaluate returns what has to be done with an item now. It does not change the item, and it does not panic, whatever
-// the item contains. The item may be nil.
+// Evaluate decides which action an item needs, and whether a run is due now. It does not change the item, and it does
+// not panic, whatever the item contains. The item may be nil.
 func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 	d := Decision{Revision: resolve(di, o.Revision)}
 	if di == nil {
@@ -134,8 +143,8 @@ func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 	return d
 }
 
-// Force returns the decision after a hook has forced the run: the run is due and not skipped as unchanged. A run that
-// was not due before starts now, unless it is a background run. If d is not forceable, Force returns d unchanged.
+// Force returns the decision that results if a hook forces the run. Due is set, and Unchanged is cleared. If the run
+// was not due before and is not a background run, New is set too. If d is not forceable, Force returns d unchanged.
 func (d Decision) Force() Decision {
 	if !d.Forceable {
 		return d
@@ -147,7 +156,8 @@ func (d Decision) Force() Decision {
 	return d
 }
 
-// HasOurFinalizer reports whether an item carries Landscaper's finalizer. Without it, a deployer deletes nothing.
+// HasOurFinalizer reports whether an item carries Landscaper's finalizer. [Evaluate] allows no run for a terminating
+// item without this finalizer.
 func HasOurFinalizer(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && slices.Contains(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
 }
@@ -155,11 +165,12 @@ func HasOurFinalizer(di *lsv1alpha1.DeployItem) bool {
 // view is the part of an item that Evaluate reads.
 type view struct {
 	di *lsv1alpha1.DeployItem
-	// op is the operation annotation. It is empty if an abort came after the run had ended.
+	// op is the value of the operation annotation. It is empty if the annotation requests an abort but the run has already
+	// ended.
 	op       lsv1alpha1.Operation
 	phase    phase
 	deleting bool
-	// changed reports that the generation differs from the one of the last start.
+	// changed reports whether the generation differs from observedGeneration, which is the generation at the last start.
 	changed bool
 }
 
@@ -193,7 +204,7 @@ func (v view) managed() bool {
 	return ok
 }
 
-// action picks one action, in the order of the list of actions.
+// action returns the first action that applies. The order is documented at the constants of type Action.
 func (v view) action() Action {
 	switch {
 	case v.op == AbortOperation:
@@ -207,7 +218,8 @@ func (v view) action() Action {
 	}
 }
 
-// leftoverAbort lists the annotations of an abort that came after its run had ended.
+// leftoverAbort returns the keys of the annotations that requested an abort if these annotations are still set although
+// the run has ended.
 func (v view) leftoverAbort() []string {
 	stored := lsv1alpha1.Operation(v.di.Annotations[lsv1alpha1.OperationAnnotation])
 	if stored != AbortOperation || v.op == AbortOperation {
@@ -220,8 +232,8 @@ func (v view) leftoverAbort() []string {
 	return keys
 }
 
-// expired reports whether a run in progress is past its deadline. Abort has its own deadline, and removing only the
-// finalizer needs none.
+// expired reports whether a run in progress is past its deadline. Abort has its own deadline, and a deletion that only
+// removes the finalizer has no deadline.
 func expired(di *lsv1alpha1.DeployItem, d Decision, now time.Time) bool {
 	if !d.Due || d.New || d.Action == ActionAbort || d.SkipUninstall || now.IsZero() {
 		return false

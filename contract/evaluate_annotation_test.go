@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// due and rest build the decisions that the annotation tables expect.
+// due returns the decision that a table expects if a run is due.
 func due(a contract.Action, why contract.Reason, remove ...string) contract.Decision {
 	return contract.Decision{Action: a, Due: true, Forceable: true, Reason: why, Remove: remove}
 }
@@ -105,7 +105,7 @@ func TestAnnotationAwaitsJob(t *testing.T) {
 	})
 }
 
-// TestAnnotationFinalPhases is row L29: a final phase without news is left alone.
+// TestAnnotationFinalPhases checks that no run is due if the phase is final and nothing new was requested (row L29).
 func TestAnnotationFinalPhases(t *testing.T) {
 	t.Parallel()
 	for _, p := range all {

@@ -11,12 +11,12 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// state is one cell of the space that Evaluate looks at.
+// state describes one combination of the properties of an item that Evaluate reads.
 type state struct {
 	phase     phase
 	op        lsv1alpha1.Operation
-	deletion  string // "", "ours" (with our finalizer), "foreign"
-	moved     bool   // generation 3 against 0 instead of 3
+	deletion  string // "" (no deletion), "ours" (with Landscaper's finalizer), "foreign" (without it)
+	moved     bool   // observedGeneration differs from the generation
 	started   string // lastReconcileTime: "", "early" (before deletion and job), "late"
 	job       string // "", "finished", "pending", "timeless" (pending without generation time)
 	managed   bool
@@ -71,7 +71,7 @@ func (s state) item() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// verdict is what the oracle knows of a Decision.
+// verdict contains the part of a Decision that the oracle predicts.
 type verdict struct {
 	Action                                             contract.Action
 	Due, New, Background, Forceable, Unchanged, NewJob bool
@@ -86,7 +86,7 @@ func verdictOf(d contract.Decision) verdict {
 	return v
 }
 
-// expect is what the oracle wants, paused or not.
+// expect returns the verdict that the oracle predicts, including the effect of a pause.
 func (s state) expect(r contract.Revision) verdict {
 	v := s.wanted(r)
 	none := v.Action == contract.ActionNone
@@ -115,8 +115,8 @@ func (s state) expect(r contract.Revision) verdict {
 	return v
 }
 
-// wanted is the oracle for an item that is not paused. It states the contract as independent rules, in another form
-// than the code.
+// wanted is like the method `expect`, but does not take a pause into account. It expresses the contract as independent
+// rules, in another form than the tested code.
 func (s state) wanted(r contract.Revision) verdict {
 	abort := s.op == contract.AbortOperation
 	late := abort && isDone(s.phase)
@@ -170,7 +170,7 @@ func (s state) wanted(r contract.Revision) verdict {
 	return v
 }
 
-// revisionOf is the revision that the item of a state follows when nothing is forced.
+// revisionOf returns the revision that an item in this state follows if the given revision is forced.
 func (s state) revisionOf(forced contract.Revision) contract.Revision {
 	if forced == contract.RevisionJobID && s.job == "" && IsWorking(s.phase) {
 		return contract.RevisionAnnotation
@@ -178,7 +178,7 @@ func (s state) revisionOf(forced contract.Revision) contract.Revision {
 	return forced
 }
 
-// TestEvaluateEveryState compares Evaluate with the oracle in every cell of the space.
+// TestEvaluateEveryState compares Evaluate with the oracle for every state.
 func TestEvaluateEveryState(t *testing.T) {
 	t.Parallel()
 	cells := 0
@@ -208,7 +208,8 @@ func TestEvaluateEveryState(t *testing.T) {
 	}
 }
 
-// checkDecision checks what holds for every decision: exactly one action [L30], and flags that fit together.
+// checkDecision checks the rules that apply to every decision: it has exactly one action [L30], and its flags are
+// consistent.
 func checkDecision(t *testing.T, name any, d contract.Decision) {
 	t.Helper()
 	switch d.Action {

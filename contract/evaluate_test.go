@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// decisionCase is one row of the tables of this file and its neighbours.
+// decisionCase is one row of a table of expected decisions.
 type decisionCase struct {
 	reason string
 	di     *lsv1alpha1.DeployItem
@@ -68,7 +68,8 @@ func TestNothingMayRun(t *testing.T) {
 	})
 }
 
-// TestPrecedence is row L35: abort, force-reconcile, delete, reconcile, under both revisions.
+// TestPrecedence checks the precedence of the actions under both revisions: abort, force-reconcile, delete, reconcile
+// (row L35).
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Evaluate says what has to be done with a deploy item, and why.
+// Evaluate returns the action for a deploy item, whether a run is due, and the reason.
 func ExampleEvaluate() {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	item := &lsv1alpha1.DeployItem{}
@@ -22,9 +22,9 @@ func ExampleEvaluate() {
 	}
 
 	item.Generation = 1
-	show() // no job ID: the annotation revision, where a new generation is enough
+	show() // without a job ID, the item follows the annotation revision, in which a new generation is enough
 	item.Status.JobID = "job-1"
-	show() // Landscaper has handed out a job
+	show() // Landscaper requests a job
 	item.Status.JobIDFinished, item.Status.Phase, item.Status.ObservedGeneration = "job-1", lsv1alpha1.DeployItemPhases.Succeeded, 1
 	show() // the job is finished
 	// Output:
@@ -33,7 +33,7 @@ func ExampleEvaluate() {
 	// job-id     due false action reconcile reason Finished
 }
 
-// Codes finds the codes of an error, whatever it is wrapped in. Some codes make a retry pointless.
+// Codes finds the codes of an error even if other errors wrap it. Some codes make a retry pointless.
 func ExampleCodes() {
 	fault := &contract.Fault{Message: "no such region", Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}}
 	for _, err := range []error{errors.New("connection refused"), fmt.Errorf("create disk: %w", fault)} {
@@ -45,7 +45,7 @@ func ExampleCodes() {
 	// create disk: no such region [ERR_CONFIGURATION_PROBLEM] true
 }
 
-// NewError makes an error as a deploy item stores it.
+// NewError returns an error in the form in which a deploy item stores it.
 func ExampleNewError() {
 	err := &contract.Fault{Operation: "CreateDisk", Reason: "QuotaExceeded", Message: "the quota is 100 GB"}
 	stored := contract.NewError(err, "Reconcile", "ReconcileFailed", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -53,7 +53,7 @@ func ExampleNewError() {
 	// Output: CreateDisk QuotaExceeded the quota is 100 GB 2026-01-02 03:04:05 +0000 UTC
 }
 
-// A run may take as long as spec.timeout says.
+// The field spec.timeout limits the duration of a run.
 func ExampleTimeout() {
 	item := &lsv1alpha1.DeployItem{}
 	fmt.Println(contract.Timeout(item))
@@ -67,7 +67,7 @@ func ExampleTimeout() {
 	// 0s false <nil>
 }
 
-// Detect says which revision of the contract a deploy item follows.
+// Detect returns the revision of the contract that a deploy item follows.
 func ExampleDetect() {
 	item := &lsv1alpha1.DeployItem{}
 	fmt.Println(contract.Detect(item))

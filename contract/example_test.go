@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// One pass over an item whose Landscaper has handed out a job.
+// This example shows one reconcile of an item for which Landscaper has requested a job.
 func Example() {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	item := &lsv1alpha1.DeployItem{}
@@ -26,10 +26,10 @@ func Example() {
 
 	o := contract.Judge(contract.Return{
 		Revision: d.Revision, Action: d.Action, Now: now,
-		Phase: contract.HandedPhase(d.Revision, d.Action), // what the deployer was handed, and left alone: done
+		Phase: contract.HandedPhase(d.Revision, d.Action), // the deployer did not change the phase, so it is done
 	})
 	contract.Apply(item, d, o, now, now)
-	fmt.Println(item.Status.Phase, "finished", item.Status.JobIDFinished) // persist this: the job ended
+	fmt.Println(item.Status.Phase, "finished", item.Status.JobIDFinished) // persist this, because the job has ended
 
 	// Output:
 	// job-id reconcile due: true because: NewJob
@@ -37,7 +37,7 @@ func Example() {
 	// Succeeded finished job-1
 }
 
-// The codes of an error are found wherever they are, and decide whether a retry makes sense.
+// Judge finds the codes of an error even if other errors wrap it. The codes determine whether the call is retried.
 func ExampleJudge() {
 	bad := &contract.Fault{Reason: "BadConfig", Message: "spec.config: no host", Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}}
 	o := contract.Judge(contract.Return{

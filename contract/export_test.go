@@ -2,5 +2,5 @@
 
 package contract
 
-// RecordError is recordError, for tests.
+// RecordError exports recordError for tests.
 var RecordError = recordError

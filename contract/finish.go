@@ -9,11 +9,16 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Apply writes an outcome to di.Status in memory, all fields together: phase, lastError (and its history under
-// [RevisionJobID]), the Waiting condition and, if the run ends, jobIDFinished and finishedTime. Before the call, set
-// di.Status.Phase back to the stored phase, because the deployer may have changed it. A background run writes only
-// lastReconcileTime (started) and its condition. Phase and finish always match, whatever o says: Apply never writes one
-// of a final phase and a finish without the other.
+// Apply writes an outcome to di.Status in memory. It sets the phase, lastError and [ConditionWaiting]. Under
+// [RevisionJobID], it also adds lastError to the error history and, if the run ends, sets jobIDFinished and
+// finishedTime. Before the call, set di.Status.Phase back to the stored phase, because the deployer may have changed
+// it.
+//
+// For a background run, Apply writes only [ConditionBackground] and lastReconcileTime, which becomes the value of
+// started.
+//
+// Whatever o contains, Apply never writes a final phase without ending the run, and never ends a run without a final
+// phase.
 func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.Time) {
 	if di == nil {
 		return
@@ -52,7 +57,8 @@ func applyPhase(status *lsv1alpha1.DeployItemStatus, r Revision, o Outcome, dele
 	}
 }
 
-// applyBackground writes the result of a background run: it succeeded, is pending, or has failed for good.
+// applyBackground writes the result of a background run to [ConditionBackground]. The condition shows that the run
+// succeeded, that it is pending, or that it failed and will not be retried.
 func applyBackground(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.Time) {
 	status := &di.Status
 	status.LastReconcileTime = stampRef(startTime(di, d.Revision, started))
@@ -73,12 +79,12 @@ func applyBackground(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, star
 	}
 }
 
-// waitMessage returns one line that says what the deployer waits for.
+// waitMessage returns one line that describes what the deployer waits for.
 func waitMessage(o Outcome) string {
 	return cmp.Or(OneLine(o.Message, MaxMessage), "the deployer is not done yet")
 }
 
-// BackgroundShowsSuccess reports whether [ConditionBackground] is absent or says that the last background run
+// BackgroundShowsSuccess reports whether [ConditionBackground] is absent or shows that the last background run
 // succeeded. In both cases another success changes only lastReconcileTime.
 func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
 	if di == nil {
@@ -88,8 +94,8 @@ func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
 	return c == nil || c.Status == lsv1alpha1.ConditionFalse && c.Reason == conditionReasonSucceeded
 }
 
-// BackgroundWaits reports whether [ConditionBackground] says that a background run called the deployer and that the
-// deployer is not done yet.
+// BackgroundWaits reports whether [ConditionBackground] shows that the last background run called the deployer, and
+// that the deployer was not done.
 func BackgroundWaits(di *lsv1alpha1.DeployItem) bool {
 	if di == nil {
 		return false

@@ -92,7 +92,7 @@ func TestApply(t *testing.T) {
 			masked := tc.di.Status.DeepCopy()
 			contract.Mask(d.Revision, before, masked)
 			if diff := cmp.Diff(&tc.di.Status, masked); diff != "" {
-				t.Errorf("leaves the closed list: %s", diff)
+				t.Errorf("changes fields that are not in the list of allowed fields: %s", diff)
 			}
 		})
 	}
@@ -139,7 +139,7 @@ func TestApplyBackground(t *testing.T) {
 	}
 }
 
-// TestApplyFinalWithoutPhase checks that a final outcome without a final phase gets the phase that fits.
+// TestApplyFinalWithoutPhase checks that Apply chooses the right final phase if a final outcome does not contain one.
 func TestApplyFinalWithoutPhase(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -162,7 +162,8 @@ func TestApplyFinalWithoutPhase(t *testing.T) {
 	}
 }
 
-// TestFinishDoesNotWriteThroughPointers checks that a copy of the status that shares its pointers is not changed.
+// TestFinishDoesNotWriteThroughPointers checks that Apply does not change a shallow copy of the status that was made
+// before. The copy and the status share their pointers.
 func TestFinishDoesNotWriteThroughPointers(t *testing.T) {
 	t.Parallel()
 	di := ran(phProgressing, job("b", "a", -6))

@@ -26,7 +26,7 @@ const (
 	phUnknown      phase = "Lost"
 )
 
-// epoch is the time of every test; minutes before and after it are at(-5), at(3).
+// epoch is the current time in every test. at(-5) is five minutes before epoch, and at(3) is three minutes after epoch.
 var epoch = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 func at(minutes int) time.Time     { return epoch.Add(time.Duration(minutes) * time.Minute) }
@@ -53,7 +53,7 @@ var deployer = lsv1alpha1.DeployerInformation{Identity: "id", Name: "name", Vers
 
 type mod func(*lsv1alpha1.DeployItem)
 
-// item is an item of generation 3 that was never touched.
+// item returns an item of generation 3 that no deployer has processed yet. The given changes are applied to the item.
 func item(mods ...mod) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Name, di.Namespace, di.UID, di.Generation = "item", "ns", "uid", 3
@@ -63,8 +63,8 @@ func item(mods ...mod) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// ran is an item whose run (job "a" under job ID) of generation 3 began five minutes ago and is in phase p; a final
-// phase under job ID is finished.
+// ran returns an item with the phase p. Its last run was for generation 3 and began five minutes ago. The given changes
+// are applied to the item.
 func ran(p phase, mods ...mod) *lsv1alpha1.DeployItem {
 	return item(append([]mod{phased(p), observed(3), reconciled(-5)}, mods...)...)
 }
@@ -105,7 +105,8 @@ func note(key, value string) mod {
 
 func op(o lsv1alpha1.Operation) mod { return note(lsv1alpha1.OperationAnnotation, string(o)) }
 
-// job sets the job IDs; the job was handed out generated minutes from the epoch.
+// job sets the job IDs. The last argument is the time at which Landscaper requested the job, in minutes relative to the
+// current time.
 func job(id, finished string, generated int) mod {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Status.JobID, di.Status.JobIDFinished = id, finished
@@ -123,7 +124,7 @@ func timeout(d time.Duration) mod {
 	return func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{Duration: d} }
 }
 
-// all is every phase that a test should think of.
+// all contains every phase that tests should cover.
 var all = []phase{
 	"", phInit, phProgressing, phCompleting, phInitDelete, phDeleting,
 	phSucceeded, phFailed, phDeleteFailed, phAborted, phUnknown,

@@ -14,8 +14,9 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// FuzzEvaluate feeds whatever decodes as a deploy item through every function, under every revision: no panic, no change
-// by a reader, every law of a decision holds, and a run is only ever written in the fields of its revision.
+// FuzzEvaluate passes any deploy item to every function, under every revision. No function may panic, functions that
+// only read must not change the item, every decision must pass checkDecision, and a run must change only the fields of
+// its revision.
 func FuzzEvaluate(f *testing.F) {
 	for _, di := range []*lsv1alpha1.DeployItem{
 		item(), ran(phProgressing, job("b", "a", -6), oldErrors), ran(phSucceeded, job("a", "a", -6), owed(-2), op("force-reconcile")),
@@ -43,17 +44,17 @@ func FuzzEvaluate(f *testing.F) {
 			contract.AbortDeadline(one, now)
 			contract.SameRun(one, one, d)
 			if diff := cmp.Diff(d, contract.Evaluate(one, contract.Options{Revision: r, Now: now})); diff != "" {
-				t.Fatalf("asked again it says something else: %s", diff)
+				t.Fatalf("the second call of Evaluate returned another decision: %s", diff)
 			}
 			if diff := cmp.Diff(&di, one); diff != "" {
-				t.Fatalf("a reader wrote: %s", diff)
+				t.Fatalf("a function that only reads changed the item: %s", diff)
 			}
 			lead(t, one, d.Force(), now)
 		}
 	})
 }
 
-// lead leads an item through a run: start, call, end.
+// lead performs a run of an item: it starts the run, simulates the deployer call and ends the run.
 func lead(t *testing.T, di *lsv1alpha1.DeployItem, d contract.Decision, now time.Time) {
 	t.Helper()
 	if d.Due && !d.Background && !d.Unchanged {
@@ -75,8 +76,8 @@ func lead(t *testing.T, di *lsv1alpha1.DeployItem, d contract.Decision, now time
 	_ = contract.CheckProviderStatus(di.Status.ProviderStatus)
 }
 
-// checkFields requires that the annotation revision does not change fields of jobs [C10], and that fields of others do
-// not change.
+// checkFields requires that a run under the annotation revision does not change the fields of jobs [C10], and that no
+// run changes Landscaper's job ID, the provider status or the deployer phase.
 func checkFields(t *testing.T, d contract.Decision, before, after *lsv1alpha1.DeployItemStatus) {
 	t.Helper()
 	type job struct {
@@ -95,17 +96,18 @@ func checkFields(t *testing.T, d contract.Decision, before, after *lsv1alpha1.De
 		t.Fatalf("%+v writes job ID %q", d, after.JobID)
 	}
 	if diff := cmp.Diff(before.ProviderStatus, after.ProviderStatus); diff != "" || before.DeployerPhase != after.DeployerPhase {
-		t.Fatalf("%+v writes what is not its own: %s", d, diff)
+		t.Fatalf("%+v changes fields that it must not write: %s", d, diff)
 	}
 }
 
-// checkEnd requires that phase and jobIDFinished end together [C10], and that a background run changes neither.
+// checkEnd requires that a final phase and jobIDFinished are written together [C10], and that a background run changes
+// neither of them.
 func checkEnd(t *testing.T, d contract.Decision, o contract.Outcome, before, after *lsv1alpha1.DeployItemStatus) {
 	t.Helper()
 	finished := after.JobIDFinished == after.JobID
 	switch {
 	case d.Background && (after.Phase != before.Phase || after.JobIDFinished != before.JobIDFinished):
-		t.Fatalf("%+v: a background run shows: %+v", d, after)
+		t.Fatalf("%+v: a background run has the condition %+v", d, after)
 	case d.Background:
 	case o.Final && !contract.IsFinal(after.Phase):
 		t.Fatalf("%+v ended with phase %q", d, after.Phase)
@@ -118,13 +120,14 @@ func checkEnd(t *testing.T, d contract.Decision, o contract.Outcome, before, aft
 	}
 }
 
-// choices are the bytes of a fuzz input as random numbers, followed by others.
+// choices is a source of random numbers. It uses the bytes of a fuzz input first, and then a generator.
 type choices struct {
 	bytes []byte
 	after *rand.PCG
 }
 
-// Uint64 shows a byte at both ends, for small numbers are made of either.
+// Uint64 puts each byte of the fuzz input into both the high and the low bits of a number, because rand derives some
+// small numbers from the high bits and others from the low bits.
 func (c *choices) Uint64() uint64 {
 	if len(c.bytes) == 0 {
 		return c.after.Uint64()
@@ -134,7 +137,7 @@ func (c *choices) Uint64() uint64 {
 	return b<<56 | b<<24 | b
 }
 
-// FuzzLaws is TestLaws with worlds in which the input decides what happens.
+// FuzzLaws does the same as TestLaws, but the fuzz input determines the random choices.
 func FuzzLaws(f *testing.F) {
 	for seed := range uint64(60) {
 		r, data := rand.New(rand.NewPCG(seed, 2)), make([]byte, 120)

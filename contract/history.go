@@ -6,9 +6,10 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// NeverDeployed reports whether certainly no deployer ever did anything for the item: its status is empty, or
-// [ConditionDeployed] is False. Such an item can be deleted without target, context or configuration. An item with an
-// unknown history counts as deployed. Call NeverDeployed before [Start] changes the item in memory.
+// NeverDeployed reports whether the status proves that no deployer ever did anything for the item: the status is empty,
+// or [ConditionDeployed] is False. The deletion of such an item needs no target, no context and no configuration. If
+// the history of an item is unknown, the item counts as deployed. Call NeverDeployed before [Start] changes the item in
+// memory.
 func NeverDeployed(di *lsv1alpha1.DeployItem) bool {
 	if di == nil {
 		return false

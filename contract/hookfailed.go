@@ -8,10 +8,10 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// HookFailed writes, in memory, the error of a hook that failed while no run was due. It does not end a run, so the
-// phase stays. Under the job-ID revision, where lastError belongs to jobs, [ConditionBackground] becomes Unknown, or
-// stays True with the new message if a background run is pending. Under the annotation revision the error becomes
-// lastError.
+// HookFailed writes the error of a hook to di.Status in memory. Call it if a hook failed while no run was due. It does
+// not end a run, so the phase does not change. Under the annotation revision, the error becomes lastError. Under the
+// job-ID revision, lastError belongs to jobs, so the error is written to [ConditionBackground]: the condition stays
+// True if a background run is pending, and becomes Unknown otherwise.
 func HookFailed(di *lsv1alpha1.DeployItem, d Decision, err error, now time.Time) {
 	if di == nil || err == nil {
 		return
@@ -25,15 +25,16 @@ func ShowsHookFailure(di *lsv1alpha1.DeployItem, d Decision) bool {
 	return di != nil && rulesOf(d.Revision).showsHookFailure(&di.Status)
 }
 
-// HookRecovered removes what [HookFailed] wrote. Call it when the hooks succeed again while no run is due.
+// HookRecovered removes the error that [HookFailed] wrote. Call it when the hooks succeed again while no run is due.
 func HookRecovered(di *lsv1alpha1.DeployItem, d Decision) {
 	if ShowsHookFailure(di, d) {
 		rulesOf(d.Revision).hookRecovered(&di.Status)
 	}
 }
 
-// ShowsError reports whether the item already shows e. Errors are in lastError, except those of background runs and,
-// under [RevisionJobID], of hooks that fail while no run is due, which are in [ConditionBackground].
+// ShowsError reports whether the item already shows e. The errors of background runs are shown in
+// [ConditionBackground]. Under [RevisionJobID], the errors of hooks that fail while no run is due are shown there too.
+// All other errors are shown in lastError.
 func ShowsError(di *lsv1alpha1.DeployItem, d Decision, e *lsv1alpha1.Error) bool {
 	switch {
 	case di == nil || e == nil:
@@ -53,5 +54,5 @@ func showsInBackground(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error)
 	return shown != nil && shown.Message == e.Message
 }
 
-// hookOperation is the operation of the error of a hook that fails outside a run.
+// hookOperation is the operation in the error that [HookFailed] writes.
 const hookOperation = "ExecuteHooks"

@@ -12,8 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// TestHookFailed checks that a hook that fails while nothing is due changes neither the phase nor, under job ID,
-// lastError.
+// TestHookFailed checks that HookFailed changes neither the phase nor, under the job-ID revision, lastError.
 func TestHookFailed(t *testing.T) {
 	t.Parallel()
 	background := func(s lsv1alpha1.ConditionStatus, since int) []lsv1alpha1.Condition {
@@ -65,7 +64,7 @@ func TestHookRecovered(t *testing.T) {
 			want, d := di.DeepCopy(), contract.Evaluate(di, options())
 			contract.HookFailed(di, d, errBoom, epoch)
 			if !contract.ShowsHookFailure(di, d) {
-				t.Fatal("the failure does not show")
+				t.Fatal("the status does not show the failure")
 			}
 			contract.HookRecovered(di, d)
 			if diff := cmp.Diff(want, di, cmpopts.EquateEmpty()); diff != "" || contract.ShowsHookFailure(di, d) {
@@ -85,7 +84,7 @@ func TestHookRecovered(t *testing.T) {
 	})
 }
 
-// TestHookRecoveredLeavesAnOwedRun checks that a pending background run stays pending when the hooks work again.
+// TestHookRecoveredLeavesAnOwedRun checks that a pending background run stays pending when the hooks succeed again.
 func TestHookRecoveredLeavesAnOwedRun(t *testing.T) {
 	t.Parallel()
 	di := ran(phSucceeded, job("a", "a", -9), owed(-2))
@@ -96,6 +95,6 @@ func TestHookRecoveredLeavesAnOwedRun(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	if contract.ShowsHookFailure(di, d) {
-		t.Error("shows a hook failure that cannot be taken back")
+		t.Error("the status still shows the hook failure after HookRecovered")
 	}
 }

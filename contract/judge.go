@@ -10,54 +10,57 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Return is what a deployer call returned.
+// Return describes the result of a deployer call.
 type Return struct {
-	// Revision and Action are those of the decision. Deleting reports that the item has a deletionTimestamp.
+	// Revision and Action are copied from the decision. Deleting reports whether the item has a deletionTimestamp.
 	Revision Revision
 	Action   Action
 	Deleting bool
-	// Phase is the phase that the deployer left in di.Status.Phase. The call started with [HandedPhase].
+	// Phase is the value of di.Status.Phase after the call. Before the call, the value was [HandedPhase].
 	Phase lsv1alpha1.DeployItemPhase
-	// KeepPhase makes the phase the deployer's to manage, as in Landscaper's library: a phase of a run in progress is
-	// stored as the deployer left it, even with an error, and means that the call is not done.
+	// KeepPhase lets the deployer manage the phase, as in Landscaper's library. If the deployer sets a phase that belongs
+	// to a run in progress, such as Progressing, this phase is stored unchanged, even if the call returns an error. If the
+	// call returns no error, such a phase means that the deployer is not done.
 	KeepPhase bool
-	// Waiting reports that the deployer returned a "wait for" error and no other. Message says what it waits for.
+	// Waiting reports whether the deployer returned an error of deployerlib.WaitFor and no other error. Message describes
+	// what the deployer waits for.
 	Waiting bool
 	Message string
-	// Err is any other error.
+	// Err is the error of the call, unless this is an error of deployerlib.WaitFor. Err takes precedence over Waiting.
 	Err error
-	// LastError is what the deployer left in di.Status.LastError. If a run fails without an error, its text is used.
+	// LastError is the value of di.Status.LastError after the call. It is used if the deployer set a failed phase but
+	// returned no error.
 	LastError *lsv1alpha1.Error
-	// Cause is the last known reason why the run had not ended before the call, or nil. The error of an aborted run
-	// includes its text.
+	// Cause is the last known reason why the run had not ended before the call, or nil. If the run is aborted, lastError
+	// includes the text of Cause.
 	Cause *lsv1alpha1.Error
 	// Now is the time at which the call returned.
 	Now time.Time
 }
 
-// Outcome is the meaning of a deployer's result for the item. [Apply] writes it.
+// Outcome describes the effect of a deployer's result on the item. [Apply] writes it to the status.
 type Outcome struct {
 	// Phase is the phase to store. If it is empty, the stored phase stays.
 	Phase lsv1alpha1.DeployItemPhase
-	// Final reports that the run ends: phase, jobIDFinished and finishedTime are written together.
+	// Final reports whether the run ends. In this case, phase, jobIDFinished and finishedTime are written together.
 	Final bool
-	// Done reports that the action succeeded. After a successful Delete the finalizer is removed, and the outcome need
+	// Done reports whether the action succeeded. After a successful Delete, the finalizer is removed, and the outcome need
 	// not be stored.
 	Done bool
-	// Waiting reports that the deployer is not done, has not failed and must be called again. Message says what it
-	// waits for.
+	// Waiting reports whether the deployer must be called again, because it is neither done nor failed. Message describes
+	// what the deployer waits for.
 	Waiting bool
 	Message string
-	// Consumed reports that the operation annotation (force-reconcile, or abort with its abort-time) has taken effect.
-	// Remove it after the outcome was stored.
+	// Consumed reports whether the operation annotation (force-reconcile or abort) has taken effect. In this case, store
+	// the outcome, and then remove the annotation and, for an abort, the abort-time annotation.
 	Consumed bool
-	// Err becomes lastError. If it is nil, lastError is cleared.
+	// Err becomes lastError. If Err is nil, lastError is cleared.
 	Err *lsv1alpha1.Error
 }
 
-// Judge returns the outcome for a deployer's result. An error takes precedence over everything else. Without an error
-// the phase that the deployer left decides. An unknown phase, or one that the deployer must not set, fails the run as
-// an internal problem.
+// Judge returns the outcome for a deployer's result. An error takes precedence over everything else. Without an error,
+// the phase after the call determines the outcome. If this phase is unknown, or if the deployer must not set it, the
+// run fails with the code ERR_INTERNAL_PROBLEM.
 func Judge(r Return) Outcome {
 	var o Outcome
 	switch {
@@ -80,13 +83,13 @@ func Judge(r Return) Outcome {
 	return o
 }
 
-// TimedOut returns the outcome of a run or an Abort that did not end in time. e is a [TimeoutError] or an
-// [AbortTimeoutError].
+// TimedOut returns the outcome of a run or an Abort that did not end in time. The argument e is the result of
+// [TimeoutError] or [AbortTimeoutError].
 func TimedOut(r Revision, deleting bool, e *lsv1alpha1.Error) Outcome {
 	return Outcome{Phase: FailedPhase(r, deleting), Final: true, Consumed: true, Err: e}
 }
 
-// operation returns the operation for lastError.
+// operation returns the value of lastError.operation for an error of this call.
 func (r Return) operation() string {
 	switch r.Action {
 	case ActionAbort:
@@ -103,9 +106,9 @@ func (r Return) operation() string {
 // deletes reports whether the run belongs to a deletion.
 func (r Return) deletes() bool { return r.Deleting || r.Action == ActionDelete }
 
-// failedWith applies the error rules. Abort is retried until its deadline. An unrecoverable code, or a failed phase
-// that the deployer set, ends the run. Anything else is retried, and the stored phase stays unless the deployer manages
-// the phase or reports progress.
+// failedWith returns the outcome of a call that failed with the error e. Abort is retried until its deadline. Any other
+// action ends the run if the error has an unrecoverable code or if the deployer set a failed phase. Otherwise, the call
+// is retried, and the stored phase does not change unless the deployer manages the phase or reports progress.
 func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
 	switch {
 	case r.Action != ActionAbort && (Unrecoverable(e.Codes) || isFailure(r.Phase)):
@@ -116,7 +119,8 @@ func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
 	return Outcome{Phase: r.progress(), Err: e}
 }
 
-// keepsPhase reports whether the phase is one of a run in progress that must be stored as it is.
+// keepsPhase reports whether the phase that the deployer set is stored unchanged. This is the case if the deployer
+// manages the phase and set a phase that belongs to a run in progress.
 func (r Return) keepsPhase() bool {
 	switch r.Phase {
 	case phaseInit, phaseProgressing:
@@ -128,8 +132,8 @@ func (r Return) keepsPhase() bool {
 	}
 }
 
-// progress returns the phase of a run that continues after an error if the deployer left such a phase, and ""
-// otherwise.
+// progress returns the phase to store after an error. If the deployer reported progress, this is Progressing or
+// Deleting. Otherwise it is empty, and the stored phase does not change.
 func (r Return) progress() lsv1alpha1.DeployItemPhase {
 	if r.Action != ActionAbort && !r.KeepPhase && (r.Phase == phaseProgressing || r.Action == ActionDelete && r.Phase == phaseDeleting) {
 		return workPhase(r.deletes())
@@ -141,7 +145,7 @@ func (r Return) failed(e *lsv1alpha1.Error) Outcome {
 	return Outcome{Phase: FailedPhase(r.Revision, r.deletes()), Final: true, Err: e}
 }
 
-// aborted returns the outcome of an Abort without an error: the run ends as failed unless Abort is not done yet.
+// aborted returns the outcome of a call of Abort that returned no error. The run ends as failed, unless Abort waits.
 func (r Return) aborted() Outcome {
 	if r.Waiting {
 		return Outcome{Waiting: true, Message: r.Message}
@@ -170,8 +174,9 @@ func (r Return) byPhase() Outcome {
 	}
 }
 
-// succeeded returns the outcome of a successful action. Delete stores nothing, because the item is removed with its
-// finalizer. A force-reconcile on a terminating item does not end the run, because Delete follows.
+// succeeded returns the outcome of a successful action. After a Delete, nothing is stored, because the item no longer
+// exists once its finalizer is removed. A force-reconcile of a terminating item does not end the run, because Delete
+// follows.
 func (r Return) succeeded() Outcome {
 	if r.deletes() {
 		return Outcome{Done: true}
@@ -179,7 +184,8 @@ func (r Return) succeeded() Outcome {
 	return Outcome{Phase: phaseSucceeded, Final: true, Done: true}
 }
 
-// ownError returns the error that the deployer left in the status, or one that says that it left none.
+// ownError returns the error that the deployer set in the status. If the deployer set no error, ownError returns an
+// error with the reason DeployerFailed.
 func (r Return) ownError() *lsv1alpha1.Error {
 	e := r.LastError
 	if e == nil || (e.Message == "" && e.Reason == "" && len(e.Codes) == 0) {

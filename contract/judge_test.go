@@ -20,7 +20,8 @@ var (
 	errConfig = lserrors.NewError("op", "BadConfig", "no", lsv1alpha1.ErrorConfigurationProblem)
 )
 
-// short is what the matrix says about an outcome: how it ends, the phase, and lastError's reason.
+// short describes an outcome in the form that the tables use: how the call ends, the phase, and the reason of
+// lastError.
 func short(o contract.Outcome) string {
 	s := "again"
 	switch {
@@ -45,7 +46,8 @@ func short(o contract.Outcome) string {
 	return s
 }
 
-// TestJudgeNil is the matrix of a call that returned nil, over every phase that it may have left, under job ID.
+// TestJudgeNil covers a call that returned nil under the job-ID revision, for every phase that the deployer may have
+// set.
 func TestJudgeNil(t *testing.T) {
 	t.Parallel()
 	matrix := []struct {
@@ -124,7 +126,7 @@ func TestJudgeAnnotation(t *testing.T) {
 	}
 }
 
-// TestJudgeErrors is the matrix of a call that did not return nil.
+// TestJudgeErrors covers a call that returned an error.
 func TestJudgeErrors(t *testing.T) {
 	t.Parallel()
 	rec, force, del, abort := contract.ActionReconcile, contract.ActionForceReconcile, contract.ActionDelete, contract.ActionAbort
@@ -224,7 +226,7 @@ func TestTimedOut(t *testing.T) {
 	}
 }
 
-// TestJudgeKeepPhase tests the phase as the state of a ported deployer.
+// TestJudgeKeepPhase tests KeepPhase, with which a ported deployer manages the phase itself.
 func TestJudgeKeepPhase(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

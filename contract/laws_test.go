@@ -15,18 +15,18 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// world is one item between a Landscaper, its users and a deployer, all of whom do random things at random moments,
-// with a process that crashes between any two writes.
+// world simulates one item. Landscaper, users and a deployer perform random actions on the item at random times, and
+// the deployer may crash between any two writes.
 type world struct {
 	t        *testing.T
 	r        *rand.Rand
 	di       *lsv1alpha1.DeployItem
 	now      time.Time
-	jobs     bool // the Landscaper speaks job ID
+	jobs     bool // Landscaper uses the job-ID revision
 	n        int
 	finished map[string]bool
 	gone     bool
-	kind     bool // the deployer always succeeds and nothing crashes
+	kind     bool // the deployer always succeeds and never crashes
 	log      []string
 }
 
@@ -57,7 +57,7 @@ func (w *world) fail(format string, args ...any) {
 	w.t.Fatalf("%s\nafter %q\nitem %+v", fmt.Sprintf(format, args...), w.log, w.di.Status)
 }
 
-// event is something that the world does to the item.
+// event performs one random action of Landscaper or a user on the item.
 func (w *world) event() {
 	s := &w.di.Status
 	switch w.r.IntN(10) {
@@ -89,7 +89,7 @@ func (w *world) event() {
 		w.di.Generation, s.ObservedGeneration, w.di.DeletionTimestamp != nil, w.di.Annotations[keyOp])
 }
 
-// handOut is Landscaper handing out a job, its clock up to two minutes off.
+// handOut makes Landscaper request a job. Landscaper's clock differs from the deployer's clock by up to two minutes.
 func (w *world) handOut() {
 	s := &w.di.Status
 	if !w.jobs || s.JobID != s.JobIDFinished {
@@ -101,7 +101,7 @@ func (w *world) handOut() {
 	s.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: ref(at)}
 }
 
-// pass is one reconcile of a deployer.
+// pass performs one reconcile of the deployer.
 func (w *world) pass() {
 	d := contract.Evaluate(w.di, contract.Options{Now: w.now})
 	checkDecision(w.t, w.log, d)
@@ -130,7 +130,7 @@ func (w *world) pass() {
 	w.remove(d.Remove...)
 }
 
-// act is the action of a pass and what follows.
+// act performs the deployer call of a reconcile and writes the outcome.
 func (w *world) act(d contract.Decision) {
 	w.remove(d.Remove...)
 	o := w.outcome(d)
@@ -151,7 +151,7 @@ func (w *world) act(d contract.Decision) {
 	}
 }
 
-// outcome is a call of a deployer that may do anything to the status.
+// outcome simulates a deployer call, which may change the status in any way, and returns the outcome.
 func (w *world) outcome(d contract.Decision) contract.Outcome {
 	deleting := w.di.DeletionTimestamp != nil
 	switch {
@@ -185,7 +185,7 @@ func (w *world) remove(keys ...string) {
 	}
 }
 
-// write is a status write of the deployer; every law is checked on it.
+// write performs a status write of the deployer, and checks every rule for writes.
 func (w *world) write(d contract.Decision, change func()) {
 	before := w.di.Status.DeepCopy()
 	change()
@@ -201,7 +201,7 @@ func (w *world) write(d contract.Decision, change func()) {
 	w.checkJob(d, before, after)
 }
 
-// checkJob holds a write to the rules of a job's finish.
+// checkJob requires that a write follows the rules for finishing a job.
 func (w *world) checkJob(d contract.Decision, before, after *lsv1alpha1.DeployItemStatus) {
 	finishes := after.JobIDFinished != before.JobIDFinished
 	switch {
@@ -221,8 +221,9 @@ func (w *world) checkJob(d contract.Decision, before, after *lsv1alpha1.DeployIt
 	w.finished[after.JobIDFinished] = true
 }
 
-// TestLaws runs worlds and checks every write: atomicity rules (a) to (d) [C10], closed lists, one action [L30]. In the
-// end all participants behave well, and the item must come to rest.
+// TestLaws simulates many items and checks every write: the atomicity rules (a) to (d) [C10], the lists of fields that
+// a deployer may write, and one action per reconcile [L30]. At the end, nothing fails any more, and the item must reach
+// a state in which no run is due.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1000)
@@ -242,7 +243,8 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// settle runs the world without events and crashes, with a deployer that succeeds.
+// settle ends a pause and continues the simulation. From then on, there are no events and no crashes, and the deployer
+// succeeds.
 func (w *world) settle() {
 	w.kind = true
 	delete(w.di.Annotations, contract.PausedAnnotation)

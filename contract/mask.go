@@ -8,11 +8,12 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Mask resets everything in after that the revision may not write to its value in before. It is the last check before a
-// status write. [RevisionAnnotation] may write phase, observedGeneration, lastReconcileTime, deployer, lastError,
-// conditions, providerStatus and exportRef. [RevisionJobID] may also write the error history, transitionTimes,
-// jobIDFinished and, on a finished item, a new jobID. Under RevisionJobID a final phase and jobIDFinished pass only
-// together.
+// Mask undoes the changes that a deployer must not make under the revision. The argument `before` is the status before
+// the deployer's changes, and `after` is the changed status. Mask writes only to `after`. Mask is the last check before
+// a status is written. Under [RevisionAnnotation], a deployer may write phase, observedGeneration, lastReconcileTime,
+// deployer, lastError, conditions, providerStatus and exportRef. Under [RevisionJobID], it may also write the error
+// history, transitionTimes, jobIDFinished and, if the job is finished, a new jobID. Under RevisionJobID, Mask accepts a
+// new final phase and a new jobIDFinished only together.
 func Mask(r Revision, before, after *lsv1alpha1.DeployItemStatus) {
 	if before == nil || after == nil {
 		return

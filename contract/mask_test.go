@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// vandal is a status in which every single field differs from that of any item of these tests.
+// vandal returns a status in which every field differs from the same field of every item in these tests.
 func vandal() *lsv1alpha1.DeployItemStatus {
 	gone := "gone"
 	return &lsv1alpha1.DeployItemStatus{
@@ -64,8 +64,8 @@ func TestMaskPhases(t *testing.T) {
 	}
 }
 
-// TestMaskJob holds the rules of facts about jobs: (a) and (b) a finish is atomic, (c) no final phase without it, (d) only
-// Landscaper changes the ID of an unfinished job.
+// TestMaskJob checks that Mask enforces the rules of jobs: a job finishes atomically (a, b), a final phase is not
+// written unless the job finishes (c), and only Landscaper changes the ID of an unfinished job (d).
 func TestMaskJob(t *testing.T) {
 	t.Parallel()
 	type status = lsv1alpha1.DeployItemStatus

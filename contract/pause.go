@@ -13,7 +13,8 @@ func IsPaused(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && di.Annotations[PausedAnnotation] == "true"
 }
 
-// PauseMarked reports whether the item already shows what [MarkPaused] would write.
+// PauseMarked reports whether [MarkPaused] would change nothing, for example because the item already has the
+// condition.
 func PauseMarked(di *lsv1alpha1.DeployItem, d Decision) bool {
 	if di == nil || d.Action == ActionNone {
 		return true
@@ -25,9 +26,9 @@ func PauseMarked(di *lsv1alpha1.DeployItem, d Decision) bool {
 	return shown == nil || IsPaused(di)
 }
 
-// MarkPaused sets [ConditionPaused] to True in memory if the pause holds something back, and removes it when the pause
-// ends. Until then the condition stays, so that a pause costs one write. MarkPaused does not change an item on which
-// nothing may run.
+// MarkPaused sets [ConditionPaused] to True in memory if the pause holds back a run, and removes the condition when the
+// pause has ended. In all other cases, MarkPaused does not change the condition. Repeated reconciles of a paused item
+// therefore cause only one write. MarkPaused does not change an item for which no run is allowed.
 func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 	switch {
 	case PauseMarked(di, d):
@@ -39,8 +40,8 @@ func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 	}
 }
 
-// pause holds back what d would do with a paused item, unless it is an abort or a run that has already begun. A run
-// that would replace a run in progress waits, and the run in progress continues.
+// pause changes the decision for a paused item so that no new run starts. An abort and a run that has already begun
+// continue. If a new run is due while another run is in progress, the new run waits and the run in progress continues.
 func (v view) pause(d *Decision, now time.Time) {
 	switch {
 	case d.Due && d.Action == ActionAbort:

@@ -11,12 +11,12 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// held is what is decided about a paused item for which a would be due.
+// held returns the decision for a paused item for which the action a would otherwise be due.
 func held(a contract.Action, remove ...string) contract.Decision {
 	return contract.Decision{Action: a, Paused: true, Held: true, Reason: "Paused", Remove: remove}
 }
 
-// quiet is what is decided about a paused item that has nothing to do.
+// quiet returns the decision for a paused item for which no run would be due.
 func quiet(a contract.Action, why contract.Reason, remove ...string) contract.Decision {
 	return contract.Decision{Action: a, Paused: true, Reason: why, Remove: remove}
 }
@@ -24,7 +24,7 @@ func quiet(a contract.Action, why contract.Reason, remove ...string) contract.De
 func TestPauseAnnotation(t *testing.T) {
 	t.Parallel()
 	rec, del, force, abort := contract.ActionReconcile, contract.ActionDelete, contract.ActionForceReconcile, contract.ActionAbort
-	goneBefore := func(di *lsv1alpha1.DeployItem) { deleted(-6)(di); finalizer(di) } // before the run of ran began
+	goneBefore := func(di *lsv1alpha1.DeployItem) { deleted(-6)(di); finalizer(di) } // the deletion was requested before the last run began
 	goneSince := func(di *lsv1alpha1.DeployItem) { deleted(-1)(di); finalizer(di) }
 	runDecisions(t, annotated(), map[string]decisionCase{
 		"a new item [Yx2]":                          {"nothing begins", item(paused), held(rec)},
@@ -79,7 +79,8 @@ func TestPauseJobID(t *testing.T) {
 	})
 }
 
-// TestMarkPaused is about the condition: it comes when something is held back and goes with the annotation.
+// TestMarkPaused checks that the condition is set when the pause holds back a run, and removed when the annotation is
+// removed.
 func TestMarkPaused(t *testing.T) {
 	t.Parallel()
 	shown := func(di *lsv1alpha1.DeployItem) {
@@ -87,7 +88,7 @@ func TestMarkPaused(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		di   *lsv1alpha1.DeployItem
-		want lsv1alpha1.ConditionStatus // "" for none
+		want lsv1alpha1.ConditionStatus // "" if the condition must be absent
 		same bool
 	}{
 		"something is held back [Yx2]":            {ran(phSucceeded, generation(4), paused), "True", false},
@@ -137,14 +138,14 @@ func (w *world) pause() {
 	paused(w.di)
 }
 
-// checkPause requires that on a paused item nothing begins except an abort [Yx2].
+// checkPause requires that no action except an abort begins on a paused item [Yx2].
 func (w *world) checkPause(d contract.Decision) {
 	if contract.IsPaused(w.di) && d.Action != contract.ActionAbort && (d.New || d.Due && d.Background && w.owes() == nil) {
 		w.fail("a run begins on a paused item: %+v", d)
 	}
 }
 
-// owes is the condition of a background run that has to be tried again.
+// owes returns the condition of a pending background run, or nil if no background run is pending.
 func (w *world) owes() *lsv1alpha1.Condition {
 	c := contract.GetCondition(w.di.Status.Conditions, contract.ConditionBackground)
 	if c == nil || c.Status != lsv1alpha1.ConditionTrue {

@@ -8,7 +8,7 @@ import (
 
 type phase = lsv1alpha1.DeployItemPhase
 
-// The phases as constants. The API module defines them as variables, which other packages can change.
+// These constants are the phases. The API module defines the phases as variables, which other packages can change.
 const (
 	phaseInit         = phase(lsv1alpha1.PhaseStringInit)
 	phaseProgressing  = phase(lsv1alpha1.PhaseStringProgressing)
@@ -33,7 +33,7 @@ func IsFinal(p lsv1alpha1.DeployItemPhase) bool {
 	}
 }
 
-// IsWorking reports whether a stored phase is one of a run in progress.
+// IsWorking reports whether a stored phase belongs to a run in progress.
 func IsWorking(p lsv1alpha1.DeployItemPhase) bool {
 	switch p {
 	case phaseInit, phaseProgressing, phaseCompleting, phaseInitDelete, phaseDeleting:
@@ -43,12 +43,12 @@ func IsWorking(p lsv1alpha1.DeployItemPhase) bool {
 	}
 }
 
-// isFailure reports whether a phase says that the last run failed.
+// isFailure reports whether a phase means that the last run failed.
 func isFailure(p phase) bool { return p == phaseFailed || p == phaseDeleteFailed }
 
 // HandedPhase returns the phase that the item has when a deployer is called: InitDelete for Delete under
-// [RevisionJobID], and Init otherwise. It does not depend on the stored phase, so that a phase that the deployer left
-// alone differs from one that it set to Progressing.
+// [RevisionJobID], and Init otherwise. It does not depend on the stored phase. The caller can therefore distinguish a
+// deployer that did not change the phase from a deployer that set the phase to Progressing.
 func HandedPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
 	if a == ActionDelete {
 		return rulesOf(r).phases().initDelete
@@ -65,7 +65,7 @@ func FailedPhase(r Revision, deleting bool) lsv1alpha1.DeployItemPhase {
 	return phaseFailed
 }
 
-// startPhase returns the phase of a run that has started.
+// startPhase returns the phase at the start of a run.
 func startPhase(r Revision, deleting bool) phase {
 	if deleting {
 		return rulesOf(r).phases().initDelete
@@ -81,7 +81,7 @@ func workPhase(deleting bool) phase {
 	return phaseProgressing
 }
 
-// storedPhase converts p to a phase that the revision may store.
+// storedPhase converts p to a phase that may be stored under the revision.
 func storedPhase(r Revision, p phase) phase {
 	switch p {
 	case phaseInitDelete:

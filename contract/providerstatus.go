@@ -15,35 +15,54 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// MaxProviderStatus is the largest status.providerStatus, in bytes of JSON. A larger one is refused and never cut,
-// because objects that a shortened inventory no longer names would be left behind.
+// MaxProviderStatus is the maximum size of status.providerStatus, in bytes of JSON. A larger provider status is
+// refused. It is never truncated: objects that are missing from a truncated inventory would never be deleted.
 const MaxProviderStatus = 1 << 20
 
-// CheckProviderStatus returns an error if a provider status must not be stored. A valid one is absent, or a JSON object
-// of at most [MaxProviderStatus] bytes with a valid apiVersion and kind, and metadata of the right types if it has any.
-// The API server accepts an invalid one on /status and then refuses every later write to the item, including the
-// removal of its finalizer. The error has the code ERR_CONFIGURATION_PROBLEM.
+// CheckProviderStatus returns an error if a provider status must not be stored. A provider status is valid if it is
+// absent, or if it is a JSON object of at most [MaxProviderStatus] bytes with a valid apiVersion and kind. If it
+// contains metadata, the fields of the metadata must have the right types. The API server accepts an invalid provider
+// status on /status, but then refuses every later write to the item, including the removal of its finalizer. The error
+// has the code ERR_CONFIGURATION_PROBLEM.
 func CheckProviderStatus(raw *runtime.RawExtension) error {
 	if noRaw(raw) {
 		return nil
 	}
-	body, err := json.Marshal(raw)
-	switch {
-	case err != nil:
-		return providerFault("is not JSON", err)
-	case bytes.Equal(body, []byte("null")):
-		return nil
-	case len(body) > MaxProviderStatus:
-		return providerFault(fmt.Sprintf("is %d bytes, at most %d are allowed", len(body), MaxProviderStatus), nil)
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(body, &object); err != nil {
-		return providerFault("is not an object", err)
+	object, err := providerObject(raw)
+	if err != nil || object == nil {
+		return err
 	}
 	if err := checkType(object); err != nil {
 		return err
 	}
 	return checkMetadata(object["metadata"])
+}
+
+// maxGrowth is the maximum factor by which encoding/json lengthens a JSON text. The text becomes longer because
+// characters such as < are escaped.
+const maxGrowth = 6
+
+// providerObject decodes a provider status. It returns nil if the status is null, and an error if the encoded status is
+// too large. A short status cannot become too large, so providerObject does not encode it to check its size.
+func providerObject(raw *runtime.RawExtension) (map[string]json.RawMessage, error) {
+	var small map[string]json.RawMessage
+	if len(raw.Raw) <= MaxProviderStatus/maxGrowth && json.Unmarshal(raw.Raw, &small) == nil && small != nil {
+		return small, nil
+	}
+	body, err := json.Marshal(raw)
+	switch {
+	case err != nil:
+		return nil, providerFault("is not JSON", err)
+	case bytes.Equal(body, []byte("null")):
+		return nil, nil
+	case len(body) > MaxProviderStatus:
+		return nil, providerFault(fmt.Sprintf("is %d bytes, at most %d are allowed", len(body), MaxProviderStatus), nil)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, providerFault("is not an object", err)
+	}
+	return object, nil
 }
 
 // noRaw reports whether a raw extension is empty.

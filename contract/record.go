@@ -9,12 +9,12 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// MaxHistory is the number of errors that lastErrors keeps, as in Landscaper.
+// MaxHistory is the maximum number of errors in lastErrors, as in Landscaper.
 const MaxHistory = 5
 
-// recordError makes e lastError, or clears lastError if e is nil. lastTransitionTime stays while the operation stays
-// the same. Under [RevisionJobID], firstError is set once and lastErrors keeps the newest five. The same content again
-// changes nothing, so a retry with the same error writes nothing.
+// recordError sets lastError to e, or clears lastError if e is nil. lastTransitionTime changes only if the operation
+// changes. Under [RevisionJobID], firstError is set once, and lastErrors contains the newest five errors. Recording the
+// same error again changes nothing, so a retry that fails with the same error causes no write.
 func recordError(status *lsv1alpha1.DeployItemStatus, r Revision, e *lsv1alpha1.Error, now time.Time) {
 	if status == nil {
 		return

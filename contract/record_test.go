@@ -26,7 +26,7 @@ func TestRecordError(t *testing.T) {
 	}
 	contract.RecordError(&s, contract.RevisionJobID, lastErr("B", "two", 2, 2), at(2))
 	if diff := cmp.Diff(lastErr("B", "two", 2, 2), s.LastError); diff != "" {
-		t.Errorf("another operation moves it: %s", diff)
+		t.Errorf("another operation must change lastTransitionTime: %s", diff)
 	}
 	before := s.DeepCopy()
 	contract.RecordError(&s, contract.RevisionJobID, lastErr("B", "two", 9, 9), at(9))
@@ -39,7 +39,7 @@ func TestRecordError(t *testing.T) {
 	}
 	contract.RecordError(&s, contract.RevisionJobID, lastErr("B", "two", 11, 11), at(11))
 	if len(s.LastErrors) != 3 {
-		t.Errorf("the same error after a wait is no news: %d", len(s.LastErrors))
+		t.Errorf("the same error must not be added to the history again, got %d errors", len(s.LastErrors))
 	}
 	contract.RecordError(nil, contract.RevisionJobID, nil, at(0))
 }
@@ -59,7 +59,8 @@ func TestRecordErrorHistory(t *testing.T) {
 	}
 }
 
-// TestRecordErrorAnnotation checks that the history is not written, because classic CRDs prune it.
+// TestRecordErrorAnnotation checks that the error history is not written under the annotation revision, because the
+// CRDs of old Landscaper versions prune the history.
 func TestRecordErrorAnnotation(t *testing.T) {
 	t.Parallel()
 	var s lsv1alpha1.DeployItemStatus
@@ -95,7 +96,7 @@ func TestRecordErrorTakesACopy(t *testing.T) {
 	e.Message, e.Codes[0] = "another", "Y"
 	for where, got := range map[string]*lsv1alpha1.Error{"lastError": s.LastError, "firstError": s.FirstError, "lastErrors": s.LastErrors[0]} {
 		if got.Message != "one" || got.Codes[0] != "X" {
-			t.Errorf("%s follows the caller's error: %+v", where, got)
+			t.Errorf("the error %s changed together with the caller's error: %+v", where, got)
 		}
 	}
 }

@@ -24,14 +24,15 @@ var annotationPhases = phaseNames{
 
 func (annotation) phases() phaseNames { return annotationPhases }
 
-// requested returns the time of the deletion, because no other request has a time.
+// requested returns the time of the deletion, because the item does not show the time of any other request.
 func (annotation) requested(di *lsv1alpha1.DeployItem) *metav1.Time { return di.DeletionTimestamp }
 
 func (annotation) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
 	return di.Status.LastReconcileTime
 }
 
-// sameRun reports whether the stored item is in the run of mine, which has the same start time.
+// sameRun reports whether the stored status shows a run in progress and both statuses have the same start time in whole
+// seconds.
 func (annotation) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, _ Decision) bool {
 	return IsWorking(stored.Phase) && sameSecond(stored.LastReconcileTime, mine.LastReconcileTime)
 }
@@ -60,7 +61,7 @@ func (annotation) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alp
 	return sameError(e, status.LastError)
 }
 
-// continues reports whether a run in progress already does what d requests. A deletion that arrives during another run
+// continues reports whether the run that d requests is already in progress. A deletion that arrives during another run
 // is a new run.
 func (annotation) continues(v view, d Decision) bool {
 	deletes := v.phase == phaseDeleting || v.startedSinceDeletion() && !v.changed
@@ -89,7 +90,7 @@ func (annotation) evaluate(v view, d *Decision) {
 	}
 }
 
-// annotationRun returns why a run is due or not, and whether it begins now.
+// annotationRun returns the reason why a run is due or not due, and whether the run begins now.
 func (v view) annotationRun() (why Reason, isNew bool) {
 	switch {
 	case v.op == lsv1alpha1.ReconcileOperation:
@@ -109,15 +110,15 @@ func (v view) annotationRun() (why Reason, isNew bool) {
 	}
 }
 
-// annotationStarted reports whether a run is in progress. A run without a start time was not started by a deployer, and
-// it could never reach its deadline. Abort needs no start.
+// annotationStarted reports whether a run is in progress. The phase alone is not enough: if there is no start time, no
+// deployer has set the phase, and the run would never reach a deadline. An abort does not need a start time.
 func (v view) annotationStarted() bool {
 	return IsWorking(v.phase) && (v.op == AbortOperation || !v.di.Status.LastReconcileTime.IsZero())
 }
 
-// overtaken reports whether a run in progress must begin again because the item changed. An abort never does.
-// force-reconcile on a terminating item does not store the generation, so in that case the time of the deletion
-// decides.
+// overtaken reports whether a run in progress must begin again because the item changed. An abort never begins again. A
+// force-reconcile of a terminating item does not update observedGeneration, so the item still looks changed after it.
+// Such a force-reconcile begins again only if it began before the deletion.
 func (v view) overtaken() bool {
 	switch {
 	case v.op == AbortOperation:
@@ -134,8 +135,8 @@ func (v view) startedSinceDeletion() bool {
 	return notBefore(v.di.Status.LastReconcileTime, v.di.DeletionTimestamp)
 }
 
-// deleteRests reports whether the last Delete failed and nothing new was requested. It compares times because not every
-// client increases the generation of an item that it deletes.
+// deleteRests reports whether the last Delete failed and nothing new has been requested since. It compares times,
+// because the deletion of an item does not always increase the generation.
 func (v view) deleteRests() bool {
 	asked := v.op == lsv1alpha1.ReconcileOperation || v.op == lsv1alpha1.ForceReconcileOperation
 	return v.deleting && !asked && isFailure(v.phase) && !v.changed && v.startedSinceDeletion()

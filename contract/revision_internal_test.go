@@ -20,7 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// third is a revision that only this test knows. All its results differ from those of the other revisions.
+// third is a revision that exists only in this test. The results of all its methods differ from the results of the
+// other revisions.
 type third struct{}
 
 const thirdRevision Revision = "third"
@@ -73,7 +74,7 @@ func (third) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.E
 
 func thirdTime(hours int) time.Time { return time.Date(2026, 3, 4, hours, 0, 0, 0, time.UTC) }
 
-// addThird makes the third revision known until the end of the test, which must not run beside others.
+// addThird adds the third revision until the end of the test. The test must not run in parallel with other tests.
 func addThird(t *testing.T) {
 	t.Helper()
 	before := revisions
@@ -87,7 +88,8 @@ func thirdItem() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// TestThirdRevision adds a revision and leads an item of it through a run. Each step uses the methods of that revision.
+// TestThirdRevision adds a revision and performs a run of an item that follows it. Each step must use the methods of
+// that revision.
 func TestThirdRevision(t *testing.T) {
 	addThird(t)
 	t.Run("is detected, and only for its own items [F52]", func(t *testing.T) {
@@ -117,7 +119,7 @@ func TestThirdRevision(t *testing.T) {
 			t.Errorf("deadline %s, %t", at, ok)
 		}
 		if other := thirdItem(); SameRun(other, di, d) || !SameRun(di, di, d) {
-			t.Error("the runs are compared by another revision")
+			t.Error("the runs were compared by the rules of another revision")
 		}
 		Apply(di, d, Outcome{Phase: phaseSucceeded, Final: true, Done: true, Err: &lsv1alpha1.Error{Message: "m"}}, thirdTime(3), thirdTime(0))
 		if s := di.Status; s.JobIDFinished != "third-finish" || s.FirstError.Reason != "third" || s.TransitionTimes != nil || len(s.LastErrors) != 0 {
@@ -164,7 +166,7 @@ func TestThirdRevision(t *testing.T) {
 	})
 }
 
-// TestUnknownRevision requires that a revision that does not exist is never treated as one that does.
+// TestUnknownRevision requires that an unknown revision is never treated as one of the existing revisions.
 func TestUnknownRevision(t *testing.T) {
 	const odd Revision = "odd"
 	di := thirdItem()
@@ -189,13 +191,13 @@ func TestUnknownRevision(t *testing.T) {
 			t.Error(diff)
 		}
 		if SameRun(di, di, d) {
-			t.Error("a write may be carried over")
+			t.Error("SameRun is true under an unknown revision")
 		}
 	})
 }
 
-// TestRevisionsAreNotCompared requires that code asks a revision for what it does, not which one it is: a comparison
-// silently treats a further revision as one of the others.
+// TestRevisionsAreNotCompared requires that no code compares revisions. Such a comparison would silently treat a new
+// revision like one of the existing revisions.
 func TestRevisionsAreNotCompared(t *testing.T) {
 	for _, dir := range []string{"", "../deployerlib", "../landscapertest", "../conformance", "../cmd"} {
 		t.Run("in "+filepath.Join("contract", dir)+" [F52]", func(t *testing.T) {

@@ -15,8 +15,7 @@ type jobID struct{}
 
 func (jobID) revision() Revision { return RevisionJobID }
 
-// claims reports whether the item has a job ID, or is marked for jobs by Landscaper and has no run in progress without
-// a job ID.
+// claims reports whether the item has a job ID, or has the deployer-type annotation and no run in progress.
 func (j jobID) claims(di *lsv1alpha1.DeployItem) bool {
 	if di == nil || !j.accepts(di) {
 		return false
@@ -25,7 +24,8 @@ func (j jobID) claims(di *lsv1alpha1.DeployItem) bool {
 	return marked || di.Status.JobID != ""
 }
 
-// accepts returns false for a run in progress without a job ID, which would count as finished and never end.
+// accepts returns false if a run is in progress and the item has no job ID. Under this revision, such a run would count
+// as finished, so nothing would ever write a final phase.
 func (jobID) accepts(di *lsv1alpha1.DeployItem) bool {
 	return di == nil || di.Status.JobID != "" || !IsWorking(di.Status.Phase)
 }
@@ -42,7 +42,7 @@ func (jobID) phases() phaseNames { return jobIDPhases }
 
 func (jobID) requested(di *lsv1alpha1.DeployItem) *metav1.Time { return di.Status.JobIDGenerationTime }
 
-// runStart returns when the current job began.
+// runStart returns the time at which the current job began.
 func (jobID) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
 	if t := di.Status.TransitionTimes; t != nil && !t.InitTime.IsZero() {
 		return t.InitTime
@@ -50,8 +50,8 @@ func (jobID) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
 	return di.Status.LastReconcileTime
 }
 
-// continues reports whether the run that d requests has already begun. A deletion that arrives during another run is a
-// new run.
+// continues reports whether the run that d requests is already in progress. A deletion that arrives during another run
+// is a new run.
 func (jobID) continues(v view, d Decision) bool {
 	switch {
 	case d.Background:
@@ -63,8 +63,9 @@ func (jobID) continues(v view, d Decision) bool {
 	}
 }
 
-// sameRun reports whether the stored item is still in the same unfinished job. A background run belongs to a finished
-// job. The job of a test-reconcile ([Decision.NewJob]) may not be stored yet.
+// sameRun reports whether both items have the same unfinished job. For a background run, both items must have the same
+// finished job instead. The job of a test-reconcile ([Decision.NewJob]) may not be stored yet. In this case, the stored
+// item must have no unfinished job, and its finished job must be the one in memory.
 func (jobID) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, d Decision) bool {
 	switch {
 	case d.Background:
@@ -114,8 +115,8 @@ func (jobID) recordHistory(status *lsv1alpha1.DeployItemStatus) {
 	status.LastErrors = history[max(0, len(history)-MaxHistory):]
 }
 
-// mask enforces the rules of a job: only Landscaper changes the job ID of an unfinished job, and a job finishes
-// atomically.
+// mask enforces the rules of a job: only Landscaper changes the job ID of an unfinished job, and the fields that finish
+// a job change together.
 func (jobID) mask(b, after *lsv1alpha1.DeployItemStatus) {
 	if after.JobID != b.JobID && (after.JobID == "" || (b.JobID != "" && b.JobID != b.JobIDFinished)) {
 		after.JobID = b.JobID
@@ -128,7 +129,7 @@ func (jobID) mask(b, after *lsv1alpha1.DeployItemStatus) {
 		after.JobIDFinished = b.JobIDFinished
 		finishes = false
 	}
-	// A final phase is written only together with the finish, and a finished job keeps its final phase.
+	// A write may set a final phase only if it also finishes the job. The phase of a finished job does not change.
 	finished := after.JobID == after.JobIDFinished
 	if !finishes && (finished || IsFinal(after.Phase)) {
 		after.Phase = b.Phase
@@ -146,13 +147,13 @@ func (jobID) evaluate(v view, d *Decision) {
 	}
 }
 
-// jobPending reports whether Landscaper waits for a job. An empty job ID requests nothing.
+// jobPending reports whether Landscaper waits for the end of a job. An empty job ID does not request a job.
 func (v view) jobPending() bool {
 	return v.di.Status.JobID != "" && v.di.Status.JobID != v.di.Status.JobIDFinished
 }
 
-// jobStarted reports whether the pending job has started: the phase is that of a run in progress which began at or
-// after the time at which the job was created. A run without a start time has not started.
+// jobStarted reports whether the pending job has started: a run is in progress, and it did not begin before the job was
+// created. A run without a start time counts as not started.
 func (v view) jobStarted() bool {
 	return IsWorking(v.phase) && notBefore(v.di.Status.LastReconcileTime, v.di.Status.JobIDGenerationTime) &&
 		!jobID{}.runStart(v.di).IsZero()
@@ -195,8 +196,9 @@ func evaluateFinished(v view, d *Decision) {
 	}
 }
 
-// backgroundRefusal returns why a finished item must not get a background run, or "" if it may. Landscaper deletes and
-// updates items in the order of their dependencies, so an item must not run before Landscaper requests it.
+// backgroundRefusal returns why a background run must not start on an item without a pending job, or "" if it may
+// start. Landscaper deletes and updates items in the order of their dependencies, so a deletion or a change must not be
+// processed before Landscaper requests it.
 func (v view) backgroundRefusal() Reason {
 	switch {
 	case v.di.Status.JobIDFinished == "":

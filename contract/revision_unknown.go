@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// unknown implements a revision that does not exist. It starts no run, and with it [Mask] allows no write.
+// unknown implements the rules of a revision that does not exist. No run starts under it, and [Mask] allows no write.
 type unknown Revision
 
 func (u unknown) revision() Revision { return Revision(u) }

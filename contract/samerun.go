@@ -7,15 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SameRun reports whether a stored item is still in the run of mine, which has the status of that run in memory. Call
-// it after a conflict of a status write: only a write of the same run may be rebased. Otherwise the run has ended or
-// another one has begun, and the phase and error of the old run must not be written. The run is the same in these
-// cases:
-//   - job ID: the same job, and it is not finished;
-//   - job ID with a job that the deployer began itself (test-reconcile): the job that was finished when the item was
-//     read;
-//   - background: the same finished job;
-//   - annotation: a run in progress with the same start time.
+// SameRun reports whether the stored item is still in the same run as the caller's item in memory. Call it after a
+// status write has failed with a conflict, and rebase the write only if SameRun returns true. Otherwise the run has
+// ended or another run has begun, and the phase and the error of the old run must not be written. The run is the same
+// under these conditions:
+//   - job ID: both items have the same job, and the stored item's job is not finished;
+//   - job ID, if the deployer created the job itself (test-reconcile): the previous condition holds, or the new job is
+//     not stored yet. In the latter case, the stored item's job must be finished and must be the finished job that the
+//     caller's item contains;
+//   - background: both items have the same finished job;
+//   - annotation: the stored item has a run in progress, and both items have the same start time.
 func SameRun(stored, mine *lsv1alpha1.DeployItem, d Decision) bool {
 	if stored == nil || mine == nil || stored.UID != mine.UID {
 		return false

@@ -8,7 +8,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// StartInfo is what Start writes in addition to what the item determines.
+// StartInfo contains the values that Start writes to the status, but cannot take from the item.
 type StartInfo struct {
 	// Now is the time of the start.
 	Now time.Time
@@ -18,8 +18,8 @@ type StartInfo struct {
 	JobID string
 }
 
-// Start changes di.Status in memory to that of a started run, whether due or forced. A background run changes nothing,
-// because a finished job must not have a phase that is not final. The caller persists the change before the action.
+// Start changes di.Status in memory to the status of a started run. For a background run, it changes nothing, because
+// the phase of a finished job must stay final. The caller persists the change before it performs the action.
 //
 // An abort or force-reconcile on a terminating item does not change observedGeneration, so that Delete stays due.
 func Start(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
@@ -32,8 +32,8 @@ func Start(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionTruncated)
 }
 
-// FinishUnchanged ends a job that has nothing to do, in one write: it sets the fields of a start and those of a finish,
-// and the phase stays Succeeded. It does nothing unless d.Unchanged is set.
+// FinishUnchanged ends a job that needs no call of the deployer. It sets the fields of a start and the fields of a
+// finish together, so that one write is enough. The phase stays Succeeded. It does nothing unless d.Unchanged is set.
 func FinishUnchanged(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	if di == nil || !d.Unchanged {
 		return
@@ -55,8 +55,9 @@ func startFields(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	status.LastReconcileTime = stampRef(startTime(di, d.Revision, s.Now))
 }
 
-// startTime returns the lastReconcileTime of a run. It is never before the time of the request. Otherwise a clock that
-// runs slow would make a started run look as if it had not started.
+// startTime returns the lastReconcileTime of a run that starts now. It is the current time, or the time of the request
+// if that is later. A run that started before its request would count as not started, for example if the clock of the
+// deployer is slow.
 func startTime(di *lsv1alpha1.DeployItem, r Revision, now time.Time) time.Time {
 	return later(now, rulesOf(r).requested(di))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// oldErrors leaves the traces of an earlier run.
+// oldErrors adds the errors of an earlier run to the status.
 func oldErrors(di *lsv1alpha1.DeployItem) {
 	e := &lsv1alpha1.Error{Operation: "o", Reason: "r", Message: "old"}
 	di.Status.LastError, di.Status.FirstError, di.Status.LastErrors = e, e.DeepCopy(), []*lsv1alpha1.Error{e.DeepCopy()}
@@ -101,7 +101,7 @@ func TestStart(t *testing.T) {
 			masked := tc.di.Status.DeepCopy()
 			contract.Mask(d.Revision, &before.Status, masked)
 			if diff := cmp.Diff(&tc.di.Status, masked); diff != "" {
-				t.Errorf("start leaves the closed list: %s", diff)
+				t.Errorf("Start changes fields that are not in the list of allowed fields: %s", diff)
 			}
 			if again := contract.Evaluate(tc.di, tc.o); !d.Background && (again.New && again.Action != contract.ActionReconcile) {
 				t.Errorf("begins again: %+v", again)
@@ -110,7 +110,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStartConditions requires that a run starts without what the last one said about itself.
+// TestStartConditions requires that Start removes the conditions that describe the previous run, and keeps the
+// library's other conditions.
 func TestStartConditions(t *testing.T) {
 	t.Parallel()
 	for _, o := range []contract.Options{annotated(), jobOptions()} {
@@ -140,7 +141,7 @@ func TestStartWithoutTransitionTimes(t *testing.T) {
 	contract.Start(nil, d, info())
 }
 
-// TestStartRoundsTimes checks that the status in memory equals the stored one.
+// TestStartRoundsTimes checks that the status in memory equals the stored status.
 func TestStartRoundsTimes(t *testing.T) {
 	t.Parallel()
 	di := item(job("a", "", -1))
@@ -169,7 +170,7 @@ func TestFinishUnchanged(t *testing.T) {
 	masked := di.Status.DeepCopy()
 	contract.Mask(contract.RevisionJobID, before, masked)
 	if diff := cmp.Diff(&di.Status, masked); diff != "" {
-		t.Errorf("leaves the closed list: %s", diff)
+		t.Errorf("changes fields that are not in the list of allowed fields: %s", diff)
 	}
 	contract.FinishUnchanged(di, d.Force(), info())
 	contract.FinishUnchanged(nil, d, info())

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of an error in the status, in bytes.
+// These constants limit the fields of an error in the status, in bytes.
 const (
-	// MaxMessage bounds the message.
+	// MaxMessage limits the message.
 	MaxMessage = 1024
-	// MaxWord bounds the operation, the reason and each code.
+	// MaxWord limits the operation, the reason and each code.
 	MaxWord = 128
 )
 
-// OneLine returns s as one line of at most limit bytes of valid UTF-8. Line breaks become "; ". Other control
-// characters and runs of white space become one space. Bidirectional control characters become escapes. If the text is
-// cut, its end says how many bytes are missing. If limit is 0 or less, there is no limit.
+// OneLine returns s as one line of valid UTF-8. Line breaks become "; ". Other control characters and runs of white
+// space become one space. Bidirectional control characters become escapes. If limit is positive, a line of more than
+// limit bytes is shortened by [Truncate].
 func OneLine(s string, limit int) string {
 	var b strings.Builder
 	gap, broken := false, false
@@ -38,8 +38,9 @@ func OneLine(s string, limit int) string {
 	return Truncate(b.String(), limit)
 }
 
-// separator returns what replaces white space after before: "; " for a line break, and a space otherwise or after
-// punctuation that opens or separates.
+// separator returns the text that replaces white space. The argument `before` is the text before the white space. The
+// result is "; " for a line break, and a space otherwise. After an opening bracket, a comma, a colon or a semicolon,
+// the result is always a space.
 func separator(before string, broken bool) string {
 	if !broken || strings.ContainsRune(":;,([{", rune(before[len(before)-1])) {
 		return " "
@@ -47,8 +48,8 @@ func separator(before string, broken bool) string {
 	return "; "
 }
 
-// Truncate shortens s to at most limit bytes, at a rune boundary, and says how many bytes are missing if there is room
-// for that. If limit is 0 or less, it returns s.
+// Truncate shortens s to at most limit bytes, at a rune boundary. If there is enough space, the result ends with the
+// number of bytes that are missing. If limit is 0 or less, Truncate returns s.
 func Truncate(s string, limit int) string {
 	if limit <= 0 || len(s) <= limit {
 		return s
@@ -62,7 +63,7 @@ func Truncate(s string, limit int) string {
 	return s[:keep] + fmt.Sprintf("… (%d bytes cut)", len(s)-keep)
 }
 
-// runeStart returns the largest index of at most i at which a rune begins.
+// runeStart returns the largest index that is not greater than i and at which a rune begins.
 func runeStart(s string, i int) int {
 	for i > 0 && !utf8.RuneStart(s[i]) {
 		i--
@@ -70,8 +71,8 @@ func runeStart(s string, i int) int {
 	return i
 }
 
-// EscapeBidi returns s with bidirectional control characters, such as U+202E, replaced by their escapes, such as
-// \u202e. Such characters can make a text look like another one.
+// EscapeBidi returns a copy of s in which bidirectional control characters are replaced by escapes. For example, \u202e
+// replaces U+202E. Such characters can make a text look like a different text.
 func EscapeBidi(s string) string {
 	if !strings.ContainsFunc(s, isBidi) {
 		return s

@@ -68,8 +68,8 @@ func FuzzOneLine(f *testing.F) {
 	})
 }
 
-// FuzzNewError builds trees of errors: whatever they say, the status gets one short line with every code in the tree,
-// once.
+// FuzzNewError converts trees of errors. For every text in the errors, the result must be one short line and contain
+// every code of the tree once.
 func FuzzNewError(f *testing.F) {
 	f.Add("get Context ns/a", "not found", "Reconcile\n", "", "ERR_TIMEOUT", byte(0))
 	f.Add("a\x00\u2028b", strings.Repeat("ä\r\n", 2000), "op", "reason", "", byte(0xff))
@@ -100,7 +100,7 @@ func FuzzNewError(f *testing.F) {
 	})
 }
 
-// TestOneLineIsCutAtACharacter checks that a text is cut at a character, wherever the limit is.
+// TestOneLineIsCutAtACharacter checks that OneLine never cuts a text within a character, whatever the limit is.
 func TestOneLineIsCutAtACharacter(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("aäß語😀", 50)

@@ -11,13 +11,14 @@ import (
 // stamp returns t as the API server stores it, in whole seconds.
 func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-// stampRef is stamp for optional fields.
+// stampRef is like the function `stamp`, but returns a pointer, for optional fields.
 func stampRef(t time.Time) *metav1.Time {
 	s := stamp(t)
 	return &s
 }
 
-// notBefore reports whether a is not before b, in whole seconds. It returns true if b is nil, and false if only a is nil.
+// notBefore reports whether a is not before b, in whole seconds. It returns true if b is nil or zero, and false if only
+// a is nil or zero.
 func notBefore(a, b *metav1.Time) bool {
 	switch {
 	case b.IsZero():
@@ -28,7 +29,7 @@ func notBefore(a, b *metav1.Time) bool {
 	return !a.Truncate(time.Second).Before(b.Truncate(time.Second))
 }
 
-// later returns the later of t and other, which may be nil.
+// later returns the later of two times. The second time may be nil.
 func later(t time.Time, other *metav1.Time) time.Time {
 	if !other.IsZero() && other.After(t) {
 		return other.Time

@@ -13,11 +13,11 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// Kubeconfig returns a kubeconfig with administrator access.
+// Kubeconfig returns a kubeconfig with administrator rights.
 func (cp *ControlPlane) Kubeconfig() []byte { return append([]byte(nil), cp.env.KubeConfig...) }
 
-// KubeconfigFile writes Kubeconfig to a file in dir and returns its path. If dir is empty, it uses a directory that
-// Stop removes.
+// KubeconfigFile writes the result of Kubeconfig to a file in dir and returns the path of the file. If dir is empty,
+// KubeconfigFile uses a directory that Stop removes.
 func (cp *ControlPlane) KubeconfigFile(dir string) (string, error) {
 	if dir == "" {
 		dir = cp.dir
@@ -29,7 +29,8 @@ func (cp *ControlPlane) KubeconfigFile(dir string) (string, error) {
 	return path, nil
 }
 
-// Kubectl returns the path of a kubectl that matches the API server, or "" if there is none among the binaries.
+// Kubectl returns the path of kubectl, in the version of the API server. It returns "" if the binaries do not include
+// kubectl.
 func (cp *ControlPlane) Kubectl() string {
 	if len(gobuild.Missing(cp.assets, []string{kubectlName})) > 0 {
 		return ""
@@ -37,7 +38,8 @@ func (cp *ControlPlane) Kubectl() string {
 	return filepath.Join(cp.assets, kubectlName)
 }
 
-// User returns the access of another user, with only the rights that RBAC grants to the name and the groups.
+// User returns a config for a user with the given name and groups. The user has only the rights that RBAC grants to
+// this name and these groups.
 func (cp *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()

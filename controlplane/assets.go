@@ -11,29 +11,31 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// The names of environment variables.
+// These are the names of environment variables.
 const (
-	// assetsEnv has a directory of binaries. It takes precedence over every other place.
+	// assetsEnv contains a directory with the binaries. This directory takes precedence over all other places.
 	assetsEnv = "KUBEBUILDER_ASSETS"
-	// indexEnv has the address of the list of the envtest releases.
+	// indexEnv contains the URL of the list of envtest releases.
 	indexEnv = "DEPLOYERKIT_ENVTEST_INDEX"
 )
 
-// installedDir is where kubebuilder's instructions install the binaries.
+// installedDir is the directory that kubebuilder's instructions use for the binaries.
 const installedDir = "/usr/local/kubebuilder/bin"
 
 // AssetsOptions configures Assets.
 type AssetsOptions struct {
-	// ControllerManager requires kube-controller-manager in addition to etcd and kube-apiserver.
+	// ControllerManager specifies whether kube-controller-manager is required in addition to etcd and kube-apiserver.
 	ControllerManager bool
-	// Progress receives one line per long step: download, build, waiting for another process. The default is os.Stderr.
+	// Progress receives a line for each long step, such as a download, a build, or waiting for another process. The
+	// default is os.Stderr.
 	Progress io.Writer
 }
 
-// Assets returns a directory with the binaries of the control plane. It builds them if they are in none of the places
-// that the package documentation lists. The first build takes up to seven minutes, so call Assets once before tests
-// that have a time limit. It is safe for concurrent use, even by several processes. Errors are one line that says what
-// to do, for example about a missing go command, a full disk or a missing network.
+// Assets returns a directory with the binaries of the control plane. It looks for the binaries in the places that the
+// package documentation lists. If none of these places contains the binaries, Assets builds them. The first build takes
+// up to seven minutes, so call Assets once before tests that have a time limit. Assets is safe for concurrent use, even
+// by several processes. Each error is a single line that names the problem and the remedy. Typical problems are a
+// missing go command, a full disk and a missing network.
 func Assets(ctx context.Context, o AssetsOptions) (string, error) {
 	f, err := newFinder(o)
 	if err != nil {

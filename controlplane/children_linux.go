@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// killChildren kills the children of this process whose command line contains dir. It returns true, because this system
-// supports it.
+// killChildren kills the children of this process whose command line contains dir. It returns true, because on Linux
+// the processes can be found in /proc.
 func killChildren(dir string) bool {
 	paths, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range paths {
@@ -22,20 +22,21 @@ func killChildren(dir string) bool {
 		}
 		line, err := os.ReadFile(filepath.Join(path, "cmdline"))
 		if err == nil && bytes.Contains(line, []byte(dir)) && parentOf(path) == os.Getpid() {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+			_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended already
 		}
 	}
 	return true
 }
 
-// parentOf returns the process ID of the parent, or 0 if the process does not exist.
+// parentOf returns the process ID of the parent of a process, or 0 if the process does not exist. The argument is the
+// /proc directory of the process.
 func parentOf(path string) int {
 	stat, err := os.ReadFile(filepath.Join(path, "stat"))
 	if err != nil {
 		return 0
 	}
 	parent, state := 0, ""
-	_, after, _ := bytes.Cut(stat, []byte(") ")) // the name before it may contain anything
+	_, after, _ := bytes.Cut(stat, []byte(") ")) // skips the name, which may contain spaces
 	_, _ = fmt.Sscan(string(after), &state, &parent)
 	return parent
 }

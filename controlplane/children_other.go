@@ -4,5 +4,5 @@
 
 package controlplane
 
-// killChildren returns false, because this system has no way to find the children of this process.
+// killChildren does nothing and returns false. It is implemented only for Linux.
 func killChildren(string) bool { return false }

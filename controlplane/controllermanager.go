@@ -19,13 +19,14 @@ import (
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
-// healthPoll is the interval at which a starting process is checked for readiness.
+// healthPoll is the interval between two health checks of a process that is starting.
 const healthPoll = 50 * time.Millisecond
 
-// serviceAccountKey is the file in which envtest stores the key that signs tokens, for serviceaccount-token-controller.
+// serviceAccountKey is the file in which envtest stores the key for signing tokens. The serviceaccount-token-controller
+// needs this file.
 const serviceAccountKey = "sa-signer.key"
 
-// DefaultControllers returns the controllers that kube-controller-manager runs by default: those for workloads, garbage
+// DefaultControllers returns the controllers that StartControllerManager runs by default. They cover workloads, garbage
 // collection, namespaces and service accounts.
 func DefaultControllers() []string {
 	return []string{
@@ -34,11 +35,12 @@ func DefaultControllers() []string {
 	}
 }
 
-// StartControllerManager starts kube-controller-manager and returns when it is healthy. Without names it runs
-// DefaultControllers(). ctx limits only the start. Create definitions of custom resources before, because otherwise
-// garbage collection of their dependents begins 41 seconds later. It returns an error if kube-controller-manager is
-// already running, if its binary is missing (request it from Assets), or if it ended; the error then contains its last
-// words.
+// StartControllerManager starts kube-controller-manager and returns when it is healthy. If no controllers are given, it
+// runs DefaultControllers(). The context limits only the start. Create custom resource definitions before you call
+// StartControllerManager. Otherwise, garbage collection of dependents of these custom resources begins only after 41
+// seconds. StartControllerManager returns an error if kube-controller-manager is already running, or if its binary is
+// missing (set AssetsOptions.ControllerManager). If the new process ends before it is healthy, the error contains the
+// last output of this process.
 func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers ...string) error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -46,7 +48,7 @@ func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers 
 	case cp.stopped:
 		return errors.New("start kube-controller-manager: the control plane is stopped")
 	case cp.controllerManager != nil:
-		return errors.New("start kube-controller-manager: it runs already")
+		return errors.New("start kube-controller-manager: it is already running")
 	case len(gobuild.Missing(cp.assets, []string{controllerManagerName})) > 0:
 		return fmt.Errorf("start kube-controller-manager: it is not in %s", cp.assets)
 	}
@@ -81,7 +83,8 @@ func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers 
 	return nil
 }
 
-// StopControllerManager stops it. It can be started again. If it is not running, nothing happens.
+// StopControllerManager stops kube-controller-manager. It does nothing if kube-controller-manager is not running.
+// StartControllerManager can start it again.
 func (cp *ControlPlane) StopControllerManager() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -100,14 +103,15 @@ func freePort(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port // a tcp listener has no other kind of address
+	port := l.Addr().(*net.TCPAddr).Port // a TCP listener always has a *net.TCPAddr
 	if err := l.Close(); err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
 	return port, nil
 }
 
-// waitHealthy polls url until it responds with 200, the process ends, or the time is over.
+// waitHealthy polls url until it responds with 200. It returns an error if the process ends or the time limit passes
+// before that.
 func waitHealthy(parent context.Context, c *process.Process, url string) error {
 	ctx, cancel := context.WithTimeout(parent, processTimeout)
 	defer cancel()
@@ -124,9 +128,9 @@ func waitHealthy(parent context.Context, c *process.Process, url string) error {
 		case <-parent.Done():
 			return context.Cause(parent)
 		case <-ctx.Done():
-			return fmt.Errorf("not healthy in time: %w", ctx.Err())
+			return fmt.Errorf("it did not become healthy in time: %w", ctx.Err())
 		case <-c.Done:
-			return fmt.Errorf("it ended: %s", c.LastWords())
+			return fmt.Errorf("kube-controller-manager ended: %s", c.LastWords())
 		case <-tick.C:
 		}
 	}

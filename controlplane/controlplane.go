@@ -19,38 +19,41 @@ import (
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
-// processTimeout limits the start and the stop of each process. It is long because the machine may be loaded.
+// processTimeout limits the start and the stop of each process. It is long because the machine may be busy.
 const processTimeout = 3 * time.Minute
 
-// abandonedStart is how long the start of processes that were killed may take to fail.
+// abandonedStart is how long giveUp waits for an abandoned start to fail after it has killed the processes of that
+// start.
 const abandonedStart = time.Second
 
 // Options configures Start.
 type Options struct {
-	// CRDs are installed first. If CRDs is nil, they are those of Landscaper ([CRDs]).
+	// CRDs are the custom resource definitions to install. If CRDs is nil, Landscaper's definitions are installed; see
+	// the function [CRDs].
 	CRDs []*apiextv1.CustomResourceDefinition
-	// ControllerManager starts kube-controller-manager after the CRDs are installed.
+	// ControllerManager specifies whether kube-controller-manager is started after the CRDs are installed.
 	ControllerManager bool
-	// Controllers are the controllers that it runs. The default is DefaultControllers().
+	// Controllers are the controllers that kube-controller-manager runs. The default is DefaultControllers().
 	Controllers []string
-	// APIServerFlags are added to the API server's flags, without the leading dashes.
+	// APIServerFlags are additional flags for the API server. The keys are the flag names without leading dashes.
 	APIServerFlags map[string][]string
-	// Assets is a directory with the binaries. If it is empty, the function Assets finds or builds them.
+	// Assets is a directory that contains the binaries. If it is empty, the function [Assets] finds or builds them.
 	Assets string
-	// Progress receives a line about each long step. The default is os.Stderr.
+	// Progress receives a line for each long step. The default is os.Stderr.
 	Progress io.Writer
-	// Logs receives the output of the processes. Optional.
+	// Logs receives the output of the processes. This field is optional.
 	Logs io.Writer
 }
 
 // ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
-	// Config has administrator access, without client-side throttling. Copy it before changing it.
+	// Config is a client config with administrator rights and without client-side throttling. Copy it before you change
+	// it.
 	Config *rest.Config
 
 	env    *envtest.Environment
 	assets string
-	dir    string // data, certificates and kubeconfig files, removed by Stop
+	dir    string // contains the data, the certificates and the kubeconfig files; Stop removes it
 	logs   io.Writer
 
 	mu                sync.Mutex
@@ -61,13 +64,13 @@ type ControlPlane struct {
 }
 
 // Start finds or builds the binaries, starts the processes and installs the CRDs. It returns when everything is ready.
-// ctx limits only the start: the control plane runs until Stop or until this process ends.
+// The context limits only the start. The control plane runs until Stop is called or this process ends.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	assets := o.Assets
 	if assets == "" {
 		var err error
 		if assets, err = Assets(ctx, AssetsOptions{ControllerManager: o.ControllerManager, Progress: o.Progress}); err != nil {
-			return nil, err // one line that contains everything
+			return nil, err // the error of Assets is a complete line
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -91,8 +94,9 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// giveUp kills the processes of a start whose caller has given up. The start itself cannot be stopped. Without its
-// processes it fails, or it polls for a while and ends with this process.
+// giveUp cleans up when the caller of Start no longer waits. The start itself cannot be cancelled, so giveUp kills its
+// processes, and then the start usually fails. If it does not fail within abandonedStart, its goroutine continues in
+// the background until its own time limit.
 func (cp *ControlPlane) giveUp(started <-chan struct{}) error {
 	if !killChildren(cp.dir) {
 		<-started
@@ -107,7 +111,7 @@ func (cp *ControlPlane) giveUp(started <-chan struct{}) error {
 		case <-started:
 			return cp.Stop()
 		case <-again.C:
-			killChildren(cp.dir) // it may have started the next process
+			killChildren(cp.dir) // the start may have started another process
 		case <-limit.C:
 			return os.RemoveAll(cp.dir)
 		}
@@ -127,7 +131,8 @@ func (cp *ControlPlane) start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// newEnvironment sets everything that envtest would otherwise read from the environment or download.
+// newEnvironment returns an envtest environment. It sets all settings that envtest would otherwise read from
+// environment variables, and all paths of binaries that envtest would otherwise download.
 func newEnvironment(assets, dir string, o Options) *envtest.Environment {
 	existing := false
 	env := &envtest.Environment{
@@ -142,16 +147,16 @@ func newEnvironment(assets, dir string, o Options) *envtest.Environment {
 	env.CRDInstallOptions.MaxTime = processTimeout
 	server := env.ControlPlane.GetAPIServer()
 	server.Path = filepath.Join(assets, apiServerName)
-	server.CertDir = dir // a directory of our own, so that a stop keeps the certificates and a start reuses them
+	server.CertDir = dir // envtest does not remove this directory, so a new start reuses the certificates
 	server.Out, server.Err = o.Logs, o.Logs
-	// With this flag the server waits 2 s for open watches when it stops, without it 60 s.
+	// With this flag, the stopping server waits 2 s for open watches to end. Without it, the server waits 60 s.
 	server.Configure().Set("shutdown-send-retry-after", "true")
 	for flag, values := range o.APIServerFlags {
 		server.Configure().Set(flag, values...)
 	}
 	env.ControlPlane.Etcd = &envtest.Etcd{
 		Path: filepath.Join(assets, etcdName), Out: o.Logs, Err: o.Logs,
-		DataDir: filepath.Join(dir, etcdDataName), // a directory of our own, so that a stop keeps the data
+		DataDir: filepath.Join(dir, etcdDataName), // envtest does not remove this directory, so the data survives a stop
 	}
 	env.ControlPlane.KubectlPath = filepath.Join(assets, kubectlName)
 	return env

@@ -28,7 +28,7 @@ import (
 
 const patience = 2 * time.Minute
 
-// start makes a control plane for the specs of one container.
+// start starts a control plane. The control plane runs until the current container of specs ends.
 func start(ctx context.Context, o controlplane.Options) *controlplane.ControlPlane {
 	GinkgoHelper()
 	o.Progress = GinkgoWriter
@@ -55,7 +55,7 @@ func newItem(name string) *lsv1alpha1.DeployItem {
 	}
 }
 
-// withJob writes a status as a Landscaper of the job-ID revision does.
+// withJob writes a status with a job ID, as Landscaper does in the job-ID revision.
 func withJob(ctx context.Context, c client.Client, item *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	item.Status.JobID, item.Status.ObservedGeneration, item.Status.Phase = "job", 1, "Init"
@@ -127,7 +127,7 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 	})
 
 	It("refuses a second controller manager and an unknown controller", func(ctx SpecContext) {
-		Expect(cp.StartControllerManager(ctx)).To(MatchError(ContainSubstring("runs already")))
+		Expect(cp.StartControllerManager(ctx)).To(MatchError(ContainSubstring("already running")))
 		Expect(cp.StopControllerManager()).To(Succeed())
 		Expect(cp.StartControllerManager(ctx, "no-such-controller")).
 			To(MatchError(ContainSubstring("is not in the list of known controllers")))

@@ -7,11 +7,11 @@ import (
 	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// CRDs returns Landscaper's current custom resource definitions, as a new copy each time.
+// CRDs returns new copies of Landscaper's current custom resource definitions.
 func CRDs() []*apiextv1.CustomResourceDefinition { return crds.CRDs() }
 
-// newerFields are the fields of a DeployItem that Landscaper before v0.29, which follows the annotation revision, does
-// not have.
+// newerFields lists the DeployItem fields that Landscaper added in v0.29. Older versions of Landscaper follow the
+// annotation revision.
 var newerFields = map[string][]string{
 	"spec": {"onDelete", "updateOnChangeOnly"},
 	"status": {
@@ -19,8 +19,9 @@ var newerFields = map[string][]string{
 	},
 }
 
-// ClassicCRDs returns CRDs without the fields of the DeployItem's schema that the job-ID revision added. An API server
-// with these definitions prunes the fields without an error, like that of an old Landscaper.
+// ClassicCRDs returns Landscaper's custom resource definitions without the DeployItem fields that the job-ID revision
+// added. With these definitions, an API server silently drops these fields, as with the definitions of an old
+// Landscaper.
 func ClassicCRDs() []*apiextv1.CustomResourceDefinition {
 	all := CRDs()
 	for _, crd := range all {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplane starts a real Kubernetes control plane without a cluster, for tests and demos: etcd,
-// kube-apiserver and, on request, kube-controller-manager, with Landscaper's custom resource definitions installed.
+// Package controlplane starts a real Kubernetes control plane for tests and demos. The control plane consists of etcd,
+// kube-apiserver and, on request, kube-controller-manager. No cluster is needed. Landscaper's custom resource
+// definitions are installed by default.
 //
 //	cp, err := controlplane.Start(ctx, controlplane.Options{ControllerManager: true})
 //	if err != nil { … }
@@ -10,32 +11,34 @@
 //
 // # Where the binaries come from
 //
-// Start calls Assets, which uses the first of these places that has all required binaries:
+// Start calls Assets, which uses the first of these places that contains all required binaries:
 //
 //  1. the directory in the environment variable KUBEBUILDER_ASSETS
 //  2. the cache, deployerkit/ below os.UserCacheDir()
 //  3. /usr/local/kubebuilder/bin, where kubebuilder's instructions install the envtest binaries
 //  4. a download of the prebuilt envtest binaries (tried for at most 5 seconds; they do not include
-//     kube-controller-manager, so this place is skipped if it is required)
+//     kube-controller-manager, so this place is skipped if kube-controller-manager is required)
 //  5. a build from Go modules, which needs only the go command and a module proxy
 //
-// The environment variable DEPLOYERKIT_ENVTEST_INDEX is the address of a mirror of the list of the envtest releases,
-// envtest-releases.yaml. Its links may be relative to it. If it is set, /usr/local/kubebuilder/bin is skipped.
+// The file envtest-releases.yaml is the list of envtest releases. To use a mirror, set the environment variable
+// DEPLOYERKIT_ENVTEST_INDEX to the URL of a copy of this file. The links in the copy may be relative to that URL. If
+// the variable is set, /usr/local/kubebuilder/bin is skipped.
 //
-// The build of etcd and kube-apiserver takes about three minutes on two cores, once. It compiles only the packages
-// that this library does not have; the others are in the build cache if the library was compiled before. The build with
-// kube-controller-manager takes about seven minutes. Both show their progress. Two processes that need one at the same
-// time share one build. The pinned recipes (go.mod, go.sum and main.go) are embedded in this package, so that modules
-// that import DeployerKit can build them too.
+// The first build of etcd and kube-apiserver on a machine takes about three minutes on two cores. It is faster if this
+// library was compiled before, because the build cache then contains many of the packages. The build with
+// kube-controller-manager takes about seven minutes. Both builds show their progress. Processes that need the same
+// build at the same time share it. The go.mod, go.sum and main.go of each build are embedded in this package.
+// Therefore, modules that import DeployerKit can run the builds too.
 //
 // # What to know when writing tests
 //
-//   - The first create of a custom resource within two seconds of its definition waits two seconds.
-//   - Create definitions before kube-controller-manager starts, as Start does. Otherwise garbage collection of the
-//     dependents of a new kind begins 41 seconds later.
-//   - There is no scheduler and no kubelet. A Deployment gets ReplicaSets and Pod objects, but nothing runs. A test
-//     that needs ready pods writes their status.
+//   - The first request for a custom resource takes two seconds if its definition was created less than two seconds
+//     ago.
+//   - Create definitions before kube-controller-manager starts, as Start does. Otherwise, garbage collection of the
+//     dependents of a new kind begins only after 41 seconds.
+//   - There is no scheduler and no kubelet. kube-controller-manager creates ReplicaSets and Pods for a Deployment, but
+//     no container runs. A test that needs ready Pods writes the status of the Pods.
 //   - The deletion of a namespace takes at least five seconds.
-//   - StopAPIServer and StartAPIServer stop and start the API server and keep all its data. StopEtcd and StartEtcd do
-//     the same with its database. BackUpEtcd and RestoreEtcd restore it to an earlier state.
+//   - StopAPIServer and StartAPIServer stop and start the API server, and StopEtcd and StartEtcd stop and start etcd.
+//     All data is kept. BackUpEtcd saves the data of etcd, and RestoreEtcd restores it.
 package controlplane

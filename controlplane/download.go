@@ -27,23 +27,24 @@ import (
 )
 
 const (
-	// downloadVersion is the release of the prebuilt binaries. Not every patch release has them.
+	// downloadVersion is the release whose prebuilt binaries are downloaded. Some patch releases of Kubernetes have no
+	// prebuilt binaries.
 	downloadVersion = "v1.36.0"
-	// probeTimeout limits everything up to the list of releases, so that a missing network costs seconds and not
-	// minutes.
+	// probeTimeout limits the time until the list of releases has been read. Without a network, the download therefore
+	// fails after seconds instead of minutes.
 	probeTimeout = 5 * time.Second
-	// stallTimeout ends a download that receives no data.
+	// stallTimeout is the time after which a download that receives no data is cancelled.
 	stallTimeout = 10 * time.Second
-	// maxIndexBytes and maxBinaryBytes limit how much is read from a faulty server.
+	// maxIndexBytes and maxBinaryBytes limit the size of the list and of each binary, in case the server is faulty.
 	maxIndexBytes  = 8 << 20
 	maxBinaryBytes = 1 << 30
 )
 
-// errStalled is the cause of a download that stallTimeout ended.
-var errStalled = errors.New("download stands still")
+// errStalled is the error of a download that received no data for stallTimeout.
+var errStalled = errors.New("the download stalled")
 
-// downloader downloads the prebuilt binaries that controller-runtime's envtest would use. The download of envtest
-// itself has no time limit and is not used.
+// downloader downloads the prebuilt binaries that controller-runtime's envtest would use. It replaces envtest's own
+// download, which has no time limit.
 type downloader struct {
 	index  string
 	client *http.Client
@@ -62,16 +63,17 @@ func newDownloader(report *gobuild.Reporter) *downloader {
 	}
 }
 
-// downloadKey identifies the result of the download.
+// downloadKey identifies the downloaded binaries.
 func downloadKey() string { return downloadVersion + "-" + runtime.GOOS + "-" + runtime.GOARCH }
 
-// archive is the entry of one file in the list of releases.
+// archive is an entry in the list of releases. It describes the archive for one platform.
 type archive struct {
 	Hash     string `json:"hash"`
 	SelfLink string `json:"selfLink"`
 }
 
-// download fills dir. It checks the content against the hash in the list before it keeps anything.
+// download downloads the binaries into dir. It returns an error if the hash of the archive differs from the hash in the
+// list of releases.
 func (d *downloader) download(ctx context.Context, dir string) error {
 	a, err := d.find(ctx)
 	if err != nil {
@@ -91,13 +93,13 @@ func (d *downloader) download(ctx context.Context, dir string) error {
 	return nil
 }
 
-// fetch unpacks the archive into dir and resets guard whenever data arrives.
+// fetch unpacks the archive into dir. It resets the timer whenever data arrives.
 func (d *downloader) fetch(ctx context.Context, a archive, dir string, guard *time.Timer) error {
 	body, err := d.get(ctx, a.SelfLink)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }() // read to its end or abandoned
+	defer func() { _ = body.Close() }() // an error does not matter here: the body was read to its end, or is no longer needed
 	hash := sha512.New()
 	alive := readerFunc(func(p []byte) (int, error) {
 		guard.Reset(d.stall)
@@ -116,7 +118,7 @@ func (d *downloader) fetch(ctx context.Context, a archive, dir string, guard *ti
 	return nil
 }
 
-// find reads the list of releases.
+// find returns the archive for this platform from the list of releases.
 func (d *downloader) find(ctx context.Context) (archive, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.probe)
 	defer cancel()
@@ -124,7 +126,7 @@ func (d *downloader) find(ctx context.Context) (archive, error) {
 	if err != nil {
 		return archive{}, err
 	}
-	defer func() { _ = body.Close() }() // read to its end or abandoned
+	defer func() { _ = body.Close() }() // an error does not matter here: the body was read to its end, or is no longer needed
 	data, err := io.ReadAll(io.LimitReader(body, maxIndexBytes))
 	if err != nil {
 		return archive{}, fmt.Errorf("read %s: %w", d.index, err)
@@ -146,7 +148,8 @@ func (d *downloader) find(ctx context.Context) (archive, error) {
 	return a, nil
 }
 
-// resolve returns the address of a link in the list of releases: that of a mirror may be relative.
+// resolve returns a link in the list of releases as an absolute URL. In the list of a mirror, the links may be
+// relative.
 func resolve(index, link string) (string, error) {
 	base, err := url.Parse(index)
 	if err != nil {
@@ -166,7 +169,7 @@ func (d *downloader) get(ctx context.Context, url string) (io.ReadCloser, error)
 	}
 	resp, err := d.client.Do(req)
 	if err != nil {
-		return nil, err // contains method and address already
+		return nil, err // the error already contains the method and the URL
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, errors.Join(fmt.Errorf("get %s: %s", url, resp.Status), resp.Body.Close())
@@ -174,7 +177,7 @@ func (d *downloader) get(ctx context.Context, url string) (io.ReadCloser, error)
 	return resp.Body, nil
 }
 
-// unpack writes the regular files of a .tar.gz to dir, without subdirectories.
+// unpack writes the regular files in a .tar.gz archive to dir, without their subdirectories.
 func unpack(r io.Reader, dir string) error {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
@@ -204,7 +207,7 @@ func writeBinary(path string, r io.Reader) error {
 	}
 	n, err := io.Copy(f, io.LimitReader(r, maxBinaryBytes))
 	if err == nil && n == maxBinaryBytes {
-		err = errors.New("is too big")
+		err = errors.New("the file is too big")
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write binary %s: %s", filepath.Base(path), strings.ReplaceAll(err.Error(), "\n", ": "))
@@ -212,7 +215,7 @@ func writeBinary(path string, r io.Reader) error {
 	return nil
 }
 
-// readerFunc implements io.Reader by a function.
+// readerFunc is a function that implements io.Reader.
 type readerFunc func([]byte) (int, error)
 
 // Read implements io.Reader.

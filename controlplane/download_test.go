@@ -26,7 +26,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// tarball packs the names as small executables, below a directory as the real archives do.
+// tarball returns an archive that contains a small executable for each name. The directory in the archive is the same
+// as in the real archives.
 func tarball(t *testing.T, names ...string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -50,14 +51,14 @@ func tarball(t *testing.T, names ...string) []byte {
 	return buf.Bytes()
 }
 
-// release is a server with a list and one archive.
+// release describes a server that serves a list of releases and one archive.
 type release struct {
 	archive []byte
 	hash    string
 	file    string
-	link    string           // instead of the whole address of the archive
-	list    http.HandlerFunc // instead of the right list
-	get     http.HandlerFunc // instead of the right archive
+	link    string           // the link in the list; by default, the whole URL of the archive
+	list    http.HandlerFunc // serves the list; by default, a correct list
+	get     http.HandlerFunc // serves the archive; by default, a correct archive
 }
 
 func (r *release) serve(t *testing.T) *downloader {
@@ -203,6 +204,6 @@ func TestNewDownloaderIsBounded(t *testing.T) {
 		t.Errorf("the probe may take %s, want at most 5 s", d.probe)
 	}
 	if d.client == http.DefaultClient {
-		t.Error("the default client is everybody's")
+		t.Error("the downloader uses http.DefaultClient")
 	}
 }

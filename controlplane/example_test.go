@@ -9,11 +9,11 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// Start starts etcd and an API server that knows Landscaper's resources.
+// Start starts etcd and an API server, and installs Landscaper's custom resource definitions.
 func ExampleStart() {
 	run := func(ctx context.Context) error {
 		cp, err := controlplane.Start(ctx, controlplane.Options{
-			ControllerManager: true, // garbage collection, Deployments, Jobs
+			ControllerManager: true, // for garbage collection, Deployments and Jobs
 		})
 		if err != nil {
 			return err
@@ -24,7 +24,8 @@ func ExampleStart() {
 	_ = run
 }
 
-// CRDs returns Landscaper's definitions. Options.CRDs can have more of them, or others.
+// CRDs returns Landscaper's custom resource definitions. With Options.CRDs, other definitions can be installed in
+// addition to them or instead of them.
 func ExampleCRDs() {
 	for _, crd := range controlplane.CRDs() {
 		if crd.Spec.Names.Kind == "DeployItem" {

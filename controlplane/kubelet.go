@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// kubeletPoll is the interval at which Pods that are not to be ready yet are checked.
+// kubeletPoll is the interval at which a Pod that is not ready yet is checked.
 const kubeletPoll = 100 * time.Millisecond
 
-// AddKubelet adds a controller to mgr that replaces nodes. It marks each Pod as running and ready when ready returns
-// true for it, and removes deleted Pods. If ready is nil, all Pods become ready immediately. A Pod that a test marks as
-// succeeded or failed stays so.
+// AddKubelet adds a controller to mgr that simulates the kubelets of a cluster. The controller marks a Pod as running
+// and ready when the function `ready` returns true for the Pod. If `ready` is nil, all Pods become ready immediately.
+// The controller removes deleted Pods. It does not change a Pod that a test has marked as succeeded or failed.
 func AddKubelet(mgr manager.Manager, ready func(*corev1.Pod) bool) error {
 	c := mgr.GetClient()
 	return builder.ControllerManagedBy(mgr).For(&corev1.Pod{}).Named("kubelet").Complete(
@@ -31,7 +31,7 @@ func AddKubelet(mgr manager.Manager, ready func(*corev1.Pod) bool) error {
 			case pod.DeletionTimestamp != nil:
 				return reconcile.Result{}, client.IgnoreNotFound(c.Delete(ctx, pod, client.GracePeriodSeconds(0)))
 			case pod.Status.Phase != "" && pod.Status.Phase != corev1.PodPending:
-				return reconcile.Result{}, nil // it is running, or a test has ended it
+				return reconcile.Result{}, nil // the Pod is already running, or a test has ended it
 			case ready != nil && !ready(pod):
 				return reconcile.Result{RequeueAfter: kubeletPoll}, nil
 			}

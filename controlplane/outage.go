@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// StopAPIServer stops the API server. For up to two seconds it responds with 429; after that, connections break and new
-// ones are refused. Its data stays in etcd.
+// StopAPIServer stops the API server. The server first responds with status 429 for up to two seconds. After that, open
+// connections break, and new connections are refused. The data stays in etcd.
 func (cp *ControlPlane) StopAPIServer() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -24,8 +24,8 @@ func (cp *ControlPlane) StopAPIServer() error {
 	return nil
 }
 
-// StartAPIServer starts the API server again, with the same address, certificates and data. It returns when the server
-// responds.
+// StartAPIServer starts the API server again, with the same address, certificates and data as before. It returns when
+// the server responds to requests.
 func (cp *ControlPlane) StartAPIServer() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -50,8 +50,8 @@ func (cp *ControlPlane) RestartAPIServer() error {
 	return cp.StartAPIServer()
 }
 
-// StopEtcd stops the database of the API server. The API server keeps running and may respond to reads from its cache.
-// Everything that needs etcd fails or hangs. Written data stays on disk.
+// StopEtcd stops etcd. The API server continues to run and may respond to reads from its cache. All other requests fail
+// or hang. The data stays on disk.
 func (cp *ControlPlane) StopEtcd() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -68,7 +68,7 @@ func (cp *ControlPlane) StopEtcd() error {
 }
 
 // StartEtcd starts etcd again, with the same address and data. It returns when etcd is healthy. The API server
-// reconnects by itself shortly afterwards.
+// reconnects shortly afterwards.
 func (cp *ControlPlane) StartEtcd() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -85,7 +85,7 @@ func (cp *ControlPlane) StartEtcd() error {
 	return nil
 }
 
-// BackUpEtcd copies the data of etcd to a directory that must not exist yet. Etcd is stopped meanwhile.
+// BackUpEtcd stops etcd, copies its data to a directory, and starts etcd again. The directory must not exist yet.
 func (cp *ControlPlane) BackUpEtcd(dir string) error {
 	if err := cp.StopEtcd(); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (cp *ControlPlane) BackUpEtcd(dir string) error {
 	return cp.StartEtcd()
 }
 
-// RestoreEtcd replaces the data of etcd by those of a backup, and restarts the API server, as an operator has to do.
-// Everything that was written since the backup is lost, and resource versions continue from the backup.
+// RestoreEtcd replaces the data of etcd with a backup. It also restarts the API server, as an operator must do after a
+// restore. Writes that were made after the backup are lost. Resource versions continue with those of the backup.
 func (cp *ControlPlane) RestoreEtcd(dir string) error {
 	if err := errors.Join(cp.StopAPIServer(), cp.StopEtcd()); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (cp *ControlPlane) RestoreEtcd(dir string) error {
 	return cp.StartAPIServer()
 }
 
-// etcdData returns the directory with the data of etcd.
+// etcdData returns the data directory of etcd.
 func (cp *ControlPlane) etcdData() string { return filepath.Join(cp.dir, etcdDataName) }
 
-// etcdDataName is the name of that directory.
+// etcdDataName is the name of the data directory of etcd.
 const etcdDataName = "etcd"

@@ -9,16 +9,17 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// The versions of Kubernetes that Assets builds.
+// These are the versions of Kubernetes that Assets can build.
 const (
 	// KubernetesVersion is the version of the control plane with kube-controller-manager.
 	KubernetesVersion = "v1.36.3"
-	// smallVersion is the version of the one without. It is that of this library's own modules, so that the build finds
-	// more than half of its packages in the build cache of a machine that has compiled the library.
+	// smallVersion is the version of the control plane without kube-controller-manager. This library requires
+	// Kubernetes modules of the same version. Therefore, on a machine that has compiled the library, the build cache
+	// contains more than half of the packages.
 	smallVersion = "v1.37.2"
 )
 
-// The names of the binaries.
+// These are the names of the binaries.
 const (
 	etcdName              = "etcd"
 	apiServerName         = "kube-apiserver"
@@ -42,8 +43,8 @@ var (
 	smallMain string
 )
 
-// smallRecipe compiles etcd and kube-apiserver, which is what a download has. Its packages are compiled in the same way
-// as those of any program, else the ones that the library has too would be compiled again.
+// smallRecipe builds etcd and kube-apiserver, the same programs that a download contains. The compiler flags are the
+// defaults, so that packages that the library also uses need not be compiled again.
 func smallRecipe() gobuild.Recipe {
 	return gobuild.Recipe{
 		What:    "etcd and kube-apiserver",
@@ -59,7 +60,7 @@ func smallRecipe() gobuild.Recipe {
 	}
 }
 
-// fullRecipe compiles kube-controller-manager and kubectl as well.
+// fullRecipe also builds kube-controller-manager and kubectl.
 func fullRecipe() gobuild.Recipe {
 	return gobuild.Recipe{
 		What:    "the control plane",
@@ -74,7 +75,8 @@ func fullRecipe() gobuild.Recipe {
 	}
 }
 
-// versionFlags returns flags that omit debug information and set the version of a release.
+// versionFlags returns the build flags for a Kubernetes version. They omit debug information and set the version in the
+// binaries.
 func versionFlags(version string) []string {
 	const pkg = "k8s.io/component-base/version."
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)

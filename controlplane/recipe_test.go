@@ -35,8 +35,8 @@ func TestRecipesFitTheirVersions(t *testing.T) {
 	}
 }
 
-// The build of the small control plane takes the packages that the command has too from the build cache. One module of
-// another version is enough to lose nearly all of them.
+// TestSmallRecipeHasTheVersionsOfTheLibrary checks that the small control plane and the library require the same module
+// versions. Otherwise, the build of the small control plane could reuse almost no packages from the build cache.
 func TestSmallRecipeHasTheVersionsOfTheLibrary(t *testing.T) {
 	versions := func(name string, content []byte) map[string]string {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestSmallRecipeHasTheVersionsOfTheLibrary(t *testing.T) {
 		}
 	}
 	if common < 30 {
-		t.Errorf("%d modules in common", common)
+		t.Errorf("got %d common modules", common)
 	}
 }
 

@@ -16,14 +16,15 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Child is one observed child, as it is in the target. Each method returns a copy. The zero value is a child without
-// any fields, for handlers that do not care whether a child exists.
+// Child is an observed child: an object in the target that belongs to the item. Each method returns a copy. The zero
+// value is a child without any fields. A handler can therefore read fields without checking whether the child exists.
 type Child struct{ object *unstructured.Unstructured }
 
-// NewChild returns the child for an object, which must not be changed any more. Most handlers need it only in tests.
+// NewChild returns an object as a Child. The object must not be changed afterwards. Most handlers need NewChild only in
+// tests.
 func NewChild(object *unstructured.Unstructured) Child { return Child{object} }
 
-// Ref returns the reference of the child. Its String method formats it for people, such as "Deployment.apps shop/web".
+// Ref returns a reference to the child. Its String method returns text such as "Deployment.apps shop/web".
 func (c Child) Ref() apply.Ref { return apply.RefOf(c.content()) }
 
 // Name returns the child's name.
@@ -32,8 +33,8 @@ func (c Child) Name() string { return c.content().GetName() }
 // Labels returns the child's labels, or nil if there are none.
 func (c Child) Labels() map[string]string { return c.content().GetLabels() }
 
-// Deleting reports whether the child is being deleted. If the handler still returns it, it is created again when it is
-// gone.
+// Deleting reports whether the child is being deleted. If the handler still returns the child, the library creates it
+// again when it is gone.
 func (c Child) Deleting() bool { return c.content().GetDeletionTimestamp() != nil }
 
 // Raw returns the whole child as JSON, or nil for the zero value.
@@ -43,7 +44,7 @@ func (c Child) Raw() json.RawMessage {
 	}
 	raw, err := json.Marshal(c.object.Object)
 	if err != nil {
-		return nil // does not happen, because the object came from JSON
+		return nil // cannot happen, because the object came from JSON
 	}
 	return raw
 }
@@ -52,14 +53,14 @@ func (c Child) Raw() json.RawMessage {
 func (c Child) Object() *unstructured.Unstructured { return c.content().DeepCopy() }
 
 // Text returns a string field of the child, such as Text("status", "podIP"). It returns an empty string if the child
-// has no string there.
+// has no string at this path.
 func (c Child) Text(fields ...string) string {
 	text, _, _ := unstructured.NestedString(c.content().Object, fields...)
 	return text
 }
 
-// Keep returns a child for [SyncResponse].Children that leaves this one as it is. It has the apiVersion, kind,
-// namespace and name of this child and no other field.
+// Keep returns an element for [SyncResponse].Children that leaves the child unchanged. The element contains only the
+// apiVersion, kind, namespace and name of the child.
 func (c Child) Keep() map[string]any {
 	ref := c.Ref()
 	metadata := map[string]any{"name": ref.Name}
@@ -69,7 +70,7 @@ func (c Child) Keep() map[string]any {
 	return map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": metadata}
 }
 
-// content returns the object, which must not be changed.
+// content returns the object itself. The caller must not change it.
 func (c Child) content() *unstructured.Unstructured {
 	if c.object == nil {
 		return &unstructured.Unstructured{Object: map[string]any{}}
@@ -77,8 +78,8 @@ func (c Child) content() *unstructured.Unstructured {
 	return c.object
 }
 
-// As decodes a child into T, such as corev1.Pod. It ignores fields that T does not know, and returns an error if a
-// field has another type.
+// As decodes a child into a T, such as corev1.Pod. It ignores fields that T does not have, and returns an error if the
+// value of a field does not fit its type in T. The result is never nil.
 func As[T any](c Child) (*T, error) {
 	out := new(T)
 	if c.object == nil {
@@ -96,11 +97,12 @@ func As[T any](c Child) (*T, error) {
 	return out, nil
 }
 
-// Children is a list of observed children to range over or to pick from. Nothing is copied before [As] or a method of
-// Child is called.
+// Children is a list of observed children. Its methods select children without copying the objects. The methods of
+// Child and the function [As] copy them.
 type Children []Child
 
-// NewChildren orders objects by kind, namespace and name. The objects must not be changed any more.
+// NewChildren returns the given objects as children, ordered by kind, namespace and name. The objects must not be
+// changed afterwards.
 func NewChildren(objects ...*unstructured.Unstructured) Children {
 	out := make(Children, 0, len(objects))
 	for _, object := range objects {
@@ -115,7 +117,7 @@ func compareRefs(a, b apply.Ref) int {
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Where returns the children for which keep returns true.
+// Where returns the children for which the function `keep` returns true.
 func (c Children) Where(keep func(Child) bool) Children {
 	var out Children
 	for _, child := range c {
@@ -126,8 +128,8 @@ func (c Children) Where(keep func(Child) bool) Children {
 	return out
 }
 
-// OfKind returns the children of a kind. The kind is "Deployment", or "apps/v1/Deployment" where kinds of several
-// groups share a name.
+// OfKind returns the children of a kind. The argument is a plain name such as "Deployment". If several API groups have
+// a kind with this name, use a qualified name such as "apps/v1/Deployment".
 func (c Children) OfKind(kind string) Children {
 	apiVersion := ""
 	if slash := strings.LastIndex(kind, "/"); slash >= 0 {
@@ -139,9 +141,9 @@ func (c Children) OfKind(kind string) Children {
 	})
 }
 
-// Named finds the child of a kind, as in [Children.OfKind], by its name. The name is "web", or "shop/web" with its
-// namespace. A name without a namespace finds the first such child of all namespaces. If there is none, Named returns
-// the zero value and false.
+// Named finds a child by its kind and its name. The kind has the same format as for [Children.OfKind]. The name is a
+// plain name such as "web", or a name with a namespace such as "shop/web". With a plain name, Named returns the first
+// child with this name in any namespace. If there is no such child, Named returns the zero value and false.
 func (c Children) Named(kind, name string) (Child, bool) {
 	namespace, name, qualified := cutNamespace(name)
 	for _, child := range c.OfKind(kind) {
@@ -152,7 +154,8 @@ func (c Children) Named(kind, name string) (Child, bool) {
 	return Child{}, false
 }
 
-// cutNamespace splits "namespace/name". qualified reports whether there is a namespace.
+// cutNamespace splits a text of the form "namespace/name" or "name". The result `qualified` reports whether the text
+// contains a namespace.
 func cutNamespace(of string) (namespace, name string, qualified bool) {
 	if namespace, name, qualified = strings.Cut(of, "/"); qualified {
 		return namespace, name, true
@@ -165,8 +168,8 @@ func (c Children) Labelled(selector labels.Selector) Children {
 	return c.Where(func(child Child) bool { return selector.Matches(labels.Set(child.Labels())) })
 }
 
-// Find decodes the child of a kind with a name, both as in [Children.Named]. It returns false if there is no such
-// child. The returned pointer is never nil. Without such a child, and after an error, it points to an empty T.
+// Find finds a child in the same way as [Children.Named], and decodes it into a T. The boolean is false if there is no
+// such child or if decoding fails. In both cases, the pointer points to an empty T. The pointer is never nil.
 //
 //	pod, running, err := declarative.Find[corev1.Pod](req.Children, "Pod", req.Name("web"))
 func Find[T any](children Children, kind, name string) (*T, bool, error) {
@@ -175,7 +178,7 @@ func Find[T any](children Children, kind, name string) (*T, bool, error) {
 	return out, found && err == nil, err
 }
 
-// List decodes all children of a kind, as in [Children.OfKind].
+// List decodes all children of a kind. The kind has the same format as for [Children.OfKind].
 func List[T any](children Children, kind string) ([]*T, error) {
 	var out []*T
 	for _, child := range children.OfKind(kind) {

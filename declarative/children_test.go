@@ -74,7 +74,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// inNamespace returns a copy of a child in another namespace.
+// inNamespace returns a copy of a child whose namespace is replaced.
 func inNamespace(child Child, namespace string) *unstructured.Unstructured {
 	out := child.Object()
 	out.SetNamespace(namespace)
@@ -136,7 +136,7 @@ func TestRequestIsASnapshot(t *testing.T) {
 	if req.Target.Name != "t" || req.Target.Spec.Configuration != nil || req.Target.Spec.SecretRef != nil || target.Spec.SecretRef == nil {
 		t.Errorf("the target's content: %+v", req.Target)
 	}
-	// The informer's object and the item stay the same, regardless of what the handler changes.
+	// Changes by the handler must not affect the informer's object or the item.
 	req.Item.Spec.Configuration.Raw[2] = 'X'
 	req.Children[0].Object().SetName("changed")
 	req.Children[0].Labels()["app"] = "changed"
@@ -168,7 +168,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// loose is an object of a user whose spec is not typed.
+// loose is the Go type of a custom resource. Its spec is a plain map.
 type loose struct {
 	metav1.TypeMeta `json:",inline"`
 

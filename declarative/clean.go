@@ -20,8 +20,9 @@ var serverFields = []string{
 	"resourceVersion", "selfLink", "uid",
 }
 
-// clean removes fields that express no wish. These are fields that are null, which means "not set by me", and fields
-// that Go structs marshal although they are unset, namely a status of only zero values and empty server-only fields.
+// clean removes fields that the handler did not set on purpose. It removes null fields, because null means "not set by
+// me". It also removes fields that the JSON of a Go struct contains even if they are unset: a status with only zero
+// values, and empty metadata fields.
 func clean(body map[string]any) {
 	dropNull(body)
 	if status, found := body["status"]; found && isZero(status) {
@@ -40,8 +41,8 @@ func clean(body map[string]any) {
 	}
 }
 
-// dropNull removes the fields that are null, at any depth. An element of a list that is null stays, because its
-// position matters.
+// dropNull removes null fields at any depth. It does not remove null elements of lists, because positions in a list
+// matter.
 func dropNull(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -56,7 +57,7 @@ func dropNull(value any) {
 	}
 }
 
-// isZero reports whether a value holds only zero values of Go types.
+// isZero reports whether a value contains only zero values of Go types.
 func isZero(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -74,7 +75,7 @@ func isZero(value any) bool {
 	return value == "" || value == false || value == int64(0) || value == float64(0)
 }
 
-// isMinimal reports whether an object only identifies itself.
+// isMinimal reports whether an object consists only of apiVersion, kind, namespace and name.
 func isMinimal(m objects.Object) bool {
 	metadata, _ := m.Body["metadata"].(map[string]any)
 	for field := range metadata {
@@ -93,8 +94,8 @@ func isMinimal(m objects.Object) bool {
 	return true
 }
 
-// isUnset reports whether all fields of a typed object except its metadata are unset. Its JSON does not show that,
-// because it includes unset fields (spec: {}).
+// isUnset reports whether all fields of a typed object are unset, except its metadata and its status. It examines the
+// Go value, because the JSON contains some fields even if they are unset, such as spec: {}.
 func isUnset(source reflect.Value) bool {
 	if source.Kind() == reflect.Pointer {
 		source = source.Elem()
@@ -114,10 +115,10 @@ func isUnset(source reflect.Value) bool {
 	return true
 }
 
-// checkFields reports the fields that a handler must not set.
+// checkFields calls the function `fault` for each field of the object that a handler must not set.
 func checkFields(body map[string]any, fault func(path, format string, args ...any)) {
 	if status, found := body["status"]; found {
-		fault(firstPath(".status", status), "a child must not have a status: it is for its own controller")
+		fault(firstPath(".status", status), "must not be set, because only the controller of the child writes its status")
 	}
 	raw, found := body["metadata"]
 	metadata, isMap := raw.(map[string]any)
@@ -127,22 +128,22 @@ func checkFields(body map[string]any, fault func(path, format string, args ...an
 	}
 	for _, field := range serverFields {
 		if _, found := metadata[field]; found {
-			fault(".metadata."+field, "is set by the API server alone: return only the fields that you care about, not an observed child")
+			fault(".metadata."+field, "is set by the API server: return only the fields that the child needs, not an observed child")
 		}
 	}
 	if _, found := metadata["generateName"]; found {
-		fault(".metadata.generateName", "a child needs a name that is the same at every call, see Name")
+		fault(".metadata.generateName", "must not be set: a child needs a name that is the same in every call, see declarative.Name")
 	}
 	checkMetadata(metadata, fault)
 }
 
-// checkMetadata checks the types of the fields that the library relies on, and refuses labels and annotations that are
-// reserved for the library.
+// checkMetadata checks the types of the metadata fields that the library uses. It also refuses labels and annotations
+// that are reserved for the library.
 func checkMetadata(metadata map[string]any, fault func(path, format string, args ...any)) {
 	for _, field := range []string{"name", "namespace"} {
 		if value, found := metadata[field]; found {
 			if _, isText := value.(string); !isText {
-				fault(".metadata."+field, "must be a text")
+				fault(".metadata."+field, "must be a string")
 			}
 		}
 	}
@@ -151,7 +152,8 @@ func checkMetadata(metadata map[string]any, fault func(path, format string, args
 	}
 }
 
-// checkTexts checks labels or annotations.
+// checkTexts checks the labels or the annotations. All values must be strings, and no key may be reserved for the
+// library.
 func checkTexts(metadata map[string]any, field string, fault func(path, format string, args ...any)) {
 	raw, found := metadata[field]
 	values, isMap := raw.(map[string]any)
@@ -161,15 +163,15 @@ func checkTexts(metadata map[string]any, field string, fault func(path, format s
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		path := ".metadata." + field + "[" + key + "]"
 		if _, isText := values[key].(string); !isText {
-			fault(path, "must be a text")
+			fault(path, "must be a string")
 		}
 		if ownership.IsReserved(key) {
-			fault(path, "labels and annotations with %s are the library's own", ownership.Prefix)
+			fault(path, "labels and annotations with the prefix %s are reserved for the library", ownership.Prefix)
 		}
 	}
 }
 
-// firstPath returns the path of the first field of a value that is not zero.
+// firstPath returns the path of the first non-zero field inside a value.
 func firstPath(path string, value any) string {
 	fields, _ := value.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -180,7 +182,7 @@ func firstPath(path string, value any) string {
 	return path
 }
 
-// field formats a field of a JSON path. Names with other characters are in brackets.
+// field returns the element of a JSON path for a field name. A name with special characters is put in brackets.
 func field(key string) string {
 	if key == "" || strings.ContainsAny(key, "./[]\"'` ") {
 		return "[" + key + "]"

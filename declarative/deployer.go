@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -21,17 +19,17 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// New returns a deployer for a handler. The given hooks run in addition to the deployer's own. deployerlib.Add reports
-// faults of the options. Most callers use [Args].
+// New returns a deployer for a handler. The given hooks run in addition to the deployer's own hooks. New does not check
+// the options: deployerlib.Add returns an error if they are invalid. Most callers use [Args] instead.
 func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	o.Default()
 	d := &deployer{
-		handler: handler, options: o, stability: newStability(), memories: newMemories(nil), observers: map[*upkeep.Cluster]*observer{},
-		keeper: upkeep.New(upkeep.Options{
-			Name: o.Name, Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights,
-			CleanUpFirst: o.CleanUpFirst,
-		}),
+		handler: handler, options: o, stability: newStability(), memories: newMemories(nil),
 	}
+	d.keeper = upkeep.New(upkeep.Options{
+		Name: o.Name, Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights,
+		CleanUpFirst: o.CleanUpFirst, ObjectChanged: d.changed,
+	})
 	d.finalizer, _ = handler.(Finalizer)
 	d.hooks = d.keeper.Hooks(nil)
 	for _, setup := range hooks {
@@ -40,32 +38,28 @@ func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSe
 	return d
 }
 
-// Backoff is the backoff of declarative deployers. It starts at 100 ms and grows to 10 min.
+// Backoff is the backoff that [Args] sets. The delay starts at 100 ms and grows to 10 min.
 var Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
 
-// Args returns what [deployerlib.Add] needs to run a handler for the deploy items of a type. The caller may change the
-// result. Add reports faults of the options and hooks.
+// Args returns the arguments for [deployerlib.Add] that run a handler for the deploy items of type t. The caller may
+// change them before it calls Add. Add returns an error if the options or the hooks are invalid.
 func Args(name string, t lsv1alpha1.DeployItemType, handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	o.Name = name
 	return deployerlib.DeployerArgs{Name: name, Type: t, Deployer: New(handler, o, hooks...), Backoff: Backoff}
 }
 
-// deployer runs a handler.
+// deployer implements deployerlib.Deployer. It calls a handler and applies its response.
 type deployer struct {
 	deployerlib.Base
 
 	handler   Handler
-	finalizer Finalizer // nil if the handler has none
+	finalizer Finalizer // nil if the handler is not a Finalizer
 	options   Options
 	hooks     extension.ReconcileExtensionHooks
 	keeper    *upkeep.Keeper
 	stability *stability
 	memories  *memories
 	metrics   *metrics
-	informers atomic.Int32
-
-	mu        sync.Mutex
-	observers map[*upkeep.Cluster]*observer
 }
 
 var (
@@ -76,17 +70,19 @@ var (
 // ExtensionHooks returns the hooks.
 func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
 
-// UseRuntime checks the options and prepares what needs the manager.
+var errNoHandler = errors.New("handler: required")
+
+// UseRuntime checks the options and initializes the parts that depend on the manager.
 func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if d.handler == nil {
-		return errors.New("handler: required")
+		return errNoHandler
 	}
 	if err := d.options.Validate(); err != nil {
 		return fmt.Errorf("options of %s: %w", d.options.Name, err)
 	}
 	d.memories = newMemories(rt.Landscaper.GetClient())
 	d.memories.forgotten = d.stability.forget
-	d.metrics = newMetrics(rt.Registerer, &d.informers, d.memories, d.options.ItemMetrics)
+	d.metrics = newMetrics(rt.Registerer, d.keeper.Watches, d.memories, d.options.ItemMetrics)
 	if err := d.keeper.UseRuntime(rt); err != nil {
 		return err
 	}
@@ -104,28 +100,27 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 		return err
 	}
 	r.memory.began(d.now())
-	r.wished = r.memory.takeWish()
-	r.up.Take() // later changes start another run
+	r.wished = r.memory.takeWish(func() { r.up.Take() }) // changes after this call start another run
 	if err := r.connect(ctx, target); err != nil {
 		return r.failed(err)
 	}
 	return r.sync(ctx)
 }
 
-// ForceReconcile does the same as Reconcile, but does not assume that anything is unchanged.
+// ForceReconcile is like Reconcile, but checks all children instead of assuming that some are unchanged.
 func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	d.keeper.Thorough(di)
 	return d.Reconcile(ctx, lsCtx, di, target)
 }
 
-// Delete lets the handler clean up, and deletes the children.
+// Delete lets the handler clean up, and then deletes the children unless Options.OrphanChildren is set.
 func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	r, err := d.begin(ctx, di)
 	if err != nil {
 		return err
 	}
 	r.memory.began(d.now())
-	r.up.Take() // otherwise later changes would not start a run
+	r.up.Take() // changes after this call start another run
 	if d.finalizer != nil && !r.status.finalized() {
 		if err := r.connect(ctx, target); err != nil {
 			return err
@@ -146,7 +141,7 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	return nil
 }
 
-// deleteChildren deletes all children. It looks for them by label if the inventory was lost.
+// deleteChildren deletes all children. If the inventory was lost, it finds them by their labels.
 func (r *run) deleteChildren(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if target != nil && r.up.LostInventory() {
 		if err := r.recover(ctx, target); err != nil {
@@ -165,9 +160,9 @@ func (r *run) deleteChildren(ctx context.Context, target *lsv1alpha1.ResolvedTar
 // resumeSpread is the time over which a new process spreads the first calls for its items.
 const resumeSpread = 5 * time.Second
 
-// Resume observes the children of a finished item again, and calls its handler soon, because the children may have
-// changed while no deployer was running, and the handler may be a new version. If nothing changed, it makes no request
-// to the target.
+// Resume watches the children of a finished item again after a restart, and requests a call of the handler. While the
+// deployer was not running, the children may have changed, and the handler may have been replaced by a new version. If
+// nothing has changed, the requested call sends no requests to the target.
 func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	r, err := d.begin(ctx, di)
 	if err != nil || target == nil {
@@ -176,37 +171,37 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if err := r.connect(ctx, target); err != nil {
 		return err
 	}
-	if err := r.up.Resume(ctx, target); err != nil {
+	if _, err := r.look(ctx); err != nil { // opens the watches that Resume uses
 		return err
 	}
-	if _, err := r.look(ctx); err != nil {
+	if err := r.up.Resume(ctx, target); err != nil {
 		return err
 	}
 	d.wake(r.memory, d.now().Add(spread(di.UID, resumeSpread)))
 	return nil
 }
 
-// spread returns a time below a bound. It is always the same for an item.
+// spread returns a duration that is shorter than the given bound. The duration is always the same for one item.
 func spread(uid types.UID, bound time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(uid))
 	return time.Duration(h.Sum32()) % bound
 }
 
-// changed triggers a run of a child's item, not sooner than MinInterval after its last call. It never blocks.
+// changed requests a run of an item because one of its children has changed. The run does not start earlier than
+// MinInterval after the start of the previous run. The method never blocks.
 func (d *deployer) changed(item types.UID) {
 	if m := d.memories.find(item); m != nil {
 		d.wake(m, m.next(d.options.MinInterval))
 	}
 }
 
-// wake requests a run of an item.
+// wake requests a run of an item. The run does not start before notBefore.
 func (d *deployer) wake(m *memory, notBefore time.Time) {
-	m.wish()
-	d.keeper.Wake(m.uid, notBefore)
+	m.wish(func() { d.keeper.Wake(m.uid, notBefore) })
 }
 
-// forget drops what is known about an item.
+// forget discards the state that is kept in memory for an item.
 func (d *deployer) forget(item types.UID) {
 	d.keeper.Forget(item)
 	d.memories.forget(item)

@@ -68,7 +68,7 @@ func TestFaultsAreFoundAtTheStart(t *testing.T) {
 		"orphans that would be deleted": {
 			HandlerFunc(nothing),
 			Options{Children: []ChildKind{{APIVersion: "v1", Kind: "Pod"}}, OrphanChildren: true, Tracking: &Tracking{OwnerReference: true}},
-			"Tracking.OwnerReference: excludes OrphanChildren",
+			"Tracking.OwnerReference: cannot be combined with OrphanChildren",
 		},
 	}
 	for name, tc := range cases {

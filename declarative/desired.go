@@ -16,14 +16,15 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// strategyOf translates an update strategy.
+// strategyOf maps each update strategy to the strategy of package apply.
 var strategyOf = map[UpdateStrategy]apply.Strategy{
 	Apply: apply.Apply, Replace: apply.Update, Recreate: apply.Recreate, OnDelete: apply.OnDelete,
 }
 
-// Desired converts the children of a response into what the engine applies, without a request to a cluster. owns
-// reports which children get a reference to the item when Options.Tracking asks for one. If owns is nil, none does.
-// Call Default first. The error is an apply.Errors with every fault of every child, each with the path of the field.
+// Desired converts the children of a response into the input of the apply engine. It sends no requests. Call Default
+// first. The function `owns` is used if Tracking.OwnerReference is set. It reports whether a child gets an owner
+// reference to the item. If it is nil, no child gets an owner reference. The error is an apply.Errors that contains all
+// errors of all children, each with the path of the field.
 func (o *Options) Desired(item *lsv1alpha1.DeployItem, response *SyncResponse, owns func(apply.Ref) bool) ([]apply.Desired, error) {
 	if owns == nil || o.Tracking == nil || !o.Tracking.OwnerReference {
 		owns = func(apply.Ref) bool { return false }
@@ -38,19 +39,19 @@ func (o *Options) Desired(item *lsv1alpha1.DeployItem, response *SyncResponse, o
 	return s.desired, nil
 }
 
-// shaping is the state of one call of Desired.
+// shaping contains the data that one call of Desired needs.
 type shaping struct {
 	*Options
 
 	item    *lsv1alpha1.DeployItem
 	owns    func(apply.Ref) bool
-	seen    map[apply.Ref]string // the first path of each child, by its name without version
-	written map[apply.Ref]bool   // children that the item has written, see wrote
+	seen    map[apply.Ref]string // the first path of each child in the response; the keys are references without version
+	written map[apply.Ref]bool   // children that earlier runs have written; see the method `wrote`
 	desired []apply.Desired
 	faults  apply.Errors
 }
 
-// faulty collects the faults of one object.
+// faulty collects the errors that are found in one object of a response.
 type faulty struct {
 	s    *shaping
 	at   string
@@ -65,7 +66,7 @@ func (f *faulty) fault(path, format string, args ...any) {
 	})
 }
 
-// add adds all objects that a child contains.
+// add adds the objects in one element of SyncResponse.Children.
 func (s *shaping) add(at string, child any) {
 	all, err := objects.Read(child)
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *shaping) add(at string, child any) {
 	}
 }
 
-// object checks and completes one object.
+// object checks one object, completes it, and adds it to the desired objects.
 func (s *shaping) object(at string, m objects.Object) {
 	m.FillKind(s.Scheme, func(gvk schema.GroupVersionKind) bool {
 		_, err := s.kindOf(gvk)
@@ -113,17 +114,18 @@ func (s *shaping) object(at string, m objects.Object) {
 	}
 }
 
-// emptiedHint is added to the error of an API server that refuses an empty child.
-const emptiedHint = "the handler returns this typed child without any field, which empties it; return Child.Keep() to leave it as it is"
+// emptiedHint is added to the error if the API server rejects a child that contains no fields.
+const emptiedHint = "the handler returned this typed child without any fields, which removes all fields of the object; return Child.Keep() to leave the object unchanged"
 
-// wrote reports whether the item has written a child. A typed child without fields then means an empty object, and not
-// the child as it is.
+// wrote reports whether an earlier run has written a child. This matters if the handler returns the child as a typed
+// object without fields. If an earlier run has written the child, its fields are removed. Otherwise the object in the
+// target is left unchanged.
 func (s *shaping) wrote(ref apply.Ref) bool {
 	if s.written == nil {
 		s.written = map[apply.Ref]bool{}
 		status, err := decodeStatus(s.item.Status.ProviderStatus)
 		if err != nil {
-			return false // the run has failed because of it
+			return false // the run has already failed because of this error
 		}
 		for _, entry := range status.inventory.Entries {
 			s.written[idOf(entry.Ref())] = entry.Hash != ""
@@ -133,16 +135,17 @@ func (s *shaping) wrote(ref apply.Ref) bool {
 	if s.written[id] {
 		return true
 	}
-	id.Namespace = "" // only the target knows that a kind has none
+	id.Namespace = "" // the kind may be cluster-scoped; this is not known without a request
 	return s.written[id]
 }
 
-// check reports the faults of an object as the handler returned it.
+// check reports all invalid fields of an object that the handler returned. It returns the configuration of the object's
+// kind.
 func (s *shaping) check(f *faulty, m objects.Object) ChildKind {
 	checkFields(m.Body, f.fault)
 	switch {
 	case f.ref.Kind == "" || f.ref.APIVersion == "":
-		f.fault("", "has no apiVersion or no kind")
+		f.fault("", "lacks apiVersion or kind")
 		return ChildKind{}
 	case f.ref.Name == "":
 		f.fault(".metadata.name", "is required")
@@ -154,8 +157,9 @@ func (s *shaping) check(f *faulty, m objects.Object) ChildKind {
 	return kind
 }
 
-// fillNamespace sets the namespace of a child that has none to the item's namespace, or else to the first that is
-// allowed. The engine removes it again if the kind is cluster-scoped.
+// fillNamespace sets the namespace of a child that has none. It uses the item's namespace if this namespace is allowed,
+// and otherwise the first allowed namespace. If the kind is cluster-scoped, the apply engine removes the namespace
+// again.
 func (s *shaping) fillNamespace(object *unstructured.Unstructured) {
 	if object.GetNamespace() != "" {
 		return
@@ -175,19 +179,20 @@ func (s *shaping) allows(namespace string) bool {
 	return slices.Contains(s.Namespaces, namespace) || slices.Contains(s.Namespaces, AnyNamespace)
 }
 
-// checkPlace refuses forbidden namespaces, and children that the response contains already.
+// checkPlace reports an error for a child in a namespace that is not allowed, and for a child that the response
+// contains twice.
 func (s *shaping) checkPlace(f *faulty) {
 	if !s.allows(f.ref.Namespace) {
 		allowed := s.Namespaces
 		if len(allowed) == 0 {
 			allowed = []string{s.item.Namespace}
 		}
-		f.fault(".metadata.namespace", "%q is not allowed, only %q", f.ref.Namespace, allowed)
+		f.fault(".metadata.namespace", "%q is not allowed; the allowed namespaces are %q", f.ref.Namespace, allowed)
 	}
 	id := f.ref
 	id.APIVersion = f.ref.GVK().Group
 	if first, found := s.seen[id]; found {
-		f.fault("", "is the same child as %s", first)
+		f.fault("", "is the same object as %s", first)
 		return
 	}
 	s.seen[id] = f.at
@@ -219,7 +224,8 @@ func (s *shaping) label(f *faulty, object *unstructured.Unstructured) {
 	object.SetLabels(all)
 }
 
-// own makes the item the controller of an object, if that is wanted and possible.
+// own adds an owner reference to an object, which makes the item the controller of the object. It does so only if the
+// function `owns` returns true and the object is in the namespace of the item.
 func (s *shaping) own(f *faulty, object *unstructured.Unstructured) {
 	if f.ref.Namespace != s.item.Namespace || !s.owns(f.ref) {
 		return
@@ -237,7 +243,7 @@ func (s *shaping) own(f *faulty, object *unstructured.Unstructured) {
 	}
 	others = slices.DeleteFunc(others, func(one any) bool {
 		reference, _ := one.(map[string]any)
-		return reference["uid"] == owner["uid"] // as in a child that was observed
+		return reference["uid"] == owner["uid"] // the object has the reference if the handler returns an observed child
 	})
 	metadata["ownerReferences"] = append(others, owner)
 }

@@ -23,12 +23,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// shopItem returns the item of these tests.
 func shopItem() *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "4711", Generation: 3}}
 }
 
-// kinds returns the configured kinds of these tests.
 func kinds() []ChildKind {
 	return []ChildKind{
 		{APIVersion: "v1", Kind: "Pod", Update: Recreate},
@@ -152,57 +150,57 @@ func TestDesiredFaults(t *testing.T) {
 	}{
 		"a status [R19]": {
 			[]any{pod, service(`"name":"s"`, `,"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}`)},
-			[]string{"Service s: children[1].status.loadBalancer.ingress: a child must not have a status: it is for its own controller"},
+			[]string{"Service s: children[1].status.loadBalancer.ingress: must not be set, because only the controller of the child writes its status"},
 		},
 		"a typed status [R19]": {
 			[]any{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}},
-			[]string{"Pod p: children[0].status.phase: a child must not have a status: it is for its own controller"},
+			[]string{"Pod p: children[0].status.phase: must not be set, because only the controller of the child writes its status"},
 		},
 		"an observed child returned as it came [R18]": {
 			[]any{service(`"name":"s","uid":"u","resourceVersion":"7","generation":2,"creationTimestamp":"2024-01-01T00:00:00Z","selfLink":"x","deletionTimestamp":"2024-01-01T00:00:00Z","managedFields":[{"manager":"m"}]`, "")},
 			[]string{
-				"Service s: children[0].metadata.creationTimestamp: is set by the API server alone: return only the fields that you care about, not an observed child",
-				"Service s: children[0].metadata.deletionTimestamp: is set by the API server alone: return only the fields that you care about, not an observed child",
-				"Service s: children[0].metadata.generation: is set by the API server alone: return only the fields that you care about, not an observed child",
-				"Service s: children[0].metadata.managedFields: is set by the API server alone: return only the fields that you care about, not an observed child",
-				"Service s: children[0].metadata.resourceVersion: is set by the API server alone: return only the fields that you care about, not an observed child",
-				"Service s: children[0].metadata.selfLink: is set by the API server alone: return only the fields that you care about, not an observed child",
-				"Service s: children[0].metadata.uid: is set by the API server alone: return only the fields that you care about, not an observed child",
+				"Service s: children[0].metadata.creationTimestamp: is set by the API server: return only the fields that the child needs, not an observed child",
+				"Service s: children[0].metadata.deletionTimestamp: is set by the API server: return only the fields that the child needs, not an observed child",
+				"Service s: children[0].metadata.generation: is set by the API server: return only the fields that the child needs, not an observed child",
+				"Service s: children[0].metadata.managedFields: is set by the API server: return only the fields that the child needs, not an observed child",
+				"Service s: children[0].metadata.resourceVersion: is set by the API server: return only the fields that the child needs, not an observed child",
+				"Service s: children[0].metadata.selfLink: is set by the API server: return only the fields that the child needs, not an observed child",
+				"Service s: children[0].metadata.uid: is set by the API server: return only the fields that the child needs, not an observed child",
 			},
 		},
 		"the library's own labels [R18]": {
 			[]any{service(`"name":"s","labels":{"deployerkit.dev/item":"x","a":1},"annotations":{"deployerkit.dev/item-name":"x"}`, "")},
 			[]string{
-				"Service s: children[0].metadata.labels[a]: must be a text",
-				"Service s: children[0].metadata.labels[deployerkit.dev/item]: labels and annotations with deployerkit.dev/ are the library's own",
-				"Service s: children[0].metadata.annotations[deployerkit.dev/item-name]: labels and annotations with deployerkit.dev/ are the library's own",
+				"Service s: children[0].metadata.labels[a]: must be a string",
+				"Service s: children[0].metadata.labels[deployerkit.dev/item]: labels and annotations with the prefix deployerkit.dev/ are reserved for the library",
+				"Service s: children[0].metadata.annotations[deployerkit.dev/item-name]: labels and annotations with the prefix deployerkit.dev/ are reserved for the library",
 			},
 		},
 		"a kind that is not configured [Rx4]": {
 			[]any{`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"}}`, `{"apiVersion":"apps/v1beta1","kind":"Deployment","metadata":{"name":"d"}}`},
 			[]string{
-				"Job.batch j: children[0].kind: batch/v1 Job is not a configured kind, Options.Children has v1 Pod, v1 Service, v1 ConfigMap, v1 Secret, v1 Namespace, apps/v1 Deployment, apps/v1 DaemonSet, autoscaling/v2 HorizontalPodAutoscaler",
-				"Deployment.apps d: children[1].kind: apps/v1beta1 Deployment is not a configured kind, Options.Children has v1 Pod, v1 Service, v1 ConfigMap, v1 Secret, v1 Namespace, apps/v1 Deployment, apps/v1 DaemonSet, autoscaling/v2 HorizontalPodAutoscaler",
+				"Job.batch j: children[0].kind: batch/v1 Job is not a configured kind; Options.Children lists v1 Pod, v1 Service, v1 ConfigMap, v1 Secret, v1 Namespace, apps/v1 Deployment, apps/v1 DaemonSet, autoscaling/v2 HorizontalPodAutoscaler",
+				"Deployment.apps d: children[1].kind: apps/v1beta1 Deployment is not a configured kind; Options.Children lists v1 Pod, v1 Service, v1 ConfigMap, v1 Secret, v1 Namespace, apps/v1 Deployment, apps/v1 DaemonSet, autoscaling/v2 HorizontalPodAutoscaler",
 			},
 		},
 		"the same child twice": {
 			[]any{pod, []any{service(`"name":"s"`, ""), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}"}},
-			[]string{"Pod shop/p: children[1][1]: is the same child as children[0]"},
+			[]string{"Pod shop/p: children[1][1]: is the same object as children[0]"},
 		},
 		"another namespace [R30]": {
 			[]any{service(`"name":"s","namespace":"kube-system"`, "")},
-			[]string{`Service kube-system/s: children[0].metadata.namespace: "kube-system" is not allowed, only ["shop"]`},
+			[]string{`Service kube-system/s: children[0].metadata.namespace: "kube-system" is not allowed; the allowed namespaces are ["shop"]`},
 		},
 		"no name, or a generated one": {
 			[]any{service(`"generateName":"s-"`, "")},
 			[]string{
-				"Service: children[0].metadata.generateName: a child needs a name that is the same at every call, see Name",
+				"Service: children[0].metadata.generateName: must not be set: a child needs a name that is the same in every call, see declarative.Name",
 				"Service: children[0].metadata.name: is required",
 			},
 		},
 		"no kind": {
 			[]any{`{"metadata":{"name":"x"}}`, struct{ Name string }{"x"}},
-			[]string{"x: children[0]: has no apiVersion or no kind", "children[1]: has no apiVersion or no kind"},
+			[]string{"x: children[0]: lacks apiVersion or kind", "children[1]: lacks apiVersion or kind"},
 		},
 		"nothing [R45]": {
 			[]any{nil, (*corev1.Pod)(nil), "", "# only a comment", json.RawMessage(nil), json.RawMessage("null")},
@@ -210,13 +208,13 @@ func TestDesiredFaults(t *testing.T) {
 		},
 		"no objects [R45]": {
 			[]any{"just text", 7, make(chan int), `[1]`, "a: b: c: SECRET"},
-			[]string{"children[0]: is no JSON object", "children[1]: of type int is no JSON object", "children[2]: of type chan int cannot be encoded", "children[3]: is no JSON object", "children[4]: is no YAML: see its syntax"},
+			[]string{"children[0]: is not a JSON object", "children[1]: value of type int is not a JSON object", "children[2]: value of type chan int cannot be encoded", "children[3]: is not a JSON object", "children[4]: is not valid YAML: syntax error"},
 		},
 		"metadata of other types": {
 			[]any{`{"apiVersion":"v1","kind":"Pod","metadata":[]}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":7,"namespace":{"a":1},"labels":"x"}}`},
 			[]string{
 				"Pod: children[0].metadata: must be an object", "Pod: children[0].metadata.name: is required",
-				"Pod: children[1].metadata.name: must be a text", "Pod: children[1].metadata.namespace: must be a text", "Pod: children[1].metadata.labels: must be an object",
+				"Pod: children[1].metadata.name: must be a string", "Pod: children[1].metadata.namespace: must be a string", "Pod: children[1].metadata.labels: must be an object",
 				"and 1 more",
 			},
 		},
@@ -251,7 +249,7 @@ func TestDesiredNamespaces(t *testing.T) {
 	for name, tc := range map[string]struct {
 		allowed []string
 		child   string
-		want    string // empty if it is refused
+		want    string // the namespace of the child; empty if the child is refused
 	}{
 		"the item's own is filled in [R30]":     {nil, in(""), "shop"},
 		"the item's own [R30]":                  {nil, in("shop"), "shop"},
@@ -437,9 +435,9 @@ func TestTypedKindsOfASchemeOfOnesOwn(t *testing.T) {
 	}
 }
 
-// FuzzResponse checks that any text is either refused as a child, or is an object of an allowed kind and place that can
-// be copied and encoded. A refusal is a list of short single lines that is the same each time and contains no data of
-// the text.
+// FuzzResponse returns arbitrary text as a child. The result must be either an error or an object that can be copied
+// and encoded, and that has an allowed kind and an allowed namespace. An error consists of short single lines, is the
+// same each time, and contains no data from the text.
 func FuzzResponse(f *testing.F) {
 	for _, seed := range []string{
 		pod, "", "null", "[]", "{}", `{"apiVersion":"v1","kind":"List","items":[null]}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":{"a":[]},"ownerReferences":{}}}`,

@@ -13,8 +13,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// differences returns the names of the fields in which two sets of children differ, at most limit. It never returns
-// values.
+// differences returns the paths of the fields in which two sets of children differ, at most `limit` paths. The paths
+// never contain values of fields.
 func differences(before, after map[string][]byte, limit int) []string {
 	d := &differ{limit: limit}
 	for _, name := range union(before, after) {
@@ -22,9 +22,9 @@ func differences(before, after map[string][]byte, limit int) []string {
 		now, is := after[name]
 		switch {
 		case !was:
-			d.add(name + " (only sometimes)")
+			d.add(name + " (in only some of the responses)")
 		case !is:
-			d.add(name + " (only sometimes)")
+			d.add(name + " (in only some of the responses)")
 		case !bytes.Equal(old, now):
 			var a, b map[string]any
 			if utiljson.Unmarshal(old, &a) == nil && utiljson.Unmarshal(now, &b) == nil {
@@ -33,15 +33,15 @@ func differences(before, after map[string][]byte, limit int) []string {
 		}
 	}
 	if len(d.paths) == 0 && !maps.EqualFunc(before, after, bytes.Equal) {
-		d.add("(too deep to tell the field)")
+		d.add("(the field is nested too deeply to be named)")
 	}
 	return d.paths
 }
 
-// freeKeys are fields whose keys users choose.
+// freeKeys are the names of fields whose values are maps with arbitrary keys.
 var freeKeys = map[string]bool{"annotations": true, "labels": true, "matchLabels": true, "data": true, "binaryData": true}
 
-// differ collects paths.
+// differ collects the paths of differing fields. The field `limit` is the maximum number of paths.
 type differ struct {
 	paths []string
 	limit int

@@ -22,5 +22,5 @@ func ExampleOptions() {
 	fmt.Println(options.Validate())
 	// Output:
 	// <nil>
-	// Children[3].Update: "Sometimes" is none of Apply, Replace, Recreate, OnDelete
+	// Children[3].Update: "Sometimes" is not one of Apply, Replace, Recreate, OnDelete
 }

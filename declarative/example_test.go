@@ -94,11 +94,11 @@ func Example() {
 	// create Pod default/hello-echo
 	// create Service default/hello-echo
 	// waits: the pod is not running
-	// recreate Pod default/hello-echo .spec.containers[echo].args
+	// recreate Pod default/hello-echo .spec.containers[0].args[0]
 	// Op: DecodeConfig - Reason: InvalidConfiguration - Message: spec.config: unknown field "txt"
 }
 
-// registry is a handler in three steps that calls another system.
+// registry is a FailableHandler that asks another system whether an image exists.
 type registry struct {
 	// exists reports whether an image exists.
 	exists func(ctx context.Context, image string) (bool, error)

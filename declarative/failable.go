@@ -7,25 +7,26 @@ import (
 	"errors"
 )
 
-// FailableHandler is a handler in three steps, for handlers that validate much or call other systems. If one of the
-// first two steps fails, the third reports the error in the item's status. [Failable] converts it to a [Handler].
+// FailableHandler is a handler that consists of three steps. The third step can report errors of the first two steps in
+// the item's status. This is useful for handlers that validate a lot or call other systems. [Failable] converts a
+// FailableHandler to a [Handler].
 type FailableHandler interface {
-	// Validate checks whether the item can be handled at all. It returns a deployerlib.ConfigError for a fault that
-	// only another configuration can correct. Such an error ends the job at once.
+	// Validate checks whether the item can be handled at all. It returns a deployerlib.ConfigError for an error that
+	// only a change of the configuration can correct. Such an error ends the job at once.
 	Validate(ctx context.Context, req *SyncRequest) error
-	// SyncChildren returns the desired children, as in [SyncResponse].Children. It is not called after an error of
-	// Validate.
+	// SyncChildren returns the desired children, as in [SyncResponse].Children. It is not called if Validate returned
+	// an error.
 	SyncChildren(ctx context.Context, req *SyncRequest) ([]any, error)
-	// DetermineStatus returns the item's status, or nil for no status. cause is the error of Validate or of
-	// SyncChildren, or nil if both succeeded.
+	// DetermineStatus returns the item's status, or nil for no status. The parameter `cause` is the error of Validate
+	// or of SyncChildren, or nil if both succeeded.
 	DetermineStatus(ctx context.Context, req *SyncRequest, cause error) (any, error)
 }
 
-// Failable converts a [FailableHandler] to a [Handler]. If h is a [Finalizer], so is the handler.
+// Failable converts a [FailableHandler] to a [Handler]. If h is a [Finalizer], the result is a Finalizer too.
 //
-// An error of Validate or SyncChildren remains an error. No child is changed, the error is counted and stored in the
-// item's lastError, and Sync is called again. The status from DetermineStatus is stored with it. An error of
-// DetermineStatus has the same effect, but then no status is stored.
+// If Validate or SyncChildren returns an error, the Handler returns this error together with the status from
+// DetermineStatus. The status is stored. The error has the same effect as any error of [Handler].Sync. If
+// DetermineStatus also returns an error, the Handler returns both errors, and no status is stored.
 func Failable(h FailableHandler) Handler {
 	if f, ok := h.(Finalizer); ok {
 		return struct {

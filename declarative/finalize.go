@@ -12,13 +12,15 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// fieldFinalized records, next to the inventory, that the handler has cleaned up.
+// fieldFinalized is the name of a field that the library adds to the provider status. It records that the handler has
+// cleaned up.
 const fieldFinalized = "finalized"
 
-// finalized reports whether Finalize is done. It is not called again while the children are being deleted.
+// finalized reports whether the handler has cleaned up. In this case, the handler is not called again while the
+// children are being deleted.
 func (s *providerStatus) finalized() bool { return string(s.more[fieldFinalized]) == "true" }
 
-// finalize records that Finalize is done.
+// finalize records that the handler has cleaned up.
 func (s *providerStatus) finalize() {
 	more := maps.Clone(s.more)
 	if more == nil {
@@ -28,13 +30,13 @@ func (s *providerStatus) finalize() {
 	s.more = more
 }
 
-// finalize lets the handler clean up. It returns nil if the handler is done.
+// finalize calls the handler to clean up. It returns nil if the handler is done.
 func (r *run) finalize(ctx context.Context) error {
 	seen, err := r.look(ctx)
 	if err != nil {
 		return err
 	}
-	req, err := NewRequest(r.item, r.target, seen...)
+	req, err := newRequest(r.item, r.target, r.status.handler, seen)
 	if err != nil {
 		return err
 	}
@@ -45,17 +47,17 @@ func (r *run) finalize(ctx context.Context) error {
 	if response.Retry > 0 {
 		reason := response.Reason
 		if reason == "" {
-			reason = "the handler cleans up"
+			reason = "the handler is still cleaning up"
 		}
 		return deployerlib.WaitFor(contract.OneLine(reason, maxReason), response.Retry)
 	}
 	if r.status.finalize(); len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) > 0 {
-		return r.status.store(r.item) // called only once, regardless of how long the deletion of the children takes
+		return r.status.store(r.item) // Finalize must not be called again while the children are being deleted
 	}
 	return nil
 }
 
-// askFinalizer calls Finalize and stores its status. If the error is nil, the response is not nil.
+// askFinalizer calls Finalize and stores the status that it returns. If the error is nil, the response is not nil.
 func (r *run) askFinalizer(ctx context.Context, req *SyncRequest) (*FinalizeResponse, error) {
 	c := r.call(ctx, functionFinalize)
 	defer c.end()

@@ -18,14 +18,15 @@ import (
 // fingerprint is a hash of a value. Equal values have equal fingerprints.
 type fingerprint [16]byte
 
-// printOf hashes values that marshal to JSON, which orders the keys of maps.
+// printOf hashes values that marshal to JSON. The order of map keys has no effect, because JSON encoding sorts them.
 func printOf(values ...any) fingerprint {
 	sum := sha256.New()
 	_ = json.NewEncoder(sum).Encode(values) // encoding does not fail for the types in use
 	return fingerprint(sum.Sum(nil)[:len(fingerprint{})])
 }
 
-// itemPrint hashes what others may change of an item, namely its own metadata and spec, and its target.
+// itemPrint hashes the parts of an item that users and other programs may change: its metadata, its spec and its
+// target.
 func itemPrint(req *SyncRequest) fingerprint {
 	item := req.Item
 	target := lsv1alpha1.Target{}
@@ -38,7 +39,7 @@ func itemPrint(req *SyncRequest) fingerprint {
 	)
 }
 
-// foreign returns the annotations without those that steer the contract with Landscaper.
+// foreign returns a copy of the annotations. The copy omits the annotations that Landscaper and its deployers use.
 func foreign(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range annotations {
@@ -49,9 +50,9 @@ func foreign(annotations map[string]string) map[string]string {
 	return out
 }
 
-// inputsPrint hashes everything that a handler can see besides the item. This is its last status, and the observed
-// children without the fields that change with each write and without the fields that the handler itself wants. The
-// handler only sees the latter because it set them the last time.
+// inputsPrint hashes two inputs of a handler: the status that the handler returned last, and the observed children. For
+// each child, it omits the fields that change with each write. It also omits the fields that the handler itself sets,
+// because their values only reflect its previous response.
 func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	wanted := map[apply.Ref]map[string]any{}
 	for _, d := range desired {
@@ -61,7 +62,7 @@ func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	for _, child := range req.Children {
 		ref := child.Ref()
 		want := wanted[idOf(ref)]
-		if want == nil { // cluster-scoped, which only the API server knows
+		if want == nil { // the kind may be cluster-scoped; this is not known without a request
 			ref.Namespace = ""
 			want = findCluster(wanted, idOf(ref), child)
 		}
@@ -70,7 +71,8 @@ func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	return printOf(values...)
 }
 
-// findCluster finds the wanted object of a child without a namespace.
+// findCluster returns the desired object for an observed child of a cluster-scoped kind. It returns nil if the child
+// has a namespace or if there is no such desired object.
 func findCluster(wanted map[apply.Ref]map[string]any, id apply.Ref, child Child) map[string]any {
 	if child.content().GetNamespace() != "" {
 		return nil
@@ -83,19 +85,19 @@ func findCluster(wanted map[apply.Ref]map[string]any, id apply.Ref, child Child)
 	return nil
 }
 
-// idOf returns a reference that is the same for all versions of an object.
+// idOf returns a reference without the API version. The result is the same for all versions of a kind.
 func idOf(ref apply.Ref) apply.Ref {
 	ref.APIVersion = ref.GVK().Group
 	return ref
 }
 
-// volatile fields change with each write of an object.
+// volatile lists the fields that change with each write of an object.
 var volatile = map[string]bool{
 	".metadata.resourceVersion": true, ".metadata.managedFields": true, ".metadata.generation": true,
 	".metadata.uid": true, ".metadata.creationTimestamp": true, ".status.observedGeneration": true,
 }
 
-// observedBeside returns an observed value without volatile and wanted fields. It does not change its arguments.
+// observedBeside returns a copy of an observed value without the volatile fields and the fields that `wanted` contains.
 func observedBeside(value map[string]any, wanted map[string]any, path string) map[string]any {
 	out := make(map[string]any, len(value))
 	for key, field := range value {
@@ -114,7 +116,7 @@ func observedBeside(value map[string]any, wanted map[string]any, path string) ma
 	return out
 }
 
-// childrenPrint hashes the children that a handler wants, regardless of their order.
+// childrenPrint hashes the desired children, regardless of their order.
 func childrenPrint(all map[string][]byte) fingerprint {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -124,13 +126,13 @@ func childrenPrint(all map[string][]byte) fingerprint {
 	return fingerprint(sum.Sum(nil)[:len(fingerprint{})])
 }
 
-// encodeAll encodes children by their names.
+// encodeAll returns the desired children as JSON. The keys are the names of the children.
 func encodeAll(desired []apply.Desired) map[string][]byte {
 	out := make(map[string][]byte, len(desired))
 	for _, d := range desired {
 		raw, err := json.Marshal(d.Object.Object)
 		if err != nil {
-			continue // does not happen, because the object came from JSON
+			continue // cannot happen, because the object came from JSON
 		}
 		out[apply.RefOf(d.Object).String()] = raw
 	}

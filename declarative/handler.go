@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -14,27 +15,27 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Handler returns the desired state of one deploy item at a time. It is called for different items at the same time,
-// but never twice at the same time for one item. State that it keeps needs a lock.
+// Handler returns the desired state of one deploy item per call. Calls for different items run concurrently, but calls
+// for one item never do. If a handler stores data between calls, it must protect the data with a lock.
 type Handler interface {
-	// Sync gets a snapshot of one item and its observed children. It returns the item's status and all children that
-	// the item wants. Children that the item had and that Sync does not return are deleted. Sync should be a pure
-	// function of the request, as the package comment explains under "Stable values".
+	// Sync receives a snapshot of one item and its observed children. It returns the item's status and all desired
+	// children. If an existing child is not among the desired children, it is deleted. Sync should be a pure function
+	// of the request, as the package comment explains under "Stable values".
 	//
-	// After an error no child is changed, the error is counted and stored in the item's lastError, and Sync is called
-	// again after a wait that grows from 100 ms to 10 min. An error with an unrecoverable Landscaper code, such as that
-	// of [Config], ends the job at once. Of a response that comes with an error only the Status is used. If the
-	// response is nil, the provider status does not change either. A nil response without an error is a mistake and
-	// counts as an error.
+	// If Sync returns an error, no child is changed. The error is counted and stored in the item's lastError. Sync is
+	// called again after a delay that grows from 100 ms to 10 min, unless the error has an unrecoverable Landscaper
+	// code, such as an error of [Config]. In that case, the job ends at once. If Sync returns a response and an error,
+	// only the Status of the response is used. A nil response with a nil error counts as an error.
 	Sync(ctx context.Context, req *SyncRequest) (*SyncResponse, error)
 }
 
-// Finalizer is implemented by handlers that have to clean up more than the children when an item is deleted. For other
-// handlers the children are deleted at once.
+// Finalizer is implemented by handlers that have to clean up more than their children when an item is deleted. If the
+// handler is not a Finalizer, the children are deleted at once.
 type Finalizer interface {
-	// Finalize is called instead of Sync when the item is to be deleted, while the children still exist. It is called
-	// again as long as it returns Retry. Then the children are deleted, and finally the item. It may be called again
-	// after it is done. Errors have the same effect as with Sync. A nil response means done.
+	// Finalize is called instead of Sync when the item is being deleted, while the children still exist. Finalize is
+	// done when it returns a nil response or a response whose Retry is zero. Then the children are deleted, and finally
+	// the item. Until Finalize is done, it is called repeatedly. It may also be called again afterwards. An error has
+	// the same effect as an error of Sync.
 	Finalize(ctx context.Context, req *SyncRequest) (*FinalizeResponse, error)
 }
 
@@ -48,23 +49,25 @@ func (f HandlerFunc) Sync(ctx context.Context, req *SyncRequest) (*SyncResponse,
 
 // FinalizeResponse is the response of a [Finalizer].
 type FinalizeResponse struct {
-	// Status is the same as in [SyncResponse]. If it is nil, the stored status stays.
+	// Status is the item's current status, as in [SyncResponse]. If it is nil, the stored status does not change.
 	Status any
-	// Retry asks for another call after this time, or sooner when a child changes. Zero means that Finalize is done.
+	// Retry is the time after which Finalize is called again. If a child changes, Finalize is called earlier. Zero
+	// means that Finalize is done.
 	Retry time.Duration
-	// Reason says in one line what Finalize waits for. It is shown in the item's condition. If it is empty, a general
-	// text is shown.
+	// Reason explains in one line what Finalize is waiting for. It is shown in a condition of the item. If it is empty,
+	// the condition contains a general text.
 	Reason string
 }
 
-// SyncRequest is a snapshot of one item and of the children that belong to it. It belongs to the handler, and changes
-// to it have no effect.
+// SyncRequest is a snapshot of one item and of its children. The handler may modify it without any effect on the item
+// or the children.
 type SyncRequest struct {
 	// Item is the deploy item. Read its configuration with [Config].
 	Item *lsv1alpha1.DeployItem
 	// Raw is the item as JSON.
 	Raw json.RawMessage
-	// Target is the Target that the item names, without its content, so without credentials. It is nil only in tests.
+	// Target is the Target to which the item refers, without its configuration and its secretRef. It therefore contains
+	// no credentials. It is nil in tests and if the handler is called by [Plan].
 	Target *lsv1alpha1.Target
 	// Status is the last status that the handler returned, with apiVersion, kind and observedGeneration. It is nil if
 	// there is none yet. Read it with [LastStatus].
@@ -73,19 +76,24 @@ type SyncRequest struct {
 	Children Children
 }
 
-// NewRequest returns a request for an item, its target and the observed children. It copies the item but not the
-// children, which must not be changed any more. Most handlers need it only in tests. It returns an error if the item's
-// provider status is no JSON object.
+// NewRequest returns a request for an item, its target and the observed children. NewRequest copies the item but not
+// the children, so the children must not be changed afterwards. NewRequest returns an error if the item's provider
+// status is not a JSON object. Most handlers need NewRequest only in tests.
 func NewRequest(item *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, children ...*unstructured.Unstructured) (*SyncRequest, error) {
 	status, err := decodeStatus(item.Status.ProviderStatus)
 	if err != nil {
 		return nil, err
 	}
+	return newRequest(item, target, status.handler, children)
+}
+
+// newRequest is like NewRequest, but gets the last status of the handler as an argument.
+func newRequest(item *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, last json.RawMessage, children []*unstructured.Unstructured) (*SyncRequest, error) {
 	raw, err := json.Marshal(item)
 	if err != nil {
 		return nil, fmt.Errorf("encode the item: %w", err)
 	}
-	req := &SyncRequest{Item: item.DeepCopy(), Raw: raw, Status: status.handler, Children: NewChildren(children...)}
+	req := &SyncRequest{Item: item.DeepCopy(), Raw: raw, Status: slices.Clone(last), Children: NewChildren(children...)}
 	if target != nil {
 		req.Target = target.DeepCopy()
 		req.Target.Spec.Configuration, req.Target.Spec.SecretRef = nil, nil
@@ -93,15 +101,16 @@ func NewRequest(item *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, children
 	return req, nil
 }
 
-// Name is [Name] for the request's item.
+// Name returns a name for a child of the request's item. It calls the function [Name] with the item's name.
 func (r *SyncRequest) Name(parts ...string) string { return Name(r.Item.Name, parts...) }
 
-// Config decodes the item's configuration strictly into T. Unknown and duplicate fields are errors. T needs no
-// apiVersion and kind. The error is a deployerlib.ConfigError with the path of the field, which ends the job at once.
+// Config decodes the item's configuration into a T. Unknown and duplicate fields are errors. T need not have fields for
+// apiVersion and kind. The error is a deployerlib.ConfigError with the path of the invalid field. If the handler
+// returns it, the job ends at once.
 func Config[T any](req *SyncRequest) (*T, error) { return deployerlib.DecodeConfig[T](req.Item) }
 
-// LastStatus decodes the last status that the handler returned. The result is never nil. Without a status, and after an
-// error, it points to an empty T. Unknown fields are ignored.
+// LastStatus decodes the status that the handler returned last. It ignores unknown fields. If there is no status or
+// decoding fails, the result points to an empty T. The result is never nil.
 func LastStatus[T any](req *SyncRequest) (*T, error) {
 	status := new(T)
 	if len(req.Status) == 0 {

@@ -144,7 +144,7 @@ func TestBuilderCollectsErrors(t *testing.T) {
 	if got != nil || !errors.Is(err, bad) {
 		t.Fatalf("[R45] got %+v, %v", got, err)
 	}
-	for _, want := range []string{"status of type string is no JSON object", "children[1]: is nil", "children[2]: is no YAML"} {
+	for _, want := range []string{"status of type string is not a JSON object", "children[1]: is nil", "children[2]: is not valid YAML"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("[R45] %q is missing in %v", want, err)
 		}

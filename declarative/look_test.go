@@ -3,26 +3,67 @@
 package declarative
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// lookAs returns a run of the item anna, which wrote some versions.
-func lookAs(o *fakeObserver, written map[string]string) *run {
-	r := &run{item: item("a"), observer: o.observer, memory: &memory{written: map[apply.Ref]string{}}, up: &upkeep.Run{Owner: anna}}
-	r.item.UID = anna.UID
-	for name, version := range written {
-		r.memory.written[entry(name).Ref()] = version
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	listKinds  = map[schema.GroupVersionResource]string{configMaps: "ConfigMapList", secrets: "SecretList"}
+	anna       = ownership.Owner{UID: "anna", Landscape: "land", Namespace: "ns", Name: "a"}
+	bert       = ownership.Owner{UID: "bert", Landscape: "land", Namespace: "ns", Name: "b"}
+)
+
+// lookAs returns a run of the item anna. The target of the run is a fake cluster with the given objects. The map
+// `written` contains the resource version after the item's last write of each object, by the name of the object.
+func lookAs(t *testing.T, written map[string]string, objects ...runtime.Object) (*run, *dynamicfake.FakeDynamicClient) {
+	t.Helper()
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, objects...)
+	watcher := watch.New(nil, watch.Options{Objects: client})
+	watcher.Start(t.Context())
+	t.Cleanup(watcher.Wait)
+	if c, err := watcher.WatchObjects(t.Context(), configMaps); err != nil || !c.Complete() {
+		t.Fatalf("watch: %+v, %v", c, err)
 	}
-	return r
+	var expected []watch.Expected
+	for name, version := range written {
+		object := watch.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "x", Name: name}}
+		expected = append(expected, watch.Expected{Object: object, ResourceVersion: version})
+	}
+	watcher.Expect(anna.UID, expected)
+	r := &run{item: item("a"), watcher: watcher, memory: &memory{}, up: &upkeep.Run{Owner: anna}, unobserved: map[schema.GroupKind]bool{}}
+	r.item.UID = anna.UID
+	return r, client
+}
+
+// child returns a ConfigMap of an item.
+func child(owner ownership.Owner, namespace, name, version string) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{}
+	out.SetAPIVersion("v1")
+	out.SetKind("ConfigMap")
+	out.SetNamespace(namespace)
+	out.SetName(name)
+	out.SetUID(types.UID(namespace + name))
+	out.SetResourceVersion(version)
+	owner.Stamp(out)
+	return out
 }
 
 func entry(name string) apply.Entry {
@@ -34,61 +75,52 @@ func TestNothingOlderThanTheOwnLastWriteIsSeen(t *testing.T) {
 		reason  string
 		name    string
 		written string
-		found   bool
 		sure    bool
 	}{
-		"there":           {"the informer has it", "one", "", true, true},
-		"as written":      {"the informer has seen our write", "one", "5", true, true},
-		"written later":   {"the informer lags", "one", "9", true, false},
-		"gone":            {"it may only have lost its mark", "missing", "6", false, false},
-		"not there yet":   {"the informer has not seen our write, which made it", "missing", "9", false, false},
-		"never there":     {"nobody knows what we wrote", "missing", "", false, false},
-		"somebody else's": {"its mark is that of another item now", "theirs", "", false, false},
+		"there":          {"the watch has it", "one", "", true},
+		"as written":     {"the watch has seen our write", "one", "5", true},
+		"written later":  {"the watch lags", "one", "9", false},
+		"gone":           {"it may only have lost its mark", "missing", "6", false},
+		"not there yet":  {"the watch has not seen our write, which made it", "missing", "9", false},
+		"never there":    {"the version of our write is unknown", "missing", "", false},
+		"another item's": {"its mark is that of another item now", "theirs", "", false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe(t, nil, child(anna, "x", "one", "5"), child(bert, "x", "theirs", "7"))
-			v, err := o.view(t.Context(), configMaps, []string{"x"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the first list is not told", func() bool { return o.wokenUp(anna.UID) == 1 && o.wokenUp(bert.UID) == 1 })
-			r := lookAs(o, map[string]string{tc.name: tc.written})
-			obj, sure := r.seen(t.Context(), v, entry(tc.name))
-			if found := obj != nil; found != tc.found || sure != tc.sure {
-				t.Errorf("%s: found %t, sure %t; want %t, %t", tc.reason, found, sure, tc.found, tc.sure)
+			r, _ := lookAs(t, map[string]string{tc.name: tc.written}, child(anna, "x", "one", "5"), child(bert, "x", "theirs", "7"))
+			if sure := r.seen(t.Context(), configMaps, entry(tc.name)) != nil; sure != tc.sure {
+				t.Errorf("%s: sure %t; want %t", tc.reason, sure, tc.sure)
 			}
 		})
 	}
 }
 
-func TestAnInformerThatLagsIsWaitedFor(t *testing.T) {
-	o := observe(t, nil, child(anna, "x", "one", "5"))
-	v, err := o.view(t.Context(), configMaps, []string{"x"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := lookAs(o, map[string]string{"one": "6"})
+func TestAWatchThatLagsIsWaitedFor(t *testing.T) {
+	r, client := lookAs(t, map[string]string{"one": "6"}, child(anna, "x", "one", "5"))
+	eventually(t, "the watch begins", func() bool { // the fake cluster loses events from before the watch
+		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "watch" })
+	})
 	late := time.AfterFunc(20*time.Millisecond, func() {
-		_, err := o.client.Resource(configMaps).Namespace("x").Update(t.Context(), child(anna, "x", "one", "6"), metav1.UpdateOptions{})
+		_, err := client.Resource(configMaps).Namespace("x").Update(t.Context(), child(anna, "x", "one", "6"), metav1.UpdateOptions{})
 		if err != nil {
 			t.Error(err)
 		}
 	})
 	defer late.Stop()
-	obj, sure := r.seen(t.Context(), v, entry("one"))
-	if !sure || obj == nil || obj.GetResourceVersion() != "6" {
-		t.Errorf("seen %v, sure %t; want what was written", obj, sure)
+	if obj := r.seen(t.Context(), configMaps, entry("one")); obj == nil || obj.GetResourceVersion() != "6" {
+		t.Errorf("seen %v; want what was written", obj)
 	}
 }
 
-func TestWhatIsRememberedOfAWrite(t *testing.T) {
-	r := lookAs(observe(t, nil), map[string]string{"old": "3"})
-	r.up.Inventory = apply.Inventory{Entries: []apply.Entry{entry("one"), entry("two")}}
-	r.memory.remember(r.up.Inventory, apply.Report{Owned: []apply.Owned{{UID: "xone", ResourceVersion: "8"}, {UID: "xtwo"}, {UID: "unknown", ResourceVersion: "9"}}})
-	if diff := cmp.Diff(map[apply.Ref]string{entry("one").Ref(): "8"}, r.memory.written); diff != "" {
-		t.Error(diff)
+func TestChildrenOfAnEarlierLifeOfTheItemAreSeen(t *testing.T) {
+	earlier := anna
+	earlier.UID = "anna-1"
+	r, _ := lookAs(t, nil, child(anna, "x", "two", "6"), child(earlier, "x", "one", "5"), child(bert, "x", "theirs", "7"))
+	r.deployer = &deployer{}
+	found, err := r.lookAt(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, nil)
+	if err != nil || len(found) != 2 || found[0].GetName() != "one" || found[1].GetName() != "two" {
+		t.Errorf("%v, %v", found, err)
 	}
 }
 
@@ -121,7 +153,7 @@ func TestEntriesOfAKindInAnyVersion(t *testing.T) {
 	}
 }
 
-// TestUnobservedKinds checks that a kind that the target does not have needs no observation.
+// TestUnobservedKinds checks that a kind need not be observed if the target does not serve it.
 func TestUnobservedKinds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unobserved schema.GroupKind
@@ -131,17 +163,20 @@ func TestUnobservedKinds(t *testing.T) {
 		"a kind without children is not [F30]":                      {schema.GroupKind{Kind: "Secret"}, pollObserved},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &run{unobserved: map[schema.GroupKind]bool{tc.unobserved: true}, up: &upkeep.Run{Inventory: apply.Inventory{Entries: []apply.Entry{entry("one")}}}}
-			if got := r.poll(&SyncResponse{}); got != tc.want {
+			r := &run{deployer: &deployer{}, unobserved: map[schema.GroupKind]bool{tc.unobserved: true}, up: &upkeep.Run{Inventory: apply.Inventory{Entries: []apply.Entry{entry("one")}}}}
+			if got := r.schedule(&SyncResponse{}).poll(); got != tc.want {
 				t.Errorf("looks again after %s, want %s", got, tc.want)
 			}
 		})
 	}
 	t.Run("a kind that the target refuses is noted, and only that [F30]", func(t *testing.T) {
-		r := lookAs(observe(t, nil), nil)
-		r.deployer, r.unobserved = &deployer{}, map[schema.GroupKind]bool{}
-		for reason, kind := range map[string]string{"": "ConfigMap", "forbidden": "Secret"} {
-			if _, err := r.lookAt(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: kind}, view{reason: reason}, nil); err != nil {
+		r, client := lookAs(t, nil)
+		client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(secrets.GroupResource(), "", nil)
+		})
+		r.deployer = &deployer{}
+		for kind, resource := range map[string]schema.GroupVersionResource{"ConfigMap": configMaps, "Secret": secrets} {
+			if _, err := r.lookAt(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: kind}, resource, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -154,8 +189,7 @@ func TestUnobservedKinds(t *testing.T) {
 func TestSkippedEntriesStayAsTheyWere(t *testing.T) {
 	before := entry("one")
 	before.Key, before.Hash = "key", "hash"
-	r := &run{skipped: map[apply.Ref]apply.Entry{before.Ref(): before}}
-	got := r.keepSkipped(apply.Inventory{Entries: []apply.Entry{entry("one"), entry("two")}})
+	got := skippedChildren{before.Ref(): before}.keep(apply.Inventory{Entries: []apply.Entry{entry("one"), entry("two")}})
 	if diff := cmp.Diff([]apply.Entry{before, entry("two")}, got.Entries); diff != "" {
 		t.Error(diff)
 	}

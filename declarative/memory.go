@@ -20,14 +20,14 @@ import (
 // maxPace is the longest interval between two calls for an item that fails.
 const maxPace = 10 * time.Minute
 
-// memories holds in memory what is known about items. If it is lost, this costs reads and nothing else.
+// memories contains the in-memory state of all items. If this state is lost, the only consequence is additional reads.
 type memories struct {
-	items     client.Reader   // from the cache; if it is nil, gone items are not looked for
+	items     client.Reader   // reads from the cache; if it is nil, there is no search for deleted items
 	forgotten func(types.UID) // called for each item that is forgotten
 
 	mu    sync.Mutex
 	all   map[types.UID]*memory
-	sweep int // number of items at which gone items are looked for
+	sweep int // the next search for deleted items begins when there are this many items
 }
 
 const sweepFrom = 64
@@ -36,24 +36,25 @@ func newMemories(items client.Reader) *memories {
 	return &memories{items: items, forgotten: func(types.UID) {}, all: map[types.UID]*memory{}, sweep: sweepFrom}
 }
 
-// memory is what is known about one item. The library makes one call at a time for an item, but children change at any
-// time.
+// memory is the in-memory state of one item. The library makes only one call at a time for an item, but children may
+// change during a call.
 type memory struct {
 	uid types.UID
 	key types.NamespacedName
 
-	// These fields are used by calls only.
-	cluster *upkeep.Cluster           // that the item was brought to last
-	written map[apply.Ref]string      // versions that this deployer's last write produced
-	settled map[apply.Ref]fingerprint // children that need no reading, see settle
-	exports []byte                    // the stored exports as JSON; nil if not known
+	// Only one call at a time uses these fields, so they need no lock.
+	cluster *upkeep.Cluster           // the cluster to which the item was last deployed
+	settled map[apply.Ref]fingerprint // children that the engine need not read; see the method `settle`
+	exports []byte                    // the stored exports as JSON, or nil if they are not known
 
 	mu     sync.Mutex
 	called time.Time     // when the last run began
 	failed int           // consecutive calls that ended with an error
 	errors uint64        // number of failed calls
 	slow   time.Duration // the delay for an unstable handler
-	wished bool          // this deployer requested the next run
+
+	wishing sync.Mutex // held while this deployer requests a run, and while a run takes the requests
+	wished  bool       // this deployer has requested the next run
 }
 
 // of returns the memory of an item, and creates it if there is none.
@@ -61,7 +62,7 @@ func (s *memories) of(ctx context.Context, di *lsv1alpha1.DeployItem) *memory {
 	s.mu.Lock()
 	m := s.all[di.UID]
 	if m == nil {
-		m = &memory{uid: di.UID, key: client.ObjectKeyFromObject(di), written: map[apply.Ref]string{}}
+		m = &memory{uid: di.UID, key: client.ObjectKeyFromObject(di)}
 		s.all[di.UID] = m
 	}
 	full := len(s.all) >= s.sweep
@@ -79,7 +80,7 @@ func (s *memories) find(uid types.UID) *memory {
 	return s.all[uid]
 }
 
-// forget drops the memory of an item.
+// forget discards the memory of an item.
 func (s *memories) forget(uid types.UID) {
 	s.mu.Lock()
 	delete(s.all, uid)
@@ -98,8 +99,8 @@ func (s *memories) list() []*memory {
 	return out
 }
 
-// forgetGone forgets the items that disappeared without a run, such as by delete-without-uninstall. It only reads the
-// cache.
+// forgetGone discards the memory of items that no longer exist. An item may be deleted without a call of the deployer,
+// for example because of the annotation delete-without-uninstall. forgetGone reads only from the cache.
 func (s *memories) forgetGone(ctx context.Context) {
 	if s.items == nil {
 		return
@@ -116,32 +117,37 @@ func (s *memories) forgetGone(ctx context.Context) {
 	s.sweep = max(sweepFrom, 2*len(s.all))
 }
 
-// began records the start of a run. It must come before the run reads anything, so that MinInterval counts from here
-// for changes in the meantime.
+// began records the start of a run. MinInterval is counted from this time. began must be called before the run reads
+// anything, so that MinInterval also applies to changes during the run.
 func (m *memory) began(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.called = now
 }
 
-// wish records that a run is wanted because something may have changed.
-func (m *memory) wish() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// wish records that this deployer itself requests a run, and then calls the function `request`. A lock ensures that no
+// run begins between these two steps: such a run would remove the record before the request is made, so that the
+// requested run would seem to have another cause.
+func (m *memory) wish(request func()) {
+	m.wishing.Lock()
+	defer m.wishing.Unlock()
 	m.wished = true
+	request()
 }
 
-// takeWish reports whether this deployer itself requested the run that begins. Otherwise something else requested it,
-// such as a schedule, which must learn that it ran.
-func (m *memory) takeWish() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// takeWish is called when a run begins. It calls the function `take`, which removes all requests for runs. takeWish
+// reports whether this deployer itself made one of these requests. If it returns false, the run has another cause, such
+// as a schedule, and the caller must record that the run took place.
+func (m *memory) takeWish(take func()) bool {
+	m.wishing.Lock()
+	defer m.wishing.Unlock()
 	wished := m.wished
 	m.wished = false
+	take()
 	return wished
 }
 
-// ended records how a call of the handler ended, and returns how many calls in a row have failed.
+// ended records the result of a call of the handler, and returns the number of consecutive failed calls.
 func (m *memory) ended(err error) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,22 +160,23 @@ func (m *memory) ended(err error) int {
 	return m.failed
 }
 
-// slowDown delays runs after changes by the given time since the last call. Zero means the usual interval.
+// slowDown sets the minimum time between the last call and the next run that a change triggers. Zero means the usual
+// interval.
 func (m *memory) slowDown(wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.slow = wait
 }
 
-// errorCount returns how many calls of the handler failed.
+// errorCount returns how many calls of the handler have failed.
 func (m *memory) errorCount() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.errors
 }
 
-// next returns the time at which a change may call the handler again. It is one interval after the last call, and the
-// interval doubles with each failure.
+// next returns the earliest time at which a change may trigger another call of the handler: the time of the last call
+// plus the interval. The interval doubles with each consecutive failure.
 func (m *memory) next(interval time.Duration) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,7 +186,7 @@ func (m *memory) next(interval time.Duration) time.Time {
 	return m.called.Add(max(paced(interval, m.failed), m.slow))
 }
 
-// paced doubles an interval the given number of times, up to maxPace.
+// paced doubles an interval the given number of times, but not beyond maxPace.
 func paced(interval time.Duration, times int) time.Duration {
 	factor := math.Pow(2, float64(times))
 	return time.Duration(min(float64(interval)*factor, float64(max(maxPace, interval))))

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -91,14 +91,14 @@ func TestItemMetricsGoWithTheItem(t *testing.T) {
 		s.of(t.Context(), there).ended(errors.New("no"))
 		s.of(t.Context(), there).ended(errors.New("no"))
 		for perItem, want := range map[bool][]string{false: nil, true: {"ns/a 2"}} {
-			if diff := cmp.Diff(want, itemErrorsIn(t, newMetrics(nil, &atomic.Int32{}, s, perItem))); diff != "" {
+			if diff := cmp.Diff(want, itemErrorsIn(t, newMetrics(nil, noWatches, s, perItem))); diff != "" {
 				t.Errorf("switched on %t (-want +got):\n%s", perItem, diff)
 			}
 		}
 		if err := items.Delete(t.Context(), there); err != nil {
 			t.Fatal(err)
 		}
-		if got := itemErrorsIn(t, newMetrics(nil, &atomic.Int32{}, s, true)); got != nil {
+		if got := itemErrorsIn(t, newMetrics(nil, noWatches, s, true)); got != nil {
 			t.Errorf("metrics of an item that is gone: %v", got)
 		}
 	})
@@ -108,7 +108,7 @@ func TestMetricsEndWithTheManager(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for range 2 {
 		ctx, end := context.WithCancel(t.Context())
-		m := newMetrics(registry, &atomic.Int32{}, newMemories(nil), true)
+		m := newMetrics(registry, noWatches, newMemories(nil), true)
 		ended := make(chan error, 1)
 		go func() { ended <- m.Start(ctx) }()
 		eventually(t, "not registered", func() bool {
@@ -125,7 +125,17 @@ func TestMetricsEndWithTheManager(t *testing.T) {
 	}
 }
 
-// itemErrorsIn lists the metrics per item.
+func noWatches() int { return 0 }
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return is(), nil })
+	if err != nil {
+		t.Fatal(what)
+	}
+}
+
+// itemErrorsIn returns the metrics that exist for each item, one line per metric.
 func itemErrorsIn(t *testing.T, m *metrics) []string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -154,4 +164,20 @@ func itemErrorsIn(t *testing.T, m *metrics) []string {
 		}
 	}
 	return out
+}
+
+// TestNoRunBeginsWhileOneIsRequested checks that recording a request and making the request are one atomic step for a
+// run that begins at the same time.
+func TestNoRunBeginsWhileOneIsRequested(t *testing.T) {
+	m := &memory{}
+	together := func() {
+		if m.wishing.TryLock() {
+			m.wishing.Unlock()
+			t.Error("[R27] the request and its record may be taken by different runs")
+		}
+	}
+	m.wish(together)
+	if !m.takeWish(together) || m.takeWish(together) {
+		t.Error("a request is not taken exactly once")
+	}
 }

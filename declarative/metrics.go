@@ -5,45 +5,44 @@ package declarative
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// These are the results of a handler's call in metrics.
+// These are the values of the label "result" in metrics. They describe how a call of the handler ended.
 const (
 	resultOK       = "ok"
-	resultWaiting  = "waiting"  // it returned a deployerlib.WaitFor
+	resultWaiting  = "waiting"  // the handler returned a deployerlib.WaitFor
 	resultError    = "error"    // the handler returned an error
-	resultRefused  = "refused"  // its response was refused
-	resultUnstable = "unstable" // its response was accepted, but it changes without reason
+	resultRefused  = "refused"  // the response of the handler was invalid
+	resultUnstable = "unstable" // the response was accepted, but the handler is unstable
 )
 
-// metrics are the metrics of a deployer. Their labels are bounded, except for the optional label per item, which is
-// removed with the item.
+// metrics contains the metrics of a deployer. The number of time series is bounded, except for the optional series for
+// each item. These are removed when the item is deleted.
 type metrics struct {
 	registerer prometheus.Registerer
 
 	calls     *prometheus.CounterVec
 	seconds   *prometheus.HistogramVec
 	informers prometheus.GaugeFunc
-	items     *itemErrors // nil if metrics per item are off
+	items     *itemErrors // nil if Options.ItemMetrics is false
 }
 
-func newMetrics(registerer prometheus.Registerer, informers *atomic.Int32, memories *memories, perItem bool) *metrics {
+func newMetrics(registerer prometheus.Registerer, watches func() int, memories *memories, perItem bool) *metrics {
 	m := &metrics{
 		registerer: registerer,
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "deployerkit_declarative_calls_total", Help: "Calls of the handler, by function (sync, finalize) and result (ok, waiting, unstable, refused, error).",
 		}, []string{"function", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "deployerkit_declarative_call_seconds", Help: "How long calls of the handler took, by function.",
+			Name: "deployerkit_declarative_call_seconds", Help: "Duration of the calls of the handler, by function.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 10, 7),
 		}, []string{"function"}),
 		informers: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "deployerkit_declarative_informers", Help: "Informers of children, over all targets.",
-		}, func() float64 { return float64(informers.Load()) }),
+			Name: "deployerkit_declarative_informers", Help: "Number of watches of children in all targets.",
+		}, func() float64 { return float64(watches()) }),
 	}
 	if perItem {
 		m.items = &itemErrors{memories: memories}
@@ -51,7 +50,7 @@ func newMetrics(registerer prometheus.Registerer, informers *atomic.Int32, memor
 	return m
 }
 
-// all returns the collectors.
+// all returns the collectors of all metrics.
 func (m *metrics) all() []prometheus.Collector {
 	all := []prometheus.Collector{m.calls, m.seconds, m.informers}
 	if m.items != nil {
@@ -60,7 +59,7 @@ func (m *metrics) all() []prometheus.Collector {
 	return all
 }
 
-// Start registers the metrics until the manager ends.
+// Start registers the metrics. When the manager ends, it unregisters them.
 func (m *metrics) Start(ctx context.Context) error {
 	for _, one := range m.all() {
 		if err := m.registerer.Register(one); err != nil {
@@ -72,19 +71,19 @@ func (m *metrics) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection returns false, so the metrics start before the deployer.
+// NeedLeaderElection returns false, so that the metrics are registered before the deployer starts.
 func (m *metrics) NeedLeaderElection() bool { return false }
 
-// called counts a call.
+// called records a call of the handler.
 func (m *metrics) called(function, result string, took time.Duration) {
 	m.calls.WithLabelValues(function, result).Inc()
 	m.seconds.WithLabelValues(function).Observe(took.Seconds())
 }
 
 var itemErrorsDesc = prometheus.NewDesc("deployerkit_declarative_item_errors_total",
-	"Calls of the handler that failed, by deploy item. Only with Options.ItemMetrics.", []string{"namespace", "name"}, nil)
+	"Failed calls of the handler, by deploy item. Only exported if Options.ItemMetrics is set.", []string{"namespace", "name"}, nil)
 
-// itemErrors counts errors per item. An item that is gone has no metric.
+// itemErrors collects the number of failed calls for each item that exists.
 type itemErrors struct{ memories *memories }
 
 // Describe implements prometheus.Collector.
@@ -92,7 +91,7 @@ func (e *itemErrors) Describe(out chan<- *prometheus.Desc) { out <- itemErrorsDe
 
 // Collect implements prometheus.Collector.
 func (e *itemErrors) Collect(out chan<- prometheus.Metric) {
-	e.memories.forgetGone(context.Background()) // only reads the cache; a collector gets no context
+	e.memories.forgetGone(context.Background()) // reads only from the cache; a collector gets no context
 	for _, m := range e.memories.list() {
 		if n := m.errorCount(); n > 0 {
 			out <- prometheus.MustNewConstMetric(itemErrorsDesc, prometheus.CounterValue, float64(n), m.key.Namespace, m.key.Name)

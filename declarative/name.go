@@ -9,15 +9,17 @@ import (
 )
 
 const (
-	maxLabel     = 63  // of a DNS label, for names of Services and values of labels
-	maxSubdomain = 253 // of most other names
+	maxLabel     = 63  // maximum length of a DNS label, which limits names of Services and values of labels
+	maxSubdomain = 253 // maximum length of most other names
 	hashLength   = 8
 )
 
-// Name makes the name of a child from the item's name and more parts. For example, "shop" and "web" give "shop-web".
-// Two items of one namespace then do not want the same child. The name fits every kind and the value of a label. It has
-// at most 63 characters of a-z, 0-9 and "-", and begins with a letter. A name that has to be changed or cut for that
-// ends in a hash of the whole name, so that it stays distinct. The same parts always give the same name.
+// Name returns a name for a child. It joins the item's name and the given parts. For example, "shop" and "web" result
+// in "shop-web". Because the name begins with the item's name, two items in one namespace have different children.
+//
+// The name is valid for every kind and as the value of a label: it begins with a letter, and has at most 63 characters
+// from the set a-z, 0-9 and "-". If the joined name is not valid, Name changes or shortens it and appends a hash of the
+// joined name, so that different names stay different. The same arguments always result in the same name.
 func Name(item string, parts ...string) string {
 	whole := join(item, parts)
 	name := strings.Map(func(r rune) rune {
@@ -35,9 +37,9 @@ func Name(item string, parts ...string) string {
 	return shorten(strings.TrimRight(name, "-"), whole, maxLabel)
 }
 
-// LongName is [Name] for kinds whose names may have 253 characters and dots, such as ConfigMaps, Secrets and
-// Deployments, but not Services. A controller that copies the name into a label, as that of StatefulSets does, is still
-// limited to 63 characters.
+// LongName is like [Name], but the name may have up to 253 characters and may contain dots. Kinds such as ConfigMap,
+// Secret and Deployment allow such names. Kinds such as Service do not. Do not use LongName either if a controller
+// copies the name into a label, as the StatefulSet controller does, because labels are limited to 63 characters.
 func LongName(item string, parts ...string) string {
 	whole := join(item, parts)
 	labels := strings.Split(strings.ToLower(whole), ".")
@@ -60,7 +62,8 @@ func join(item string, parts []string) string {
 	return strings.Join(append([]string{item}, parts...), "-")
 }
 
-// shorten returns the name, with a hash if it is too long or differs from the whole name.
+// shorten shortens a name to the given limit. The parameter `whole` is the original name. If the name is too long or
+// differs from the original name, shorten also appends a hash of the original name.
 func shorten(name, whole string, limit int) string {
 	if name == whole && len(name) <= limit {
 		return name

@@ -22,20 +22,21 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// UpdateStrategy is how an existing child is updated to what the handler wants.
+// UpdateStrategy determines how an existing child is changed if it differs from the desired child.
 type UpdateStrategy string
 
 const (
-	// Apply uses server-side apply. Only the fields that the handler returns are compared and set. Fields that it no
-	// longer returns are removed, and fields of others stay. This is the default.
+	// Apply uses server-side apply. Only the fields that the handler returns are compared and set. A field that the
+	// handler no longer returns is removed. Fields that other clients set remain. This is the default.
 	Apply UpdateStrategy = "Apply"
-	// Replace sets the whole object once for each change of what the handler returns. Fields that the handler does not
-	// return are removed, except those that the API server sets. As long as the handler returns the same, fields that
-	// others add stay.
+	// Replace overwrites the whole object when the handler returns an object that differs from the previous one. This
+	// removes the fields that the handler does not return, except those that the API server sets. As long as the
+	// handler returns the same object, fields that other clients add remain.
 	Replace UpdateStrategy = "Replace"
-	// Recreate deletes a child that has to change, and creates it when it is gone.
+	// Recreate deletes a child that has to change, and creates it again once it is gone.
 	Recreate UpdateStrategy = "Recreate"
-	// OnDelete creates a missing child and never changes one. A change takes effect when a user deletes the child.
+	// OnDelete creates a missing child but never changes an existing one. A new desired state takes effect only after a
+	// user has deleted the child.
 	OnDelete UpdateStrategy = "OnDelete"
 )
 
@@ -45,82 +46,89 @@ const AnyNamespace = "*"
 // These are defaults of Options.
 const (
 	DefaultMinInterval = time.Second
-	// DefaultInstanceLabel is the label that holds the UID of the item.
+	// DefaultInstanceLabel is the key of the label whose value is the UID of the item.
 	DefaultInstanceLabel = "app.kubernetes.io/instance"
-	// DefaultManagedByLabel is the label that holds the name of the deployer.
+	// DefaultManagedByLabel is the key of the label whose value is the name of the deployer.
 	DefaultManagedByLabel = "app.kubernetes.io/managed-by"
 )
 
-// ChildKind is a kind of which a handler may return children.
+// ChildKind is one kind of children that a handler may return.
 type ChildKind struct {
-	// APIVersion and Kind are as in a manifest, such as "apps/v1" and "Deployment". Both are required.
+	// APIVersion and Kind have the same format as in a manifest, such as "apps/v1" and "Deployment". Both are required.
 	APIVersion, Kind string
 	// Update selects how children of this kind are changed. Empty means [Apply].
 	Update UpdateStrategy
-	// Adopt selects what is done with a child that already exists and belongs to no item. Empty means that it is an
-	// error, as with [apply.AdoptNever].
+	// Adopt determines what happens if an object with the name of a child already exists and belongs to no item. Empty
+	// means [apply.AdoptNever]. The handler's response then causes an error.
 	Adopt apply.Adoption
 }
 
-// Tracking puts well-known labels on each child, for people and other tools. The library itself does not need them. It
-// recognizes children by its own label, deployerkit.dev/item. Like everything that is desired, the labels are put back
-// when a user removes them. A handler must not set the same labels.
+// Tracking configures well-known labels that the library adds to children, for users and for other tools. The library
+// itself recognizes children by another label, deployerkit.dev/item. If a user removes the labels, the library restores
+// them. A handler must not set these labels to other values.
 type Tracking struct {
 	// InstanceLabel is the key of the label with the item's UID. Empty means [DefaultInstanceLabel].
 	InstanceLabel string
 	// ManagedByLabel is the key of the label with the deployer's name. Empty means [DefaultManagedByLabel].
 	ManagedByLabel string
-	// OwnerReference makes the item the controller of children in its own cluster and namespace.
+	// OwnerReference adds an owner reference to children that are in the same cluster and namespace as the item. The
+	// reference makes the item the controller of these children.
 	OwnerReference bool
 }
 
 // Options configures a declarative deployer. Only Children is required.
 type Options struct {
-	// Name is the name of the deployer in the managed-by label, errors and metrics. Args sets it. Empty means
-	// "declarative".
+	// Name is the name of the deployer. It is used in the managed-by label, in errors and in metrics. Args sets it.
+	// Empty means "declarative".
 	Name string
-	// Children are the kinds that the handler may return. A request contains all objects of these kinds that belong to
-	// the item, and each change of one calls Sync again. Other kinds are an error.
+	// Children are the kinds that the handler may return. Returning a child of another kind is an error. A request
+	// contains all objects of these kinds that belong to the item. Each change of such an object triggers another call
+	// of Sync.
 	Children []ChildKind
-	// Namespaces are the namespaces that may contain children. Empty means only the namespace with the name of the
-	// item's own. [AnyNamespace] allows all. A child without a namespace gets the item's own if that is allowed, and
-	// otherwise the first of the list. Cluster-scoped kinds are not restricted. Listing them in Children allows them.
+	// Namespaces are the namespaces of the target that may contain children. If the list is empty, only the default
+	// namespace of the item is allowed. This is the namespace of the target that has the same name as the item's own
+	// namespace. [AnyNamespace] allows all namespaces. A child without a namespace is created in the item's default
+	// namespace if this namespace is allowed, and otherwise in the first namespace of the list. The list does not
+	// restrict cluster-scoped kinds: they are allowed if Children lists them.
 	Namespaces []string
-	// Labels are put on each child, unless the handler sets a label of the same key. They may be nil.
+	// Labels are added to each child. If the handler sets a label with the same key, the label of the handler takes
+	// precedence. Labels may be nil.
 	Labels map[string]string
-	// Tracking puts well-known labels on each child. If it is nil, none are added.
+	// Tracking configures well-known labels of children. If it is nil, none are added.
 	Tracking *Tracking
-	// Resync is the interval at which Sync is called for each item even if nothing changes. Zero means never.
+	// Resync is the interval at which Sync is called for each item even if nothing changes. Zero disables these calls.
 	Resync time.Duration
-	// MinInterval is the shortest time between two calls of Sync for one item because of changed children. Zero means
-	// one second.
+	// MinInterval is the minimum time between two calls of Sync for one item if the second call is triggered by a
+	// changed child. Zero means one second.
 	MinInterval time.Duration
-	// Concurrency is how many children of an item are written at a time. Zero means one, so that children are written
-	// in the order in which they are returned. With more, the writes of a stage start in that order.
+	// Concurrency is the maximum number of children of one item that are written at the same time. Zero means one.
+	// Children are then written one after the other, in the order in which the handler returns them. With a higher
+	// value, the writes start in that order, within each stage of package apply.
 	Concurrency int
-	// OrphanChildren leaves the children in the target when an item is deleted. Without it they are deleted first.
+	// OrphanChildren leaves the children in the target when an item is deleted. If OrphanChildren is false, the
+	// children are deleted before the item.
 	OrphanChildren bool
-	// ItemMetrics counts errors per item as metrics, which are removed with the item. It creates one series per item.
-	// Without it, errors are counted but not exported.
+	// ItemMetrics exports the number of errors of each item as a metric. There is one time series for each item. It is
+	// removed when the item is deleted. If ItemMetrics is false, errors are counted but not exported.
 	ItemMetrics bool
-	// Scheme knows the kinds of typed children that do not name theirs (an empty TypeMeta). If it is nil, the built-in
-	// kinds are known.
+	// Scheme determines apiVersion and kind of typed children whose TypeMeta is empty. If it is nil, the scheme of the
+	// built-in kinds is used.
 	Scheme *runtime.Scheme
-	// Targets is what the operator allows beyond the strict default.
+	// Targets is the policy that restricts the kubeconfigs in Targets. The zero value is the strictest policy.
 	Targets targets.Policy
-	// TargetLimits bounds the resources that targets use. The zero value means the defaults.
+	// TargetLimits limits the resources that the clients of targets use. The zero value means the defaults.
 	TargetLimits targets.Limits
-	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted.
-	// Without it, the item is deployed to the new cluster first.
+	// CleanUpFirst determines the order if an item moves to another cluster. If it is true, the objects in the old
+	// cluster are deleted before the item is deployed to the new cluster. Otherwise they are deleted afterwards.
 	CleanUpFirst bool
-	// Fights configures when repeated changes by others count as a fight, and how long the deployer then waits before
-	// it corrects them. The zero value means the defaults.
+	// Fights determines after how many repeated changes by another client the deployer delays its corrections, and for
+	// how long. The zero value means the defaults.
 	Fights watch.GuardOptions
-	// WrapTransport wraps the transport to each target, for measurements and tests. It may be nil.
+	// WrapTransport wraps the transport of all requests to targets, for measurements and tests. It may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Default sets every zero value that has a default.
+// Default replaces zero values with their defaults.
 func (o *Options) Default() {
 	o.Name = cmp.Or(o.Name, "declarative")
 	o.MinInterval = cmp.Or(o.MinInterval, DefaultMinInterval)
@@ -137,7 +145,7 @@ func (o *Options) Default() {
 	}
 }
 
-// Validate reports every fault at once. Call Default first.
+// Validate returns an error that lists all invalid options. Call Default first.
 func (o *Options) Validate() error {
 	var errs []error
 	fault := func(path, format string, args ...any) {
@@ -152,19 +160,19 @@ func (o *Options) Validate() error {
 		checkLabel(fault, "Tracking.InstanceLabel", t.InstanceLabel, "")
 		checkLabel(fault, "Tracking.ManagedByLabel", t.ManagedByLabel, o.Name)
 		if t.OwnerReference && o.OrphanChildren {
-			fault("Tracking.OwnerReference", "excludes OrphanChildren: the children would be deleted with the item all the same")
+			fault("Tracking.OwnerReference", "cannot be combined with OrphanChildren: the owner reference would delete the children together with the item")
 		}
 		if t.InstanceLabel == t.ManagedByLabel {
-			fault("Tracking.ManagedByLabel", "is the same as InstanceLabel")
+			fault("Tracking.ManagedByLabel", "must differ from InstanceLabel")
 		}
 	}
 	for path, value := range map[string]time.Duration{"Resync": o.Resync, "MinInterval": o.MinInterval} {
 		if value < 0 {
-			fault(path, "is negative")
+			fault(path, "must not be negative")
 		}
 	}
 	if o.Concurrency < 0 {
-		fault("Concurrency", "is negative")
+		fault("Concurrency", "must not be negative")
 	}
 	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
@@ -178,20 +186,20 @@ func (o *Options) validateChildren(fault func(path, format string, args ...any))
 	for i, child := range o.Children {
 		path := fmt.Sprintf("Children[%d]", i)
 		if version, err := schema.ParseGroupVersion(child.APIVersion); err != nil || version.Version == "" {
-			fault(path+".APIVersion", "%q is none", child.APIVersion)
+			fault(path+".APIVersion", "%q is not an apiVersion", child.APIVersion)
 		}
 		if child.Kind == "" {
 			fault(path+".Kind", "is required")
 		}
 		if !slices.Contains([]UpdateStrategy{Apply, Replace, Recreate, OnDelete}, child.Update) {
-			fault(path+".Update", "%q is none of Apply, Replace, Recreate, OnDelete", child.Update)
+			fault(path+".Update", "%q is not one of Apply, Replace, Recreate, OnDelete", child.Update)
 		}
 		if child.Adopt != "" && !slices.Contains(apply.Adoptions(), child.Adopt) {
-			fault(path+".Adopt", "%q is none of %q", child.Adopt, apply.Adoptions())
+			fault(path+".Adopt", "%q is not one of %q", child.Adopt, apply.Adoptions())
 		}
 		kind := schema.FromAPIVersionAndKind(child.APIVersion, child.Kind).GroupKind()
 		if seen[kind] {
-			fault(path, "%s is there twice", kind)
+			fault(path, "%s is listed more than once", kind)
 		}
 		seen[kind] = true
 	}
@@ -203,25 +211,27 @@ func (o *Options) validateNamespaces(fault func(path, format string, args ...any
 		switch {
 		case namespace == AnyNamespace:
 		case len(validation.IsDNS1123Label(namespace)) > 0:
-			fault(path, "%q is no name of a namespace", namespace)
+			fault(path, "%q is not a valid namespace name", namespace)
 		case slices.Index(o.Namespaces, namespace) < i:
-			fault(path, "%q is there twice", namespace)
+			fault(path, "%q is listed more than once", namespace)
 		}
 	}
 }
 
-// checkLabel refuses labels that the API server would refuse or that are reserved for the library.
+// checkLabel calls the function `fault` if the API server would reject a label or if the label is reserved for the
+// library.
 func checkLabel(fault func(path, format string, args ...any), path, key, value string) {
 	faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
 	if len(faults) > 0 {
 		fault(path, "%s", strings.Join(faults, ", "))
 	}
 	if ownership.IsReserved(key) {
-		fault(path, "labels with %s are the library's own", ownership.Prefix)
+		fault(path, "labels with the prefix %s are reserved for the library", ownership.Prefix)
 	}
 }
 
-// kindOf returns the configured kind of a child. Its error lists the configured kinds.
+// kindOf returns the configured kind of a child. If the kind is not configured, it returns an error that lists the
+// configured kinds.
 func (o *Options) kindOf(gvk schema.GroupVersionKind) (ChildKind, error) {
 	names := []string{}
 	for _, kind := range o.Children {
@@ -231,5 +241,5 @@ func (o *Options) kindOf(gvk schema.GroupVersionKind) (ChildKind, error) {
 		}
 		names = append(names, kind.APIVersion+" "+kind.Kind)
 	}
-	return ChildKind{}, fmt.Errorf("%s %s is not a configured kind, Options.Children has %s", gvk.GroupVersion(), gvk.Kind, strings.Join(names, ", "))
+	return ChildKind{}, fmt.Errorf("%s %s is not a configured kind; Options.Children lists %s", gvk.GroupVersion(), gvk.Kind, strings.Join(names, ", "))
 }

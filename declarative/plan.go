@@ -3,7 +3,6 @@
 package declarative
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,18 +17,17 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// unborn is the UID of an item that has not been created yet.
-const unborn types.UID = "00000000-0000-0000-0000-000000000000"
-
 // Plan calls the handler once and returns what the deployer would create, change and delete in the target. It writes
-// nothing; see [apply.Engine.Plan]. The item is used as it is. Its UID determines which children are its own, and its
-// provider status determines which of them are to be deleted. ls is the cluster with the deploy items. Plan reads the
-// namespace kube-system of both clusters, and all children of the item from the target. It returns the error of the
-// handler, the faults of its response and of the options, or what cannot be planned. In the last case the plan holds
-// the rest.
+// nothing; see [apply.Engine.Plan]. The parameter `ls` is a client for the cluster that contains the deploy items. Plan
+// reads the namespace kube-system of both clusters, and all children of the item from the target. It finds the children
+// by the UID of the item. The provider status of the item determines which children are to be deleted.
+//
+// Plan returns an error if the handler fails, or if the response or the options are invalid. If some changes cannot be
+// planned, it returns an error and a plan that contains the other changes.
 func Plan(ctx context.Context, ls client.Reader, target client.Client, handler Handler, o Options, di *lsv1alpha1.DeployItem) (apply.Plan, error) {
 	o.Default()
 	if err := o.Validate(); err != nil {
@@ -39,15 +37,9 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, handler H
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
-	if owner.Landscape, err = upkeep.LandscapeID(ctx, ls); err != nil {
+	owner, inventory, err := upkeep.Planned(ctx, ls, target, di, status.inventory)
+	if err != nil {
 		return apply.Plan{}, err
-	}
-	inventory := status.inventory
-	if di.Spec.Target != nil {
-		if inventory, err = upkeep.Relocated(ctx, target, di.Spec.Target.Name, inventory); err != nil {
-			return apply.Plan{}, err
-		}
 	}
 	desired, err := o.ask(ctx, target, handler, di, owner, inventory)
 	if err != nil {
@@ -56,7 +48,21 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, handler H
 	return apply.New(target, target.RESTMapper(), apply.Options{RefuseUnowned: true}).Plan(ctx, owner, desired, inventory)
 }
 
-// ask calls the handler with the children that exist now.
+// Plan calls the function [Plan] with the handler and the options of the deployer. It implements plan.Planner, so that
+// the deployer's program has the command plan.
+func (d *deployer) Plan(ctx context.Context, ls client.Reader, target client.Client, di *lsv1alpha1.DeployItem) (apply.Plan, error) {
+	if d.handler == nil {
+		return apply.Plan{}, errNoHandler
+	}
+	return Plan(ctx, ls, target, d.handler, d.options, di)
+}
+
+// TargetOptions returns the restrictions under which the deployer opens Targets.
+func (d *deployer) TargetOptions() (targets.Policy, targets.Limits) {
+	return d.options.Targets, d.options.TargetLimits
+}
+
+// ask calls the handler with the children that exist in the target, and returns the desired objects.
 func (o *Options) ask(
 	ctx context.Context, target client.Client, handler Handler, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory,
 ) ([]apply.Desired, error) {
@@ -89,7 +95,7 @@ func (o *Options) ask(
 	return o.Desired(di, response, owns)
 }
 
-// listChildren lists the children of a kind. A kind that the target does not know has none.
+// listChildren lists the children of a kind. It returns none if the target does not know the kind.
 func listChildren(ctx context.Context, target client.Client, gvk schema.GroupVersionKind, item types.UID) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
@@ -103,6 +109,7 @@ func listChildren(ctx context.Context, target client.Client, gvk schema.GroupVer
 	var out []*unstructured.Unstructured
 	for i := range list.Items {
 		if owner, marked := ownership.OwnerOf(&list.Items[i]); marked && owner.UID == item {
+			list.Items[i].SetManagedFields(nil) // the children that a handler receives in a run have no managedFields either
 			out = append(out, &list.Items[i])
 		}
 	}

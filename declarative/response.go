@@ -12,37 +12,41 @@ import (
 
 // SyncResponse is the desired state of an item.
 type SyncResponse struct {
-	// Status is the item's current status, as seen in the observed children. It is any value that marshals to a JSON
-	// object, and becomes the item's provider status. The library adds apiVersion and kind if they are missing, and
-	// sets observedGeneration. If Status is nil, an earlier status stays.
+	// Status is the item's current status, which the handler derives from the observed children. It may be any value
+	// that marshals to a JSON object. The library stores it as the item's provider status. It adds apiVersion and kind
+	// if they are missing, and sets observedGeneration. If Status is nil, the stored status does not change.
 	Status any
-	// Children are all children that the item wants, and of each only the fields that matter. They are typed objects or
-	// slices of them, *unstructured.Unstructured, maps, JSON (json.RawMessage, []byte) or YAML (string, also with
-	// several documents). They are applied in this order. A child with only a name is left as it is and is not created;
-	// see [Child.Keep]. A typed one that was written before is emptied.
+	// Children are all desired children. Each child contains only the fields that the handler wants to set. An element
+	// may be a typed object, *unstructured.Unstructured, a map, JSON (json.RawMessage or []byte), YAML (a string, which
+	// may contain several documents), or a slice of these. The children are applied in this order.
+	//
+	// A child that consists only of apiVersion, kind, namespace and name is neither changed nor created; see
+	// [Child.Keep]. There is one exception: the child is a typed object, and an earlier run has written it. In this
+	// case, all other fields are removed from the child.
 	Children []any
-	// ResyncAfter asks for another call after this time. Zero means only after a change or Options.Resync.
+	// ResyncAfter is the time after which Sync is called again. Zero means that only changes and Options.Resync trigger
+	// another call.
 	ResyncAfter time.Duration
-	// Wait, if it is not empty, says in one line why the item is not ready yet, such as "1 of 3 pods is running". The
-	// children are applied, the item stays in phase Progressing, and Sync is called again when a child changes or after
-	// ResyncAfter. If Wait is empty, the job succeeds when all children are applied.
+	// Wait explains in one line why the item is not ready yet, such as "1 of 3 pods is running". If it is not empty,
+	// the children are applied, but the item stays in phase Progressing. Sync is called again when a child changes or
+	// after ResyncAfter. If Wait is empty, the job succeeds when all children are applied.
 	Wait string
-	// Exports are the values that the item exports by name, for Landscaper's data exports. Each is any value that
-	// marshals to JSON. They are written to the item's export Secret once the children are applied and Wait is empty,
-	// written again when they change, and deleted with the item. If Exports is nil, nothing is exported and an earlier
-	// export stays. An empty map deletes the earlier export.
+	// Exports are the values that the item exports, by name. Landscaper's data exports refer to these names. Each value
+	// must marshal to JSON. The values are written to the item's export Secret when the children are applied and Wait
+	// is empty. They are written again when they change, and deleted with the item. If Exports is nil, nothing is
+	// exported and an earlier export remains. An empty map deletes the earlier export.
 	Exports map[string]any
 }
 
-// Builder builds a [SyncResponse] and collects errors, so that the handler needs to check them only once. Start with
-// [Respond].
+// Builder builds a [SyncResponse] and collects errors, so that the handler needs to check for errors only once.
+// [Respond] returns a Builder.
 type Builder struct {
 	response SyncResponse
 	errs     []error
 }
 
-// Respond starts a response with a status, which may be nil. [Builder.Response] returns an error if the status is no
-// JSON object.
+// Respond returns a Builder for a response with the given status, which may be nil. If the status does not marshal to a
+// JSON object, [Builder.Response] returns an error.
 func Respond(status any) *Builder {
 	b := &Builder{response: SyncResponse{Status: status}}
 	if _, err := statusObject(status); err != nil {
@@ -51,8 +55,8 @@ func Respond(status any) *Builder {
 	return b
 }
 
-// Add adds children, each as in [SyncResponse].Children. [Builder.Response] returns an error if one cannot be read as
-// an object.
+// Add adds elements to [SyncResponse].Children. [Builder.Response] returns an error if an element cannot be read as an
+// object.
 func (b *Builder) Add(children ...any) *Builder {
 	for _, child := range children {
 		if _, err := objects.Read(child); err != nil {
@@ -63,7 +67,8 @@ func (b *Builder) Add(children ...any) *Builder {
 	return b
 }
 
-// Try adds the result of a function that may fail, as in b.Try(newPod(config)).
+// Try adds a child if err is nil. Otherwise it stores err for [Builder.Response]. The arguments may be the results of a
+// function, as in b.Try(newPod(config)).
 func (b *Builder) Try(child any, err error) *Builder {
 	if err != nil {
 		b.errs = append(b.errs, err)
@@ -78,7 +83,7 @@ func (b *Builder) Resync(after time.Duration) *Builder {
 	return b
 }
 
-// Wait sets Wait to a reason that is formatted as by fmt.Sprintf. An empty format means that the item is ready.
+// Wait sets Wait. It formats the reason like fmt.Sprintf. An empty format means that the item is ready.
 func (b *Builder) Wait(format string, args ...any) *Builder {
 	b.response.Wait = fmt.Sprintf(format, args...)
 	return b
@@ -93,7 +98,7 @@ func (b *Builder) Export(name string, value any) *Builder {
 	return b
 }
 
-// Response returns the response, or all errors at once.
+// Response returns the response, or the joined errors of all earlier calls.
 func (b *Builder) Response() (*SyncResponse, error) {
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, err

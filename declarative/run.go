@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -15,29 +14,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// run is one call for one item.
+// run contains the data of one call of the deployer for one item.
 type run struct {
 	deployer *deployer
 
-	item     *lsv1alpha1.DeployItem
-	up       *upkeep.Run
-	status   *providerStatus
-	memory   *memory
-	target   *lsv1alpha1.Target
-	observer *observer // nil before connect
-	wished   bool      // requested by this deployer, so no one else waits for it
+	item    *lsv1alpha1.DeployItem
+	up      *upkeep.Run
+	status  *providerStatus
+	memory  *memory
+	target  *lsv1alpha1.Target
+	watcher *watch.Watcher // nil before connect
+	wished  bool           // this deployer itself requested the run, so the run need not be reported to a schedule
 
-	unobserved map[schema.GroupKind]bool // kinds that no informer covers
+	unobserved map[schema.GroupKind]bool // kinds for which not all children are watched
 
-	skipped map[apply.Ref]apply.Entry // entries of children that the engine did not get
+	skipped skippedChildren
 }
 
-// begin reads the provider status.
+// begin starts a run. It reads the provider status of the item.
 func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, error) {
 	status, err := decodeStatus(di.Status.ProviderStatus)
 	if err != nil {
@@ -48,15 +48,15 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, 
 	return r, err
 }
 
-// note stores an inventory in the provider status, in memory.
+// note stores an inventory in the provider status of the item. It changes the item only in memory.
 func (r *run) note(inventory apply.Inventory) error {
-	r.status.inventory = r.keepSkipped(inventory)
+	r.status.inventory = r.skipped.keep(inventory)
 	return r.status.store(r.item)
 }
 
 // connect opens the item's target.
 func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if r.observer != nil {
+	if r.watcher != nil {
 		return nil
 	}
 	if err := r.up.Connect(ctx, target); err != nil {
@@ -67,18 +67,18 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	}
 	if old := r.memory.cluster; old != nil && old != r.up.Cluster {
 		old.Release(r.item.UID)
-		r.memory.written, r.memory.settled = map[apply.Ref]string{}, nil
+		r.memory.settled = nil
 	}
 	r.memory.cluster = r.up.Cluster
 	r.target = target.Target
-	var err error
-	r.observer, err = r.deployer.observerOf(r.up.Cluster)
-	return err
+	r.watcher = r.up.Cluster.Watcher()
+	return nil
 }
 
-var errClosed = errors.New("the target was just closed")
+var errClosed = errors.New("the client of the target was closed in the meantime")
 
-// failed ends a run that could not do its work, and keeps its triggers for the next one.
+// failed ends a run that could not do its work, and returns `err`. It adds the triggers of the run to the queue again,
+// so that the next run handles them.
 func (r *run) failed(err error) error {
 	_, giveBack := r.up.Take()
 	giveBack()
@@ -94,7 +94,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.restore(seen); err != nil {
 		return r.failed(err)
 	}
-	req, err := NewRequest(r.item, r.target, seen...)
+	req, err := newRequest(r.item, r.target, r.status.handler, seen)
 	if err != nil {
 		return r.failed(err)
 	}
@@ -102,28 +102,29 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return r.failed(err)
 	}
-	r.tellMissing(desired, req.Children)
+	r.reporter().missing(desired, req.Children)
 	if err := r.up.LeaveFirst(ctx, apply.Options{}, nil); err != nil {
 		return r.failed(err)
 	}
 	prints := printsOf(desired, req.Children)
 	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.deployer.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
-	r.memory.remember(r.up.Inventory, report)
 	r.memory.settle(prints, report, err)
-	r.again(response)
+	if after := r.schedule(response).next(); after > 0 {
+		r.deployer.wake(r.memory, r.deployer.now().Add(after))
+	}
 	if err != nil {
 		return err
 	}
 	return r.outcome(ctx, response, report)
 }
 
-// ask calls Sync and stores its status. If it fails, nothing has been written.
+// ask calls Sync and stores the status of the response. It writes nothing to the target.
 func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse, desired []apply.Desired, err error) {
 	c := r.call(ctx, functionSync)
 	defer c.end()
 	if response, c.err = r.deployer.handler.Sync(ctx, req); c.err != nil {
 		if response != nil {
-			return nil, nil, errors.Join(c.err, r.setStatus(response.Status)) // c.err remains the handler's error
+			return nil, nil, errors.Join(c.err, r.setStatus(response.Status)) // c.end reports the handler's error
 		}
 		return nil, nil, c.err
 	}
@@ -132,13 +133,13 @@ func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse
 		c.result = resultRefused
 		return nil, nil, c.err
 	}
-	if found := r.deployer.stability.observe(req, desired); r.tellUnstable(found) {
+	if found := r.deployer.stability.observe(req, desired); r.reporter().unstable(found) {
 		c.result = resultUnstable
 	}
 	return response, desired, nil
 }
 
-// take converts the handler's response and stores its status.
+// take converts the children in the handler's response to desired objects, and stores the status in the response.
 func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired, error) {
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
@@ -154,7 +155,8 @@ func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired
 	return desired, r.setStatus(response.Status)
 }
 
-// setStatus stores a handler's status in the item, in memory. If it is nil, the stored one stays.
+// setStatus stores a handler's status in the item. It changes the item only in memory. If `status` is nil, the stored
+// status does not change.
 func (r *run) setStatus(status any) error {
 	if err := r.status.set(status, r.item.Generation); err != nil {
 		return err
@@ -162,7 +164,7 @@ func (r *run) setStatus(status any) error {
 	return r.status.store(r.item)
 }
 
-// These are the functions of a handler in metrics.
+// These are the values of the label "function" in metrics.
 const (
 	functionSync     = "sync"
 	functionFinalize = "finalize"
@@ -174,18 +176,18 @@ type call struct {
 	log      logr.Logger
 	function string
 	began    time.Time
-	result   string // if empty, err determines it
-	err      error  // result of the call
+	result   string // if it is empty, the result depends on the field `err`
+	err      error  // the error of the call
 }
 
 var errPanicked = errors.New("the handler panicked")
 
-// call begins a call of the handler. A call that ends without a result, by a panic, counts as failed.
+// call records the beginning of a call of the handler. If the handler panics, the call counts as failed.
 func (r *run) call(ctx context.Context, function string) *call {
 	return &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.deployer.now(), err: errPanicked}
 }
 
-// end counts a call. A wait is not a failure.
+// end records the result of the call. A deployerlib.WaitFor does not count as a failure.
 func (c *call) end() {
 	if _, _, waits := deployerlib.AsWait(c.err); waits {
 		c.err, c.result = nil, resultWaiting
@@ -204,33 +206,11 @@ func (c *call) end() {
 	c.r.deployer.metrics.called(c.function, c.result, c.r.deployer.now().Sub(c.began))
 }
 
-// again requests the next call that no change triggers.
-func (r *run) again(response *SyncResponse) {
-	after := response.ResyncAfter
-	if every := r.deployer.options.Resync; every > 0 && (after <= 0 || every < after) {
-		after = every
-	}
-	if r.partly() && (after <= 0 || after > pollUnobserved) {
-		after = pollUnobserved
-	}
-	if after > 0 {
-		r.deployer.wake(r.memory, r.deployer.now().Add(after))
-	}
-}
-
-// partly reports whether the item has children of a kind that no informer covers.
-func (r *run) partly() bool {
-	return slices.ContainsFunc(r.up.Inventory.Entries, func(entry apply.Entry) bool { return r.unobserved[entry.Ref().GVK().GroupKind()] })
-}
-
-// pollUnobserved is how often the handler is called if informers do not cover all children.
-const pollUnobserved = time.Minute
-
-// outcome returns how a run ends that has applied all children.
+// outcome ends a run after all children have been applied. It returns the error of the run.
 func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.Report) error {
 	background := contract.IsFinal(deployerlib.StoredPhase(ctx))
 	if response.Wait != "" && !background {
-		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.poll(response))
+		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.schedule(response).poll())
 	}
 	thorough, giveBack := r.up.Take()
 	exported, err := r.export(ctx, response, thorough)
@@ -249,15 +229,17 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 	return nil
 }
 
-// cleanUp deletes the children in clusters that the item has left. It reports whether something changed.
+// cleanUp deletes the children that remain in earlier clusters after the item has moved to another cluster. It reports
+// whether something changed.
 func (r *run) cleanUp(ctx context.Context) (bool, error) {
 	if r.deployer.options.OrphanChildren && len(r.up.Inventory.Former) > 0 {
-		return true, r.up.Abandon("the deployer leaves children where they are")
+		return true, r.up.Abandon("the deployer never deletes children")
 	}
 	return r.up.CleanUp(ctx, apply.Options{}, nil)
 }
 
-// export stores what the handler exports, unless it is known to be stored. It reports whether it wrote something.
+// export stores the exports of a response, unless they are known to be stored already. It reports whether it has
+// written or deleted the export Secret.
 func (r *run) export(ctx context.Context, response *SyncResponse, thorough bool) (bool, error) {
 	if response.Exports == nil || response.Wait != "" {
 		return false, nil
@@ -280,21 +262,4 @@ func (r *run) export(ctx context.Context, response *SyncResponse, thorough bool)
 	return true, err
 }
 
-const (
-	maxReason = 1024
-	// These are the times after which a waiting item is called again although no child changed.
-	pollObserved = 30 * time.Second
-	pollPartly   = 5 * time.Second
-)
-
-// poll returns the time after which a waiting item is called again if nothing changes before.
-func (r *run) poll(response *SyncResponse) time.Duration {
-	after := pollObserved
-	if r.partly() {
-		after = pollPartly
-	}
-	if response.ResyncAfter > 0 {
-		after = min(after, response.ResyncAfter)
-	}
-	return after
-}
+const maxReason = 1024

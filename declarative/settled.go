@@ -8,9 +8,13 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// printsOf returns fingerprints of children whose strategy would read them each time. A fingerprint covers the wanted
-// object and the observed version. The engine itself only knows for server-side apply that there is nothing to do.
+// printsOf returns a fingerprint of each child whose update strategy would make the engine read the child in each run.
+// The fingerprint covers the desired object and the observed version of the child. Children with the strategy Apply
+// need no fingerprint, because the engine can detect without a request that they are unchanged.
 func printsOf(desired []apply.Desired, children Children) map[apply.Ref]fingerprint {
+	if !slices.ContainsFunc(desired, isRead) {
+		return nil
+	}
 	versions := map[apply.Ref]string{}
 	for _, child := range children {
 		versions[child.Ref()] = string(child.content().GetUID()) + "/" + child.content().GetResourceVersion()
@@ -18,14 +22,20 @@ func printsOf(desired []apply.Desired, children Children) map[apply.Ref]fingerpr
 	out := map[apply.Ref]fingerprint{}
 	for _, one := range desired {
 		ref := apply.RefOf(one.Object)
-		if version := versions[ref]; version != "" && one.Strategy != apply.Apply && one.Policy != apply.Retain {
+		if version := versions[ref]; version != "" && isRead(one) {
 			out[ref] = printOf(version, one.Strategy, one.Object.Object)
 		}
 	}
 	return out
 }
 
-// skip leaves out children that the engine has already processed in the version that is observed now.
+// isRead reports whether the engine reads the child in each run.
+func isRead(child apply.Desired) bool {
+	return child.Strategy != apply.Apply && child.Policy != apply.Retain
+}
+
+// skip returns the desired objects. If the observed version of a child is known to have the desired state, the child
+// gets the policy Retain, so that the engine does not read it.
 func (r *run) skip(desired []apply.Desired, prints map[apply.Ref]fingerprint) []apply.Desired {
 	thorough, _ := r.up.Take()
 	if thorough || len(prints) == 0 {
@@ -36,7 +46,7 @@ func (r *run) skip(desired []apply.Desired, prints map[apply.Ref]fingerprint) []
 		entries[entry.Ref()] = entry
 	}
 	out := slices.Clone(desired)
-	r.skipped = map[apply.Ref]apply.Entry{}
+	r.skipped = skippedChildren{}
 	for i := range out {
 		ref := apply.RefOf(out[i].Object)
 		now, known := prints[ref]
@@ -49,14 +59,18 @@ func (r *run) skip(desired []apply.Desired, prints map[apply.Ref]fingerprint) []
 	return out
 }
 
-// keepSkipped returns the inventory with the unchanged entries of the children that were left out.
-func (r *run) keepSkipped(inventory apply.Inventory) apply.Inventory {
-	if len(r.skipped) == 0 {
+// skippedChildren contains the inventory entries of the children that the engine skipped because of run.skip. The keys
+// are references to the children.
+type skippedChildren map[apply.Ref]apply.Entry
+
+// keep returns a copy of the inventory. In the copy, each skipped child has the entry that it had before the run.
+func (s skippedChildren) keep(inventory apply.Inventory) apply.Inventory {
+	if len(s) == 0 {
 		return inventory
 	}
 	entries := slices.Clone(inventory.Entries)
 	for i := range entries {
-		if before, skipped := r.skipped[entries[i].Ref()]; skipped {
+		if before, skipped := s[entries[i].Ref()]; skipped {
 			entries[i] = before
 		}
 	}
@@ -64,9 +78,10 @@ func (r *run) keepSkipped(inventory apply.Inventory) apply.Inventory {
 	return inventory
 }
 
-// settle remembers the versions that a run has brought to the desired state. A child that the run changed gets another
-// version, and is read once more. A child that keeps its version although it was written (by a replacement without the
-// fields that the API server adds) cannot get any closer to the desired state.
+// settle records the fingerprints of the children that have the desired state after a run. If the run changed a child,
+// the child has a new version, and the next run reads it once more. If the version did not change, a further write
+// would not change the child either. For example, with the strategy Replace, the live object may differ from the
+// desired one in fields that the API server adds.
 func (m *memory) settle(prints map[apply.Ref]fingerprint, report apply.Report, err error) {
 	m.settled = nil
 	if err != nil {

@@ -12,47 +12,55 @@ import (
 )
 
 const (
-	// streakLimit is how many calls in a row may change the children of an item that has not changed itself.
+	// streakLimit is a number of consecutive calls. A handler counts as unstable if each of these calls changed the
+	// desired children while the item stayed the same.
 	streakLimit = 5
-	// calmLimit is how many calls in a row must leave the children unchanged before an item counts as stable again.
+	// calmLimit is a number of consecutive calls. An item counts as stable again if none of these calls changed the
+	// desired children.
 	calmLimit = 8
 	// firstDelay and lastDelay bound the delay of an unstable item.
 	firstDelay, lastDelay = time.Second, 10 * time.Minute
-	// maxKept and maxKeptPerItem bound the JSON of children that is kept of all suspects together, and of one.
+	// maxKept and maxKeptPerItem limit the memory for the children of suspicious items, in bytes of JSON: maxKept for
+	// all items together, and maxKeptPerItem for each item.
 	maxKept, maxKeptPerItem = 16 << 20, 1 << 20
-	// maxPaths is how many fields are named.
+	// maxPaths is the maximum number of fields that unstable.Paths contains.
 	maxPaths = 5
 )
 
-// stability finds handlers whose children change although nothing changed. There are two signs. Either the same inputs
-// (item, status, target, and the observed children without what the handler itself wants there) give other children, or
-// each of several calls in a row changes the children of an item that has not changed itself, as when a new value
-// starts a rollout whose progress makes each input different. It keeps three hashes of an item that is not suspicious,
-// and of other items also the children, within a bound for all of them. It is safe for concurrent use.
+// stability detects handlers that change the desired children without a reason. There are two signs of such a handler:
+//
+//   - The same inputs lead to different children. The inputs are the item, its status, its target, and the observed
+//     children without the fields that the handler itself sets.
+//   - Several consecutive calls change the children, although the item has not changed. This sign is needed because the
+//     inputs may differ in each call. For example, each new value may start a rollout whose progress is visible in the
+//     observed children.
+//
+// For an item without these signs, stability stores only three hashes. For a suspicious item, it also stores the
+// children, up to a limit for all items. It is safe for concurrent use.
 type stability struct {
 	mu    sync.Mutex
 	items map[types.UID]*steadiness
-	kept  int // bytes of all steadiness.last
+	kept  int // number of bytes in all steadiness.last
 
-	room, roomPerItem int // bounds of kept, and of what is kept of one item
+	room, roomPerItem int // the limits of the fields kept and steadiness.lastSize
 }
 
-// steadiness is what is known about one item.
+// steadiness is the data that stability stores for one item.
 type steadiness struct {
 	item, inputs, children fingerprint
 	last                   map[string][]byte // the children of the last call as JSON, or nil if they are not kept
 	lastSize               int
-	streak                 int // calls in a row that changed the children
-	calm                   int // calls in a row that did not
+	streak                 int // consecutive calls that changed the children
+	calm                   int // consecutive calls that did not change the children
 	delay                  time.Duration
 }
 
-// unstable is the result of stability for one call of a handler.
+// unstable is the result of stability.observe for one call of a handler.
 type unstable struct {
 	// Paths are the first fields that changed, such as "Deployment.apps shop/web .spec.replicas". If there are none,
 	// the handler is stable.
 	Paths []string
-	// Delay is how long the next call should wait.
+	// Delay is the time by which the next call should be delayed.
 	Delay time.Duration
 }
 
@@ -60,7 +68,7 @@ func newStability() *stability {
 	return &stability{items: map[types.UID]*steadiness{}, room: maxKept, roomPerItem: maxKeptPerItem}
 }
 
-// forget drops what is known about an item.
+// forget discards the state of an item.
 func (s *stability) forget(item types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +78,8 @@ func (s *stability) forget(item types.UID) {
 	delete(s.items, item)
 }
 
-// observe is called after each call of a handler for an item, with what [Options.Desired] made of the response.
+// observe checks whether a handler is unstable. It must be called after each call of the handler, with the result of
+// [Options.Desired] for the response.
 func (s *stability) observe(req *SyncRequest, desired []apply.Desired) unstable {
 	all := encodeAll(desired)
 	now := steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: childrenPrint(all)}
@@ -95,7 +104,7 @@ func (s *stability) observe(req *SyncRequest, desired []apply.Desired) unstable 
 	return s.changed(known, sameInputs, all)
 }
 
-// calm records a call that changed nothing.
+// calm records a call that did not change the desired children.
 func (s *stability) calm(known *steadiness) {
 	known.streak = 0
 	known.calm++
@@ -105,8 +114,8 @@ func (s *stability) calm(known *steadiness) {
 	}
 }
 
-// changed judges a call that changed the children. The first such call is only remembered. What it changed is unknown,
-// because the children of an item without suspicion are not kept.
+// changed checks a call that changed the desired children. For the first such call, it only stores the children: it
+// cannot determine which fields changed, because the children of the previous call are not stored.
 func (s *stability) changed(known *steadiness, sameInputs bool, all map[string][]byte) unstable {
 	last := known.last
 	s.keep(known, all)
@@ -117,14 +126,14 @@ func (s *stability) changed(known *steadiness, sameInputs bool, all map[string][
 		return unstable{}
 	}
 	known.delay = min(max(firstDelay, 2*known.delay), lastDelay)
-	paths := []string{"(too large to tell the field)"}
+	paths := []string{"(the children are too large to name the field)"}
 	if last != nil && known.last != nil {
 		paths = differences(last, known.last, maxPaths)
 	}
 	return unstable{Paths: paths, Delay: known.delay}
 }
 
-// keep remembers the children of a suspect, if there is room.
+// keep stores the children of a suspicious item if the limits allow it.
 func (s *stability) keep(known *steadiness, all map[string][]byte) {
 	s.drop(known)
 	size := 0
@@ -138,7 +147,7 @@ func (s *stability) keep(known *steadiness, all map[string][]byte) {
 	s.kept += size
 }
 
-// drop forgets the children of an item.
+// drop discards the stored children of an item.
 func (s *stability) drop(known *steadiness) {
 	s.kept -= known.lastSize
 	known.last, known.lastSize = nil, 0

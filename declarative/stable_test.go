@@ -15,13 +15,14 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// loop acts as the deployer for one item. Each call of the handler sees what the last one wanted.
+// loop simulates the deployer for one item. In each call, the handler observes the children that it returned in the
+// last call.
 type loop struct {
 	t       *testing.T
 	guard   *stability
 	req     SyncRequest
 	options Options
-	// live returns what the cluster makes of a child that is applied, at the n-th call.
+	// live changes the body of a child after the n-th call, as a real cluster would change it.
 	live func(n int, body map[string]any)
 	n    int
 }
@@ -55,7 +56,8 @@ func (l *loop) sync(children ...any) unstable {
 	return got
 }
 
-// deployment returns a Deployment that has an annotation in its template and a list.
+// deployment returns a Deployment. The text `when` becomes an annotation of the Pod template, and `args` become the
+// arguments of the container.
 func deployment(when string, args ...any) map[string]any {
 	return object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"}, "spec": object{
 		"template": object{
@@ -74,7 +76,7 @@ func TestATimestampIsNoticed(t *testing.T) {
 	path := "Deployment.apps shop/web .spec.template.metadata.annotations[when]"
 	want := []unstable{
 		{}, // nothing to compare with, because there were no children
-		{}, // a first change may have an outside cause
+		{}, // the first change may have another cause
 		{Paths: []string{path}, Delay: time.Second},
 		{Paths: []string{path}, Delay: 2 * time.Second},
 	}
@@ -102,7 +104,7 @@ func TestTheDelayDoublesUpToTenMinutes(t *testing.T) {
 
 func TestAValueThatStartsARolloutIsNoticed(t *testing.T) {
 	l := newLoop(t)
-	l.live = func(n int, body map[string]any) { // each rollout shows in the status, so no input equals another
+	l.live = func(n int, body map[string]any) { // the status shows each rollout, so the inputs of all calls differ
 		body["status"] = object{"progress": fmt.Sprint("rollout ", n)}
 	}
 	noticed := 0
@@ -142,11 +144,11 @@ func TestPathsOfUnstableHandlers(t *testing.T) {
 		},
 		"a name [R33]": {
 			func(i int) []any { return []any{service(fmt.Sprint("s", i))} },
-			[]string{"Service shop/s8 (only sometimes)", "Service shop/s9 (only sometimes)"},
+			[]string{"Service shop/s8 (in only some of the responses)", "Service shop/s9 (in only some of the responses)"},
 		},
 		"a child that comes and goes [R33]": {
 			func(i int) []any { return []any{service("a"), service("b")}[:1+i%2] },
-			[]string{"Service shop/b (only sometimes)"},
+			[]string{"Service shop/b (in only some of the responses)"},
 		},
 		"a key [R33]": {
 			func(i int) []any {
@@ -174,7 +176,7 @@ func TestPathsOfUnstableHandlers(t *testing.T) {
 			func(i int) []any {
 				return []any{deployment(strings.Repeat("x", 3000), fmt.Sprint(i))}
 			},
-			[]string{"(too large to tell the field)"},
+			[]string{"(the children are too large to name the field)"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

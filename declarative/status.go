@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// StatusKind is the kind of a provider status if its handler sets none.
+// StatusKind is the default for the apiVersion and kind of the status that a handler returns.
 var StatusKind = schema.GroupVersionKind{Group: "declarative.deployerkit.dev", Version: "v1alpha1", Kind: "ProviderStatus"}
 
 // ReservedField is the field of a provider status that is reserved for the library. A handler must not set it.
@@ -31,8 +31,7 @@ const (
 	fieldKind       = "kind"
 )
 
-// providerStatus is what an item's provider status holds. Methods set and inventory change it, and store writes it to
-// the item.
+// providerStatus is the decoded provider status of an item. The method `store` writes it to the item.
 type providerStatus struct {
 	// handler is the handler's own object, with apiVersion, kind and observedGeneration. It is nil if there is none
 	// yet.
@@ -40,11 +39,12 @@ type providerStatus struct {
 	// inventory is the inventory of the apply engine.
 	inventory apply.Inventory
 
-	more map[string]json.RawMessage // fields that a newer version of this library stored next to the inventory
+	more map[string]json.RawMessage // further fields, including fields that a newer version of this library stored
 }
 
-// decodeStatus reads the provider status of an item. If there is none, it returns an empty one. It returns a
-// deployerlib.ConfigError if the status is no object, or if the library's part cannot be read.
+// decodeStatus decodes the provider status of an item. If the item has none, decodeStatus returns an empty status. It
+// returns a deployerlib.ConfigError if the status is not an object, or if the library's part of the status cannot be
+// read.
 func decodeStatus(raw *runtime.RawExtension) (*providerStatus, error) {
 	s := &providerStatus{}
 	if raw == nil || len(raw.Raw) == 0 {
@@ -52,11 +52,11 @@ func decodeStatus(raw *runtime.RawExtension) (*providerStatus, error) {
 	}
 	body := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw.Raw, &body); err != nil {
-		return nil, deployerlib.ConfigError(statusPath, "is no object: %s", err.Error())
+		return nil, deployerlib.ConfigError(statusPath, "is not an object: %s", err.Error())
 	}
 	if own, found := body[ReservedField]; found {
 		if err := json.Unmarshal(own, &s.more); err != nil {
-			return nil, deployerlib.ConfigError(statusPath+"."+ReservedField, "is no object: %s", err.Error())
+			return nil, deployerlib.ConfigError(statusPath+"."+ReservedField, "is not an object: %s", err.Error())
 		}
 		if inventory, found := s.more[fieldInventory]; found {
 			if err := json.Unmarshal(inventory, &s.inventory); err != nil {
@@ -77,16 +77,17 @@ func decodeStatus(raw *runtime.RawExtension) (*providerStatus, error) {
 	return s, nil
 }
 
-// isOnlyFilledIn reports whether a status holds only what store adds for a handler without a status.
+// isOnlyFilledIn reports whether a status contains only fields that the method `store` adds. The handler returned no
+// status in this case.
 func isOnlyFilledIn(body map[string]json.RawMessage) bool {
 	var kind metav1.TypeMeta
-	_ = json.Unmarshal(body[fieldAPIVersion], &kind.APIVersion) // a value that is no string comes from the handler
+	_ = json.Unmarshal(body[fieldAPIVersion], &kind.APIVersion) // if a value is not a string, it comes from the handler
 	_ = json.Unmarshal(body[fieldKind], &kind.Kind)
 	return len(body) == 0 || len(body) == 2 && kind.GroupVersionKind() == StatusKind
 }
 
-// set takes over a handler's status. If it is nil, the earlier one stays. set returns a deployerlib.ConfigError if the
-// status is no JSON object or sets the reserved field.
+// set replaces the handler's part of the status. If `status` is nil, this part does not change. The method returns a
+// deployerlib.ConfigError if `status` does not marshal to a JSON object or contains the reserved field.
 func (s *providerStatus) set(status any, generation int64) error {
 	body, err := statusObject(status)
 	if err != nil || body == nil {
@@ -102,9 +103,10 @@ func (s *providerStatus) set(status any, generation int64) error {
 	return err
 }
 
-// EncodeStatus returns what [SyncResponse].Status becomes in the item's provider status, without the library's own
-// part. It returns nil for nil. Most handlers need it only in tests. It returns an error if the status is no JSON
-// object, has the reserved field, or is too large.
+// EncodeStatus returns the provider status that the library stores if a handler returns the given
+// [SyncResponse].Status. It omits the fields that belong to the library. It returns nil if `status` is nil, and an
+// error if `status` does not marshal to a JSON object, contains the reserved field, or is too large. Most handlers need
+// EncodeStatus only in tests.
 func EncodeStatus(item *lsv1alpha1.DeployItem, status any) (json.RawMessage, error) {
 	s := &providerStatus{}
 	if err := s.set(status, item.Generation); err != nil {
@@ -116,9 +118,9 @@ func EncodeStatus(item *lsv1alpha1.DeployItem, status any) (json.RawMessage, err
 	return s.handler, nil
 }
 
-// store writes the provider status to the item, in memory. Without anything to store it does not change the item. It
-// returns an error, and does not change the item, if the status is too large or if the handler's apiVersion, kind or
-// metadata cannot be stored.
+// store writes the provider status to the item in memory. It does not change the item if there is nothing to store. It
+// also leaves the item unchanged, and returns an error, if the status is too large or if the apiVersion, kind or
+// metadata in the handler's status cannot be stored.
 func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
 	body, err := s.body()
 	if err != nil {
@@ -145,7 +147,7 @@ func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// body returns what is stored, without the fields that are added.
+// body returns the fields of the provider status, without the fields that the function `fillIn` adds.
 func (s *providerStatus) body() (map[string]json.RawMessage, error) {
 	body := map[string]json.RawMessage{}
 	if len(s.handler) > 0 {
@@ -158,7 +160,7 @@ func (s *providerStatus) body() (map[string]json.RawMessage, error) {
 		own = map[string]json.RawMessage{}
 	}
 	var err error
-	if len(s.inventory.Entries)+len(s.inventory.Former) > 0 {
+	if len(s.inventory.Entries)+len(s.inventory.Former) > 0 || s.inventory.Empty {
 		if own[fieldInventory], err = json.Marshal(s.inventory); err != nil {
 			return nil, err
 		}
@@ -169,7 +171,7 @@ func (s *providerStatus) body() (map[string]json.RawMessage, error) {
 	return body, err
 }
 
-// statusObject marshals a handler's status. It returns nil if there is none.
+// statusObject marshals a handler's status to a JSON object. It returns nil if there is no status.
 func statusObject(status any) (map[string]json.RawMessage, error) {
 	if status == nil {
 		return nil, nil
@@ -183,10 +185,10 @@ func statusObject(status any) (map[string]json.RawMessage, error) {
 	}
 	body := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &body); err != nil {
-		return nil, deployerlib.ConfigError(statusPath, "the handler's status of type %T is no JSON object", status)
+		return nil, deployerlib.ConfigError(statusPath, "the handler's status of type %T is not a JSON object", status)
 	}
 	if _, found := body[ReservedField]; found {
-		return nil, deployerlib.ConfigError(statusPath+"."+ReservedField, "is the library's own, the handler's status must not have it")
+		return nil, deployerlib.ConfigError(statusPath+"."+ReservedField, "is reserved for the library and must not be set in the handler's status")
 	}
 	return body, nil
 }

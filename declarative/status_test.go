@@ -13,7 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// stored returns what an item's provider status becomes.
+// stored returns the provider status after a run that sets the status and the inventory. The parameter `before` is the
+// provider status before that run.
 func stored(t *testing.T, before string, status any, inventory apply.Inventory) (map[string]any, error) {
 	t.Helper()
 	item := shopItem()
@@ -89,22 +90,37 @@ func TestStatusFaults(t *testing.T) {
 		status any
 		want   string
 	}{
-		"a text [R12]":           {"", "ready", "the handler's status of type string is no JSON object"},
-		"a list [R12]":           {"", []int{1}, "the handler's status of type []int is no JSON object"},
-		"a number [R12]":         {"", json.RawMessage("7"), "the handler's status of type json.RawMessage is no JSON object"},
+		"a text [R12]":           {"", "ready", "the handler's status of type string is not a JSON object"},
+		"a list [R12]":           {"", []int{1}, "the handler's status of type []int is not a JSON object"},
+		"a number [R12]":         {"", json.RawMessage("7"), "the handler's status of type json.RawMessage is not a JSON object"},
 		"no JSON at all [R45]":   {"", func() {}, "the handler's status of type func() cannot be encoded"},
-		"the reserved field":     {"", object{"deployerkit": 1}, "status.providerStatus.deployerkit: is the library's own"},
+		"the reserved field":     {"", object{"deployerkit": 1}, "status.providerStatus.deployerkit: is reserved for the library"},
 		"too large [R12]":        {"", object{"a": strings.Repeat("x", 1<<20)}, "at most 1048576 are allowed"},
 		"a bad apiVersion [R12]": {"", object{"apiVersion": "a/b/c", "kind": "K"}, "has an invalid apiVersion"},
 		"bad metadata [R12]":     {"", object{"metadata": "x"}, "has invalid metadata"},
-		"stored: no object":      {"[]", nil, "status.providerStatus: is no object"},
+		"stored: no object":      {"[]", nil, "status.providerStatus: is not an object"},
 		"stored: no inventory":   {`{"deployerkit":{"inventory":7}}`, nil, "status.providerStatus.deployerkit.inventory"},
-		"stored: no part of us":  {`{"deployerkit":7}`, nil, "status.providerStatus.deployerkit: is no object"},
+		"stored: no part of us":  {`{"deployerkit":7}`, nil, "status.providerStatus.deployerkit: is not an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := stored(t, tc.before, tc.status, apply.Inventory{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEmptyInventory(t *testing.T) {
+	for name, want := range map[string]apply.Inventory{"with the mark [F37]": {Empty: true}, "without the mark [F37]": {}} {
+		t.Run(name, func(t *testing.T) {
+			item := shopItem()
+			if err := (&providerStatus{inventory: want}).store(item); err != nil {
+				t.Fatal(err)
+			}
+			got, err := decodeStatus(item.Status.ProviderStatus)
+			if err != nil || got.inventory.Empty != want.Empty {
+				t.Errorf("got %+v, %v", got, err)
 			}
 		})
 	}

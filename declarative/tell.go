@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,30 +14,45 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// These are conditions of deploy items. Each exists only while it is true.
+// These are the types of conditions that the library sets on deploy items. An item has such a condition only while the
+// condition is true.
 const (
-	// ConditionChildMissing names missing children that the handler wants to keep as they are.
+	// ConditionChildMissing names children that do not exist or do not belong to the item, although the handler wants
+	// to keep them unchanged.
 	ConditionChildMissing lsv1alpha1.ConditionType = "ChildMissing"
-	// ConditionUnstableHandler names the fields of children that the handler sets to another value each time.
+	// ConditionUnstableHandler names the fields of children that the handler sets to a different value in each call.
 	ConditionUnstableHandler lsv1alpha1.ConditionType = "UnstableHandler"
 )
 
-// maxNamed bounds how many children or fields a condition names.
+// maxNamed is the maximum number of children or fields that a condition names.
 const maxNamed = 5
 
-// condition sets a condition, in memory. An empty message removes it.
-func (r *run) condition(t lsv1alpha1.ConditionType, reason, message string) {
-	conditions := &r.item.Status.Conditions
-	if message == "" {
-		*conditions = contract.RemoveCondition(*conditions, t)
-		return
-	}
-	*conditions = contract.SetCondition(*conditions, t, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), r.deployer.now())
+// reporter reports problems that a run finds, in conditions and events of the item.
+type reporter struct {
+	item   *lsv1alpha1.DeployItem
+	up     *upkeep.Run
+	memory *memory
+	now    time.Time
 }
 
-// named lists some names.
+func (r *run) reporter() *reporter {
+	return &reporter{item: r.item, up: r.up, memory: r.memory, now: r.deployer.now()}
+}
+
+// condition sets a condition of the item. An empty message removes the condition. The item changes only in memory.
+func (t *reporter) condition(condition lsv1alpha1.ConditionType, reason, message string) {
+	conditions := &t.item.Status.Conditions
+	if message == "" {
+		*conditions = contract.RemoveCondition(*conditions, condition)
+		return
+	}
+	*conditions = contract.SetCondition(*conditions, condition, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), t.now)
+}
+
+// named joins at most maxNamed names.
 func named(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
@@ -44,8 +60,9 @@ func named(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// tellMissing reports the missing children that the handler wants to keep as they are.
-func (r *run) tellMissing(desired []apply.Desired, children Children) {
+// missing sets or removes ConditionChildMissing. It examines the children that the handler wants to keep unchanged, and
+// reports those that do not exist or do not belong to the item.
+func (t *reporter) missing(desired []apply.Desired, children Children) {
 	there := map[apply.Ref]bool{}
 	for _, child := range children {
 		there[child.Ref()] = true
@@ -54,35 +71,36 @@ func (r *run) tellMissing(desired []apply.Desired, children Children) {
 	for _, one := range desired {
 		ref := apply.RefOf(one.Object)
 		whole := ref
-		whole.Namespace = "" // only the target knows that a kind has none
+		whole.Namespace = "" // the kind may be cluster-scoped; this is not known without a request
 		if one.Policy == apply.Retain && !there[ref] && !there[whole] {
 			missing = append(missing, ref.String())
 		}
 	}
 	message := ""
 	if len(missing) > 0 {
-		message = "to be kept as they are, but not there or not this item's, and not created from a name alone: " + named(missing)
+		message = "these children must already exist and belong to this item, because the handler returned only their names: " + named(missing)
 	}
-	r.condition(ConditionChildMissing, "NotThere", message)
+	t.condition(ConditionChildMissing, "NotThere", message)
 }
 
-// tellUnstable warns about a handler whose responses change without reason, and slows the item down.
-func (r *run) tellUnstable(found unstable) bool {
-	r.memory.slowDown(found.Delay)
+// unstable reports whether the handler is unstable. In this case, it writes an event, sets a condition, and delays the
+// next calls for the item.
+func (t *reporter) unstable(found unstable) bool {
+	t.memory.slowDown(found.Delay)
 	if len(found.Paths) == 0 {
-		r.condition(ConditionUnstableHandler, "", "")
+		t.condition(ConditionUnstableHandler, "", "")
 		return false
 	}
-	message := "the handler changes without any reason: " + named(found.Paths)
-	if before := contract.GetCondition(r.item.Status.Conditions, ConditionUnstableHandler); before == nil || before.Message != message {
-		r.up.Event(nil, corev1.EventTypeWarning, string(ConditionUnstableHandler), message)
+	message := "the handler returns different results for the same input: " + named(found.Paths)
+	if before := contract.GetCondition(t.item.Status.Conditions, ConditionUnstableHandler); before == nil || before.Message != message {
+		t.up.Event(nil, corev1.EventTypeWarning, string(ConditionUnstableHandler), message)
 	}
-	r.condition(ConditionUnstableHandler, "DifferentAnswers", message)
+	t.condition(ConditionUnstableHandler, "DifferentAnswers", message)
 	return true
 }
 
-// owns returns a function that reports which children get a reference to the item, namely those in its own cluster and
-// namespace. It returns nil if none do.
+// owns returns a function that reports whether a child gets an owner reference to the item. Only children in the item's
+// own cluster and namespace get an owner reference. The function is nil if no child gets one.
 func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
 	if r.deployer.options.Tracking == nil || !r.deployer.options.Tracking.OwnerReference {
 		return nil, nil

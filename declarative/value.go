@@ -4,14 +4,14 @@ package declarative
 
 import "reflect"
 
-// ValueOr returns existing, or the result of generate if existing is empty. Empty means the zero value, or a slice or
-// map without elements. ValueOr is for values that must be generated once and then stay, such as passwords and
-// timestamps. Read the existing value from an observed child:
+// ValueOr returns the existing value or, if that value is empty, the result of the function `generate`. A value is
+// empty if it is the zero value, or a slice or map without elements. Use ValueOr for values that must be generated once
+// and must not change afterwards, such as passwords and timestamps. Read the existing value from an observed child:
 //
 //	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", req.Name("login"))
 //	password, err := declarative.ValueOr(secret.Data["password"], newPassword)
 //
-// It returns the error of generate.
+// If the function `generate` fails, ValueOr returns its error.
 func ValueOr[T any](existing T, generate func() (T, error)) (T, error) {
 	if !isEmpty(reflect.ValueOf(&existing).Elem()) {
 		return existing, nil

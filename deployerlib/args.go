@@ -26,7 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Defaults of DeployerArgs.
+// These constants are the default values of fields of DeployerArgs.
 const (
 	DefaultWorkers            = 10
 	DefaultTargetShare        = 0.5
@@ -40,8 +40,8 @@ const (
 	defaultBackoffMax   = 5 * time.Minute
 )
 
-// Backoff limits the delays between the retries of a failing item. They double from Min to Max, with a jitter of ±10 %.
-// A success or a change of the item resets them.
+// Backoff limits the delays between the retries of a failing item. The delay doubles from Min to Max, with a jitter of
+// ±10 %. A success or a change of the item resets the delay to Min.
 type Backoff struct {
 	// Min is the delay after the first failure. The default is 1 s.
 	Min time.Duration
@@ -49,12 +49,12 @@ type Backoff struct {
 	Max time.Duration
 }
 
-// DeployerArgs configures one deployer. Type and Deployer are required. Every other field has a default that its
-// comment names.
+// DeployerArgs configures one deployer. Type and Deployer are required. Every other field has a default, which its
+// comment describes.
 type DeployerArgs struct {
-	// Name is the value of status.deployer.name, and the name of the controller in events and metrics. It must not
-	// change between releases: with target selectors, an item whose Target does not exist belongs to the deployer whose
-	// name it carries. The default is "generic.deployer.deployerkit.dev".
+	// Name is the value of status.deployer.name, and the name of the controller in events and metrics. It must not change
+	// between releases. If target selectors are set and the Target of an item does not exist, the deployer is responsible
+	// only if the status of the item contains this Name. The default is "generic.deployer.deployerkit.dev".
 	Name string
 	// Version is the value of status.deployer.version. The default is the version of the main module.
 	Version string
@@ -68,29 +68,31 @@ type DeployerArgs struct {
 	// TargetSelectors restrict the deployer to items with a matching target or without a target. If there are none,
 	// every target matches.
 	TargetSelectors []lsv1alpha1.TargetSelector
-	// ItemSelector restricts the deployer to items with matching labels, to shard items between deployments. By default
-	// every item matches.
+	// ItemSelector restricts the deployer to items with matching labels, so that several deployments can share the items
+	// of a type. By default, every item matches.
 	ItemSelector labels.Selector
-	// Options are the options of the controller. The default of MaxConcurrentReconciles is 10. If it is four or more,
-	// the library runs one more item at a time if no other item of the same namespace is running. Reconciler must be
-	// nil, because the library sets it.
+	// Options are the options of the controller. The default of MaxConcurrentReconciles is 10. If MaxConcurrentReconciles
+	// is at least 4, there is an extra worker for namespaces: when all other workers are busy, it runs an item of a
+	// namespace in which no other item is running. Reconciler must be nil, because the library sets it.
 	Options controller.Options
 
-	// TargetShare is the largest share of the workers that the items of one target occupy while items of other targets
+	// TargetShare is the maximum share of the workers that the items of one target may occupy while items of other targets
 	// wait. It is greater than 0 and at most 1. The default is 0.5. See docs/targets.md.
 	TargetShare float64
 
-	// Revision forces a revision of the contract. By default it is detected per item.
+	// Revision forces a revision of the contract. By default, the revision is detected for each item.
 	Revision contract.Revision
-	// PollInterval is the delay before an item in phase Progressing is called again, ±10 %. The default is 5 s.
+	// PollInterval is the delay, ±10 %, before the deployer is called again for an item in phase Progressing. The default
+	// is 5 s.
 	PollInterval time.Duration
 	// Backoff limits the delays between the retries of failing items.
 	Backoff Backoff
-	// GracePeriod is how long a call may continue after its context was cancelled, and after the process was asked to
-	// stop. The default is 30 s.
+	// GracePeriod is how long a call may continue after its context is cancelled. When the process is asked to stop, a
+	// call first continues for one GracePeriod before its context is cancelled. The default is 30 s.
 	GracePeriod time.Duration
-	// MissingTargetGrace is how long a deletion waits for a Target that does not exist before the run fails. It begins
-	// when the run first finds the Target missing and continues across restarts. The default is 10 s.
+	// MissingTargetGrace is how long the run of a deletion waits for a Target that does not exist. After that time, the
+	// run fails. The period begins when the run first finds that the Target does not exist. A restart of the process does
+	// not extend the period. The default is 10 s.
 	MissingTargetGrace time.Duration
 	// SecretMaxAge is how long the secret of a target is used before it is read again. The default is 1 min.
 	SecretMaxAge time.Duration
@@ -100,20 +102,20 @@ type DeployerArgs struct {
 	TracerProvider trace.TracerProvider
 	// Registerer registers the metrics. The default is the registry of controller-runtime.
 	Registerer prometheus.Registerer
-	// Observe is called for each step of each reconcile, in order per item. It may be nil. It must be fast and safe for
-	// concurrent use.
+	// Observe is called for each step of each reconcile. It receives the steps of one item in order. It may be nil. The
+	// function must be fast and safe for concurrent use.
 	Observe func(Step)
-	// History records each reconcile. By default nothing is recorded. deployermain sets and serves one.
+	// History records each reconcile. By default, nothing is recorded. deployermain sets a store and serves its content.
 	History *history.Store
-	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after that
-	// code has returned, even if the call was abandoned before. It may be nil. It must be fast and safe for concurrent
-	// use. A process must not hand over its lease before all calls have returned.
+	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after this code
+	// has returned, even if the library has abandoned the call. CountCalls may be nil. It must be fast and safe for
+	// concurrent use. A process must not hand over its lease before all calls have returned.
 	CountCalls func(delta int)
 
-	hooks *extension.ReconcileExtensionHooks // what ExtensionHooks returned, read once
+	hooks *extension.ReconcileExtensionHooks // the result of ExtensionHooks, which is called once
 }
 
-// Default sets every zero value that has a default.
+// Default sets every field that has the zero value to its default.
 func (a *DeployerArgs) Default() {
 	a.Name = or(a.Name, defaultName)
 	a.Version = or(a.Version, buildVersion())
@@ -129,7 +131,7 @@ func (a *DeployerArgs) Default() {
 	a.defaultParts()
 }
 
-// defaultParts sets the default collaborators.
+// defaultParts sets the defaults of the fields that are interfaces, functions or pointers.
 func (a *DeployerArgs) defaultParts() {
 	if a.Clock == nil {
 		a.Clock = clock.RealClock{}
@@ -183,7 +185,7 @@ func (a *DeployerArgs) Validate() error {
 	return nil
 }
 
-// readHooks calls ExtensionHooks of the deployer once and keeps a copy of the result.
+// readHooks returns the hooks of the deployer. It calls ExtensionHooks once and stores a copy of the result.
 func (a *DeployerArgs) readHooks() extension.ReconcileExtensionHooks {
 	if a.hooks == nil {
 		hooks := a.Deployer.ExtensionHooks().DeepCopy()
@@ -197,7 +199,7 @@ func (a *DeployerArgs) info() lsv1alpha1.DeployerInformation {
 	return lsv1alpha1.DeployerInformation{Identity: a.Identity, Name: a.Name, Version: a.Version}
 }
 
-// or returns v, or fallback if v is zero.
+// The function `or` returns v, or the parameter `fallback` if v is the zero value.
 func or[T comparable](v, fallback T) T {
 	var zero T
 	if v == zero {

@@ -37,7 +37,7 @@ func TestDefault(t *testing.T) {
 	kept.Options.MaxConcurrentReconciles = 4
 	kept.Default()
 	if kept.Name != "n" || kept.Version != "v" || kept.Identity != "i" || kept.PollInterval != 1 || kept.GracePeriod != 2 || kept.SecretMaxAge != 3 || kept.Options.MaxConcurrentReconciles != 4 {
-		t.Errorf("what was set is changed: %+v", kept)
+		t.Errorf("fields that were set have changed: %+v", kept)
 	}
 	if kept.Backoff.Max < kept.Backoff.Min {
 		t.Errorf("backoff %+v", kept.Backoff)

@@ -19,36 +19,36 @@ import (
 	"github.com/deployerkit/deployerkit/internal/calls"
 )
 
-// attempt is one reconcile of one item: the handles that its phases share, and the findings of the phases. Each finding
-// is set by the phase named beside it and read by later ones.
+// attempt is one reconcile of one item. It contains the objects that all phases use, and the results of the phases.
+// Each result is set by one phase and read by later phases.
 type attempt struct {
 	key      types.NamespacedName
 	log      logr.Logger
 	began    time.Time
 	state    *itemstate.Item
 	inflight *itemstate.Attempt
-	record   *history.Recording // nil without a history
+	record   *history.Recording // nil if no history is recorded
 	calls    *calls.Counter
 
-	session     *statuswriter.Session // fetch; nil until the item was read
-	target      foundTarget           // responsibility
-	responsible bool                  // responsibility; the deployer is responsible, so it may write the status
-	decision    contract.Decision     // contract; a ShouldReconcile hook may change it
-	call        callResult            // operate
+	session     *statuswriter.Session // set by phase `fetch`; nil until the item was read
+	target      foundTarget           // set by phase `responsibility`
+	responsible bool                  // set by phase `responsibility`: whether the deployer may write the status
+	decision    contract.Decision     // set by phase `contract`; a ShouldReconcile hook may change it
+	call        callResult            // set by phase `operate`
 
-	hooks *extension.HookResult // of all hooks so far; abort is not kept
-	wait  time.Duration         // fetch: the delay before the next reconcile, because the cache is older than the last write
+	hooks *extension.HookResult // the merged results of all hooks so far, without AbortReconcile
+	wait  time.Duration         // set by phase `fetch` if the cache lags behind: the delay before the next reconcile
 }
 
-// foundTarget is the Target of an item. It is nil if the item names none, and if the Target is missing, in which case
-// err is set.
+// foundTarget is the result of reading the Target of an item. The field `object` is nil if the item names no Target or
+// if the Target is missing. If the Target is missing, the field `err` is set.
 type foundTarget struct {
 	object *lsv1alpha1.Target
 	err    error
 }
 
-// newAttempt begins an attempt. It returns nil for an item in quarantine. The context outlives that of the worker,
-// because an attempt ends by its own rules even if the process has to stop.
+// newAttempt begins an attempt. It returns nil for an item in quarantine. The returned context is not cancelled
+// together with ctx, because an attempt may continue for the grace period while the process shuts down.
 func (r *reconciler) newAttempt(ctx context.Context, key types.NamespacedName, state *itemstate.Item) (*attempt, context.Context, context.CancelCauseFunc) {
 	attemptCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	inflight := state.Begin(r.args.Clock, cancel)
@@ -64,7 +64,7 @@ func (r *reconciler) newAttempt(ctx context.Context, key types.NamespacedName, s
 // writable reports whether the attempt may write to the item.
 func (a *attempt) writable() bool { return a.responsible && a.session != nil }
 
-// merge adds the result of hooks to that of the attempt.
+// merge adds the result of hooks to the results of earlier hooks.
 func (a *attempt) merge(res *extension.HookResult) {
 	if res == nil {
 		return
@@ -73,7 +73,8 @@ func (a *attempt) merge(res *extension.HookResult) {
 	a.hooks.AbortReconcile = false
 }
 
-// work returns what the attempt works on now. Once its start is stored, the run is no longer new.
+// work returns the stored version of the item and the decision of the attempt. Once the start of the run is stored, the
+// field New of the decision is false.
 func (a *attempt) work() itemstate.Work {
 	w := itemstate.Work{Item: a.session.Stored(), Decision: a.decision}
 	w.Decision.New = w.Decision.New && !a.session.Started()
@@ -82,7 +83,7 @@ func (a *attempt) work() itemstate.Work {
 
 type callKey struct{}
 
-// callFrom returns the attempt whose deployer call has the context, or nil.
+// callFrom returns the attempt that passed ctx to the deployer, or nil if ctx does not belong to a deployer call.
 func callFrom(ctx context.Context) *attempt {
 	a, _ := ctx.Value(callKey{}).(*attempt)
 	return a

@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Scheme returns a new scheme with the types that a deployer handles: those of Kubernetes and those of Landscaper.
+// Scheme returns a new scheme with the types that a deployer handles: the types of Kubernetes and the types of
+// Landscaper.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -30,17 +31,18 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// CacheByObject returns cache options for the manager of the Landscaper cluster, which reduce the memory of the cache.
-// Items of types other than the given ones are stored without configuration and status, and all items without managed
-// fields. All deployers of a manager need a single call with all their types. The option is not required by Add.
+// CacheByObject returns options for the cache of the Landscaper cluster's manager. These options reduce the memory of
+// the cache. Items whose type is not in the parameter `types` are stored without configuration and status. All items
+// are stored without managed fields. Call CacheByObject once per manager, with the types of all deployers. Add does not
+// require these options.
 func CacheByObject(types ...lsv1alpha1.DeployItemType) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&lsv1alpha1.DeployItem{}: {Transform: stripForeign(types)},
 	}
 }
 
-// stripForeign is idempotent and never fails, because the informer calls it more than once per object and would lose
-// objects on an error.
+// stripForeign returns the transform function of CacheByObject. The function is idempotent, because the informer calls
+// it more than once per object. It never returns an error, because the informer would then drop the object.
 func stripForeign(types []lsv1alpha1.DeployItemType) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		di, ok := obj.(*lsv1alpha1.DeployItem)
@@ -77,7 +79,7 @@ func (i *cachedItems) get(ctx context.Context, key types.NamespacedName) (*lsv1a
 	store := i.indexer(ctx)
 	if store == nil {
 		di := &lsv1alpha1.DeployItem{}
-		return di, i.client.Get(ctx, key, di)
+		return di, i.client.Get(ctx, key, di, client.UnsafeDisableDeepCopy)
 	}
 	obj, exists, err := store.GetByKey(key.String())
 	if err != nil {
@@ -90,7 +92,8 @@ func (i *cachedItems) get(ctx context.Context, key types.NamespacedName) (*lsv1a
 	return di, nil
 }
 
-// indexer returns the informer's store, or nil if the cache has no single one because it caches several namespaces.
+// indexer returns the informer's store. It returns nil if the cache is limited to several namespaces, because such a
+// cache has one store per namespace.
 func (i *cachedItems) indexer(ctx context.Context) toolscache.Indexer {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -15,18 +15,19 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// callResult is the result of a deployer call, or its replacement if no call is needed.
+// callResult is the result of a deployer call, or the result of a run that needs no call.
 type callResult struct {
 	in        inputs
 	made      bool              // a call was made
-	outcome   *contract.Outcome // nil if the call was cancelled, or none was made
+	outcome   *contract.Outcome // nil if the call was cancelled, or if the attempt ended before the call
 	asked     bool              // the call returned WaitFor
 	wait      time.Duration     // delay before the next call, after WaitFor or to poll
 	unchanged bool              // the call returned ErrUnchanged
 	cause     error             // why the call was cancelled or not made
 }
 
-// verdict returns how the phase of the action ends. End hooks follow a call that returned nil.
+// verdict returns the verdict of the phase that made the call. If the outcome contains no error and the call did not
+// return WaitFor, the verdict is `proceed`, and the end hooks run. Otherwise, the verdict is `stop`.
 func (c callResult) verdict() verdict {
 	if c.outcome == nil || c.outcome.Err != nil || c.asked {
 		return stop
@@ -41,17 +42,20 @@ type caller struct {
 	telemetry    *telemetry
 }
 
-// inputs are the arguments of a call besides the item.
+// inputs contains the arguments of a deployer call, except for the item.
 type inputs struct {
 	context *lsv1alpha1.Context
 	target  *lsv1alpha1.ResolvedTarget
 }
 
-// call passes the working copy to the deployer, restores what the deployer must not change, and judges the result.
+// call passes the working copy of the item to the deployer, reverts changes that the deployer must not make, and judges
+// the result.
 func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) callResult {
 	item := a.session.EnsureCopy()
 	if contract.CheckProviderStatus(item.Status.ProviderStatus) != nil {
-		item.Status.ProviderStatus = nil // another client stored it; no deployer could read it, and no call may fail because of it
+		// Another client may have stored an invalid provider status. The deployer could not decode it, so the call would
+		// fail.
+		item.Status.ProviderStatus = nil
 	}
 	storedPhase, storedErr := item.Status.Phase, item.Status.LastError
 	item.Status.Phase = contract.HandedPhase(a.decision.Revision, a.decision.Action)
@@ -101,7 +105,7 @@ func (c *caller) judge(res callResult, ret contract.Return, err error, a *attemp
 	return res
 }
 
-// contained calls the deployer and converts a panic to an error.
+// contained runs an action of the deployer and converts a panic to an error.
 func (c *caller) contained(ctx context.Context, a *attempt, do action, in inputs) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

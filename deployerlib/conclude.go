@@ -17,23 +17,23 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// abortTimeout limits Abort after an interrupt.
+// abortTimeout is the time limit for a call of Abort after Landscaper has ended the job.
 const abortTimeout = 5 * time.Minute
 
-// result is the part of an attempt's result that the next attempt depends on.
+// result describes how an attempt ended. The time of the next attempt depends on these values.
 type result struct {
-	hooks   reconcile.Result // the reconcile that hooks requested; empty after an error
-	err     error            // the error; nil for a wait
-	failure bool             // counts for the backoff
+	hooks   reconcile.Result // the requeue that hooks requested; empty after an error
+	err     error            // the error of the attempt; WaitFor is not an error
+	failure bool             // the attempt counts as a failure for the backoff
 	again   bool             // reconcile again immediately
-	settled bool             // success, or nothing to do
+	settled bool             // the attempt succeeded, or there was nothing to do
 
-	outcome    *contract.Outcome // of the call or the run; nil if there was none
-	unchanged  bool              // a background run left nothing to write
+	outcome    *contract.Outcome // the outcome of the call or the run; nil if there was none
+	unchanged  bool              // the call returned ErrUnchanged
 	superseded bool              // the item changed; the event of the newer version follows
 }
 
-// conclude judges an attempt and writes its outcome. Only here does the outcome of a run reach the item.
+// conclude judges an attempt and writes its outcome to the item.
 func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err error) result {
 	if !a.inflight.Seal() {
 		return result{}
@@ -50,7 +50,7 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	} else if err != nil && a.decision.Revision == "" { // a hook failed before the contract was evaluated
 		_, _ = r.evaluate(ctx, a)
 	}
-	if a.decision.Revision == "" { // a hook ended the attempt before the contract was evaluated; its rules apply nevertheless
+	if a.decision.Revision == "" { // a hook ended the attempt before the phase `contract`, but the function `judge` needs the revision
 		a.decision.Revision = r.due(a.session.Read()).Revision
 	}
 	f := r.facts(a)
@@ -69,7 +69,7 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	return r.store(ctx, a, f, o, v)
 }
 
-// facts collects the arguments of judge.
+// facts collects the input of the function `judge`.
 func (r *reconciler) facts(a *attempt) facts {
 	f := facts{
 		now: r.args.Clock.Now(), began: a.began, start: r.startInfo(a), decision: a.decision,
@@ -81,10 +81,10 @@ func (r *reconciler) facts(a *attempt) facts {
 	return f
 }
 
-// store writes an outcome. If the write is refused, it judges once more.
+// store writes an outcome. If the write is refused, store judges the attempt once more and writes the new outcome.
 func (r *reconciler) store(ctx context.Context, a *attempt, f facts, o outcome, v verdict) result {
 	if statuswriter.IsWriteError(f.err) {
-		a.session.DropUserChanges() // the start was refused with them
+		a.session.DropUserChanges() // drops the changes of user code, because the refused start contained them
 	}
 	res := write(ctx, a, o)
 	event := o.event
@@ -100,7 +100,7 @@ func (r *reconciler) store(ctx context.Context, a *attempt, f facts, o outcome, 
 	return r.resultOf(a, f, o, res, v)
 }
 
-// write writes an outcome, unless nothing changed.
+// write stores an outcome if there is anything to store.
 func write(ctx context.Context, a *attempt, o outcome) statuswriter.Result {
 	if o.leavesItem() && !a.session.Changed() {
 		return statuswriter.Result{}
@@ -108,7 +108,7 @@ func write(ctx context.Context, a *attempt, o outcome) statuswriter.Result {
 	return a.session.Outcome(ctx, o.update(a.session.Working()))
 }
 
-// update returns the outcome in the form in which it is written.
+// update converts the outcome to an update for the session.
 func (o outcome) update(working *lsv1alpha1.DeployItem) statuswriter.Update {
 	return statuswriter.Update{Decision: o.decision, Replaces: o.replaces, Status: cmp.Or(o.status, &working.Status), Metadata: o.metadata, IsOutcome: o.run != nil, Keep: o.mustNotBeLost()}
 }
@@ -145,7 +145,8 @@ func (r *reconciler) resultOf(a *attempt, f facts, o outcome, w statuswriter.Res
 	return res
 }
 
-// plainResult returns the result of an attempt that wrote nothing: the requeue of the hooks, or the error.
+// plainResult returns a result without an outcome. The result contains the parameter `err` or, if err is nil, the
+// requeue that hooks requested.
 func plainResult(a *attempt, v verdict, err error) result {
 	if err != nil {
 		return result{err: err, failure: true}
@@ -157,8 +158,9 @@ func plainResult(a *attempt, v verdict, err error) result {
 	return res
 }
 
-// keepProviderStatus calls Abort after Landscaper ended the job of a call, and stores what the deployer knows about the
-// target. It writes nothing else.
+// keepProviderStatus ends an attempt whose job was ended by Landscaper during the call. It calls Abort, and stores the
+// provider status and the export reference, so that the deployer can still find the objects that it deployed. It writes
+// no other field.
 func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt) result {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
@@ -167,7 +169,7 @@ func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt) result 
 		err := r.caller.contained(callCtx, a, r.args.Deployer.Abort, a.call.in)
 		end(err)
 		if err != nil {
-			a.log.Error(err, "abort after an interrupt failed")
+			a.log.Error(err, "Abort failed after the job was interrupted")
 		}
 	}
 	exists, err := a.session.KeepProviderStatus(ctx, a.decision)
@@ -177,7 +179,7 @@ func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt) result 
 	return result{again: exists}
 }
 
-// flush writes the outcome of an earlier attempt that the API server did not confirm.
+// flush writes an outcome of an earlier attempt again, because the API server did not confirm the first write.
 func flush(ctx context.Context, u itemstate.Unconfirmed) result {
 	if w := statuswriter.ResultOf(u.Flush(ctx)); w.Err != nil && w.Kind != statuswriter.ResultSuperseded {
 		return result{err: w.Err, failure: true}

@@ -17,9 +17,9 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// ConfigError returns an error about the item's configuration. It ends the job immediately with
-// ERR_CONFIGURATION_PROBLEM. path is the path of the invalid field, such as "spec.config.replicas". format and args are
-// those of fmt.Errorf.
+// ConfigError returns an error about the item's configuration. If a deployer returns it, the job ends immediately with
+// the code ERR_CONFIGURATION_PROBLEM. The parameter `path` is the path of the invalid field, such as
+// "spec.config.replicas". The parameters `format` and `args` have the same meaning as in fmt.Errorf.
 func ConfigError(path, format string, args ...any) error {
 	return lserrors.NewError("DecodeConfig", "InvalidConfiguration",
 		contract.OneLine(path+": "+fmt.Sprintf(format, args...), maxConfigError), lsv1alpha1.ErrorConfigurationProblem)
@@ -32,14 +32,14 @@ const maxConfigError = 1024
 const configPath = "spec.config"
 
 // DecodeConfig decodes spec.config into a T. Decoding is strict: unknown and duplicate fields are errors, and field
-// names are case-sensitive. apiVersion and kind are not checked, and T need not have fields for them. An error is a
-// ConfigError with the path of the field.
+// names are case-sensitive. apiVersion and kind are not checked, and T need not have fields for them. If the
+// configuration is invalid, DecodeConfig returns a ConfigError with the path of the field.
 func DecodeConfig[T any](di *lsv1alpha1.DeployItem) (*T, error) {
 	return DecodeConfigAs[T](di)
 }
 
-// DecodeConfigAs is DecodeConfig for configurations of one of the given kinds. If kinds is empty, every kind is
-// accepted.
+// DecodeConfigAs is like DecodeConfig, but returns an error if the configuration is not of one of the given kinds. If
+// kinds is empty, every kind is accepted.
 func DecodeConfigAs[T any](di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersionKind) (*T, error) {
 	if emptyConfig(di) {
 		return nil, ConfigError(configPath, "required, but missing or empty")
@@ -63,7 +63,7 @@ func DecodeConfigAs[T any](di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersi
 	return config, nil
 }
 
-// typeFault returns an error for a field whose value has the wrong type. It does not name Go types of the configuration.
+// typeFault returns an error for a field whose value has the wrong type. The text of the error contains no Go types.
 func typeFault(err error) error {
 	fault, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
@@ -76,7 +76,7 @@ func typeFault(err error) error {
 	return ConfigError(path, "is %s, must be %s", withArticle(fault.Value), jsonTypeOf(fault.Type))
 }
 
-// withArticle returns the name of a JSON type, as package json uses it, with its article.
+// withArticle adds the article "a" or "an" to the name that package json uses for a JSON type.
 func withArticle(value string) string {
 	switch value {
 	case "object", "array":
@@ -124,13 +124,13 @@ func checkKind(raw []byte, kinds []schema.GroupVersionKind) error {
 	}
 	want := kinds[0]
 	if meta.APIVersion == "" || meta.Kind == "" {
-		return ConfigError(configPath, "has no apiVersion or no kind, want %s %q", want.GroupVersion(), want.Kind)
+		return ConfigError(configPath, "lacks apiVersion or kind, want %s %q", want.GroupVersion(), want.Kind)
 	}
 	return ConfigError(configPath, "is %s %q, want %s %q", meta.APIVersion, meta.Kind, want.GroupVersion(), want.Kind)
 }
 
-// withoutMeta removes apiVersion and kind from the body if T does not declare them, so that strict decoding accepts
-// these fields, which every embedded resource has.
+// withoutMeta removes apiVersion and kind from the body if T does not declare them, because every embedded resource
+// contains these two fields, and strict decoding would refuse them.
 func withoutMeta[T any](raw []byte) ([]byte, error) {
 	strict, err := sigsjson.UnmarshalStrict([]byte(`{"apiVersion":"","kind":""}`), new(T))
 	if known := err == nil && len(strict) == 0; known {
@@ -140,7 +140,7 @@ func withoutMeta[T any](raw []byte) ([]byte, error) {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, ConfigError(configPath, "%s", err.Error())
 	}
-	// A duplicate in raw would be lost in fields.
+	// The variable `fields` does not show whether raw contains duplicate fields.
 	if twice, err := sigsjson.UnmarshalStrict(raw, &map[string]any{}); err == nil && len(twice) > 0 {
 		return nil, ConfigError(configPath, "%s", twice[0].Error())
 	}
@@ -150,9 +150,9 @@ func withoutMeta[T any](raw []byte) ([]byte, error) {
 }
 
 // SetProviderStatus sets status.providerStatus to obj with the given apiVersion and kind, which every provider status
-// must have. It changes di in memory; the library writes it with the outcome of the call, or at the next Checkpoint.
-// obj may be anything that marshals to a JSON object. If it is nil, the provider status is removed. SetProviderStatus
-// returns an error if obj is not a JSON object or is larger than 1 MiB.
+// must have. It changes di only in memory. The library writes the provider status with the outcome of the call, or at
+// the next Checkpoint. The parameter `obj` may be any value that marshals to a JSON object. If obj is nil, the provider
+// status is removed. SetProviderStatus returns an error if obj is not a JSON object or is larger than 1 MiB.
 func SetProviderStatus(di *lsv1alpha1.DeployItem, obj any, gvk schema.GroupVersionKind) error {
 	if obj == nil {
 		di.Status.ProviderStatus = nil

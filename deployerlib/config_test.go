@@ -44,7 +44,7 @@ func TestDecodeConfig(t *testing.T) {
 		err  string
 	}{
 		"plain":                   {`{` + head + `,"replicas":2,"names":["a"]}`, &config{Replicas: 2, Names: []string{"a"}}, ""},
-		"without the kind fields": {`{"replicas":2}`, nil, `has no apiVersion or no kind, want example.com/v1 "Config"`},
+		"without the kind fields": {`{"replicas":2}`, nil, `lacks apiVersion or kind, want example.com/v1 "Config"`},
 		"another kind":            {`{"apiVersion":"example.com/v1","kind":"Other"}`, nil, "Other"},
 		"another version":         {`{"apiVersion":"example.com/v2","kind":"Config"}`, nil, "example.com/v2"},
 		"unknown field":           {`{` + head + `,"replicaz":2}`, nil, "replicaz"},
@@ -89,7 +89,8 @@ func TestDecodeConfig(t *testing.T) {
 	})
 }
 
-// checkConfigError checks an error of the configuration: its text, and that it ends the job.
+// checkConfigError checks that the text of err contains the parameter `want`, and that err has the code
+// ERR_CONFIGURATION_PROBLEM. If want is empty, err must be nil.
 func checkConfigError(t *testing.T, err error, want string) {
 	t.Helper()
 	if want == "" {
@@ -137,7 +138,7 @@ func TestSetProviderStatus(t *testing.T) {
 		t.Errorf("%v, %s", err, di.Status.ProviderStatus.Raw)
 	}
 	if err := deployerlib.SetProviderStatus(di, nil, testKind); err != nil || di.Status.ProviderStatus != nil {
-		t.Errorf("nil does not clear it: %v", err)
+		t.Errorf("a nil error does not clear lastError: %v", err)
 	}
 }
 

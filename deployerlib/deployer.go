@@ -13,32 +13,38 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
 // Deployer implements the actions for the deploy items of one type.
 //
-// The library calls at most one of the four actions per reconcile, and never two at the same time for one item.
-// Different items are processed concurrently. The arguments of a call are: a context that is cancelled when the item's
-// deadline passes, when the item is aborted or interrupted, and when the process shuts down; the Context object that
-// the item names, which may be nil only for Abort, if it is missing; a copy of the item, of which only the status may
-// be changed; and the resolved target, which is nil if the item names none, and for Abort also if it is missing.
+// The library calls at most one of the four actions per reconcile. It never calls two actions for one item
+// concurrently. Different items are processed concurrently. The arguments of a call are:
+//   - a context, which is cancelled when the item's deadline passes, when the item is aborted or interrupted, and when
+//     the process shuts down;
+//   - the Context object that the item names; if the object does not exist, Abort receives nil, and the other actions
+//     are not called;
+//   - a copy of the item, of which the deployer may change only the status;
+//   - the resolved target, or nil if the item names no target; if the target does not exist, Abort receives nil, and
+//     the other actions are not called.
 //
-// A nil error means that the action is done, or, if the call set status.phase to Progressing, that it must be called
-// again after DeployerArgs.PollInterval. WaitFor means that the action is neither done nor failed. ErrUnchanged means
-// success with nothing to report: a background run that returns it does not write the status. Any other error is
-// written to status.lastError and the action is retried with backoff, unless the error carries an unrecoverable
-// Landscaper error code, which ends the job immediately. See docs/contract.md for every case.
+// A nil error means that the action is done, unless the call has set status.phase to Progressing. In that case, the
+// action is called again after DeployerArgs.PollInterval. WaitFor means that the action is neither done nor failed.
+// ErrUnchanged means success with nothing to report: if a background run returns ErrUnchanged, the status is not
+// written. Any other error is written to status.lastError. If the error has an unrecoverable Landscaper error code, the
+// job ends immediately. Otherwise, the action is retried with backoff. See docs/contract.md for every case.
 type Deployer interface {
 	// Reconcile deploys what the item describes. It is called at least once per job.
 	Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
-	// Delete removes what was deployed. If it returns nil, the library removes the finalizer, and with it the item.
+	// Delete removes everything that was deployed. If Delete returns nil, the library removes the finalizer, and the API
+	// server then deletes the item.
 	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
-	// ForceReconcile replaces Reconcile if the item has the operation annotation "force-reconcile".
+	// ForceReconcile is called instead of Reconcile if the item has the operation annotation "force-reconcile".
 	ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
-	// Abort cleans up after a call was cancelled. The item ends in phase Failed whatever Abort returns. After an error
-	// it is retried until the abort timeout of 5 minutes.
+	// Abort cleans up after a call was cancelled. The item ends in phase Failed, whether Abort returns nil or an error. If
+	// Abort returns an error, Abort is called again until the abort timeout of 5 minutes has passed.
 	Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 	// ExtensionHooks returns the hooks of this deployer, which may be nil or empty. Add calls it once and copies the
 	// result, so hooks that are registered later have no effect.
@@ -51,7 +57,7 @@ type RuntimeUser interface {
 	UseRuntime(rt Runtime) error
 }
 
-// Runtime is what the library provides to a deployer.
+// Runtime contains the clusters, services and functions that the library provides to a deployer.
 type Runtime struct {
 	// Landscaper is the cluster with the deploy items. Its client reads from the cache.
 	Landscaper cluster.Cluster
@@ -64,10 +70,11 @@ type Runtime struct {
 	Recorder events.EventRecorder
 	// Clock is the library's clock.
 	Clock clock.WithTickerAndDelayedExecution
-	// Registerer registers metrics of the deployer. They get the label deployer_type.
+	// Registerer registers metrics of the deployer, and adds the label deployer_type to these metrics.
 	Registerer prometheus.Registerer
-	// JudgeTargets sets the function that returns the health of targets, such as targets.Pool.Health. The library
-	// divides the workers by it. Without such a function, all targets count as healthy. The function must not block.
+	// JudgeTargets sets the function that returns the health of targets, such as targets.Pool.Health. The library uses the
+	// health to divide the workers between the targets. Without such a function, all targets count as healthy. The
+	// function must not block.
 	JudgeTargets func(health func(target types.NamespacedName) targets.Health)
 	// Trigger requests another reconcile of an item, soon and at low priority. Requests for one item are merged.
 	// Trigger may be called from any goroutine at any time. It does not force a run on a finished item; use a
@@ -77,13 +84,13 @@ type Runtime struct {
 
 // Resumer is implemented by deployers that keep state about finished items in memory, such as watches on a target.
 type Resumer interface {
-	// Resume is called once per process and item, on the first reconcile of an item that has nothing to do. It may read
-	// from the target. It must not write, and changes of di are dropped. An error is logged, and Resume is retried with
-	// backoff.
+	// Resume is called once per process and item, on the first reconcile in which the item has nothing to do. It may read
+	// from the target, but must not write. Changes of di are dropped. If Resume returns an error, the error is logged and
+	// Resume is retried with backoff.
 	Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 }
 
-// errForceIsReconcile is returned by Base to make the library call Reconcile instead.
+// errForceIsReconcile is returned by Base to make the library call Reconcile instead of ForceReconcile.
 var errForceIsReconcile = errors.New("force-reconcile is handled by Reconcile")
 
 // Base provides default implementations of ForceReconcile, Abort and ExtensionHooks. Embed it and implement Reconcile
@@ -103,17 +110,18 @@ func (Base) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, 
 // ExtensionHooks returns nil.
 func (Base) ExtensionHooks() extension.ReconcileExtensionHooks { return nil }
 
-// ErrNoCall is returned by Checkpoint if its context is not that of a deployer call.
-var ErrNoCall = errors.New("not in a deployer call of the library")
+// ErrNoCall is returned by Checkpoint if its argument is not the context of a deployer call.
+var ErrNoCall = errors.New("the context does not belong to a deployer call")
 
-// Checkpoint stores the progress of a running call: what the deployer has put into the item's status (provider status,
-// export reference, conditions) and the changes in patch.FromContext. It makes one write for the status and one for the
-// metadata, and none if nothing changed. It never writes phase, errors or job fields. ctx is the context of the
-// deployer call. No other goroutine may change the item during Checkpoint.
+// Checkpoint stores the progress of a running call: the provider status, export reference and conditions that the
+// deployer has set in the item's status, and the changes recorded in patch.FromContext. It makes at most one write for
+// the status and one for the metadata, and none if nothing changed. It never writes phase, errors or job fields. ctx is
+// the context of the deployer call. No other goroutine may change the item during Checkpoint.
 //
-// Checkpoint returns ErrSuperseded if the job is no longer current, and an error if the provider status cannot be
-// stored, if the patch cannot be applied (it is dropped), or if the API server refuses a write. If the item would be
-// too large, the error has the code ERR_CONFIGURATION_PROBLEM; the run ends if the deployer returns it.
+// Checkpoint returns ErrSuperseded if the job is no longer current. It returns another error if the provider status
+// cannot be stored, if the patch cannot be applied, or if the API server refuses a write. A patch that cannot be
+// applied is dropped. If the item would be too large, the error has the code ERR_CONFIGURATION_PROBLEM; the run ends if
+// the deployer returns this error.
 func Checkpoint(ctx context.Context) error {
 	a := callFrom(ctx)
 	if a == nil {
@@ -130,12 +138,20 @@ func Checkpoint(ctx context.Context) error {
 }
 
 // StoredPhase returns the phase that the item has in the cluster. In the item that a deployer call receives, the phase
-// is always Init (for Delete under the job-ID revision InitDelete). The stored phase is Init in the first call of a
-// run, Progressing in later calls, and a final phase in a background run. StoredPhase returns "" if ctx is not that of
-// a deployer call.
+// is always Init, or InitDelete in a call of Delete under the job-ID revision. The stored phase is Init in the first
+// call of a run, Progressing in later calls, and a final phase in a background run. StoredPhase returns "" if ctx is
+// not the context of a deployer call.
 func StoredPhase(ctx context.Context) lsv1alpha1.DeployItemPhase {
 	if a := callFrom(ctx); a != nil {
 		return a.session.Stored().Status.Phase
 	}
 	return ""
+}
+
+// IsFirstCall reports whether ctx is the context of a deployer call before which nothing was deployed for the item. This
+// is the case if the status proves it (see [contract.NeverDeployed]), or if the library adds the finalizer before the
+// call. If a hook or the end of the process prevents the first call, IsFirstCall may return false for all calls.
+func IsFirstCall(ctx context.Context) bool {
+	a := callFrom(ctx)
+	return a != nil && (contract.NeverDeployed(a.session.Read()) || !contract.HasOurFinalizer(a.session.Read()))
 }

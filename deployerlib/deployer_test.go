@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// minimal is all that a deployer needs [L1].
+// minimal is a deployer that implements only the methods that Base does not provide [L1].
 type minimal struct {
 	deployerlib.Base
 
@@ -30,10 +30,10 @@ func (minimal) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployIt
 	return nil
 }
 
-// old is a deployer written for Landscaper's library: no ForceReconcile.
+// old is a deployer whose method ExtensionHooks does not have the signature of Deployer.
 type old struct{ *landscapertest.Fake }
 
-// ExtensionHooks has another signature there.
+// ExtensionHooks returns a type that Port does not support.
 func (old) ExtensionHooks() map[string]int { return nil }
 
 func TestBase(t *testing.T) {

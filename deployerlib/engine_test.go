@@ -14,10 +14,10 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// Engine runs a reconciler without a manager, for tests.
+// Engine runs a reconciler for tests, without a manager.
 type Engine struct{ r *reconciler }
 
-// Access is what an Engine works with. Items reads items as the cache would. If it is nil, Client does.
+// Access contains the clients of an Engine. The Engine reads items with Items or, if Items is nil, with Client.
 type Access struct {
 	Client client.Client
 	Items  func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error)
@@ -30,7 +30,7 @@ func (f itemsFunc) get(ctx context.Context, key types.NamespacedName) (*lsv1alph
 	return f(ctx, key)
 }
 
-// NewEngine makes an Engine as Add makes a controller.
+// NewEngine returns an Engine with a reconciler, which it creates as Add does.
 func NewEngine(args DeployerArgs, a Access) (*Engine, error) {
 	args.Default()
 	if err := args.Validate(); err != nil {
@@ -49,20 +49,21 @@ func NewEngine(args DeployerArgs, a Access) (*Engine, error) {
 	return &Engine{r: r}, nil
 }
 
-// Reconcile is what the controller calls.
+// Reconcile calls Reconcile of the reconciler, as the controller does.
 func (e *Engine) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	return e.r.Reconcile(ctx, reconcile.Request{NamespacedName: key})
 }
 
-// Ended is the result of a pass: Result and Err are those of the inner reconcile, and Queue is what the adapter returns
-// to the queue.
+// Ended is the result of Pass. Result is the requeue that hooks requested, Err is the error of the attempt, and Queue
+// is the result that the reconciler returns to the queue.
 type Ended struct {
 	Result reconcile.Result
 	Err    error
 	Queue  reconcile.Result
 }
 
-// Pass runs one pass past the gate and without the watchdog.
+// Pass makes one attempt on an item. Unlike Reconcile, it does not check whether the attempt is too early, and runs
+// without the watchdog.
 func (e *Engine) Pass(ctx context.Context, key types.NamespacedName) Ended {
 	a, ctx, cancel := e.r.newAttempt(ctx, key, e.r.tracker.Get(key))
 	defer cancel(nil)
@@ -70,23 +71,24 @@ func (e *Engine) Pass(ctx context.Context, key types.NamespacedName) Ended {
 	return Ended{Result: ended.hooks, Err: ended.err, Queue: e.r.schedule(a, ended)}
 }
 
-// Event hands an update event on, as the informer does; it reports whether the item was woken.
+// Event handles an update event without the previous version, and reports whether the item was queued.
 func (e *Engine) Event(di *lsv1alpha1.DeployItem) bool { return e.Update(nil, di) }
 
-// Update is Event with the version that the cache had before.
+// Update handles an update event as the informer would send it, and reports whether the item was queued. The parameter
+// `old` is the version that the cache contained before.
 func (e *Engine) Update(old, di *lsv1alpha1.DeployItem) bool {
 	q := &recordingQueue{}
 	e.r.events.updated(old, di, q)
 	return len(q.added) > 0
 }
 
-// Gone hands a delete event on.
+// Gone handles a delete event.
 func (e *Engine) Gone(di *lsv1alpha1.DeployItem) { e.r.events.deleted(di, &recordingQueue{}) }
 
-// Trigger is Runtime.Trigger.
+// Trigger does the same as Runtime.Trigger.
 func (e *Engine) Trigger(key types.NamespacedName) { e.r.events.trigger(key) }
 
-// Queued returns what was added to the queue, which does not run, with the priorities.
+// Queued returns the items that were added to the queue, with their priorities. The queue of an Engine never runs.
 func (e *Engine) Queued() map[types.NamespacedName]int { return e.r.events.queue.early }
 
 // Known returns the number of items that the engine tracks.
@@ -97,7 +99,7 @@ func (e *Engine) Quarantined(key types.NamespacedName) bool {
 	return e.r.tracker.Get(key).Quarantined()
 }
 
-// Wiring lists the hook types that the pipeline runs, as often as it does.
+// Wiring returns, for each hook type, the names of the phases that run the hooks of this type.
 func (e *Engine) Wiring() map[extension.HookType][]string {
 	wired := map[extension.HookType][]string{}
 	note := func(p *phase) {
@@ -118,12 +120,12 @@ func (e *Engine) Wiring() map[extension.HookType][]string {
 	return wired
 }
 
-// recordingQueue remembers what was added.
+// recordingQueue records the requests that were added.
 type recordingQueue struct {
 	workQueue
 
 	added []request
 }
 
-// Add notes a request.
+// Add records a request.
 func (q *recordingQueue) Add(r request) { q.added = append(q.added, r) }

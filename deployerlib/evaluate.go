@@ -14,8 +14,9 @@ import (
 // isPaused reports whether the item carries the pause annotation.
 func isPaused(a *attempt) bool { return contract.IsPaused(a.session.Read()) }
 
-// checkPause ends the attempt for an item that is paused and has nothing to continue, before hooks are asked. The event
-// of the removal of the annotation leads to the next attempt.
+// checkPause ends the attempt if the item is paused, unless a run in progress or an abort continues despite the pause.
+// After checkPause has ended the attempt, no further hooks run. When the pause annotation is removed, an event leads to
+// the next attempt.
 func (r *reconciler) checkPause(_ context.Context, a *attempt) (verdict, error) {
 	d := r.due(a.session.Working())
 	if !d.Paused {
@@ -27,7 +28,7 @@ func (r *reconciler) checkPause(_ context.Context, a *attempt) (verdict, error) 
 	return stop, nil
 }
 
-// markPaused records in memory that a pause holds something back, or is over.
+// markPaused records in memory that a pause holds back a run, or that the pause is over.
 func markPaused(a *attempt) {
 	if contract.PauseMarked(a.session.Working(), a.decision) {
 		return
@@ -36,8 +37,8 @@ func markPaused(a *attempt) {
 	a.session.Snapshot()
 }
 
-// evaluate determines what is due by the contract. It applies a start in memory, so that later hooks see it. operate
-// stores it.
+// evaluate determines what is due according to the contract. If a run begins, evaluate applies the start of the run to
+// the item in memory, so that later hooks receive the new status. The phase `operate` stores the start.
 func (r *reconciler) evaluate(_ context.Context, a *attempt) (verdict, error) {
 	a.decision = r.due(a.session.Working())
 	markPaused(a)
@@ -50,12 +51,13 @@ func (r *reconciler) evaluate(_ context.Context, a *attempt) (verdict, error) {
 	return proceed, nil
 }
 
-// due returns what is due for an item by the contract.
+// due returns the decision of the contract about an item.
 func (r *reconciler) due(item *lsv1alpha1.DeployItem) contract.Decision {
 	return contract.Evaluate(item, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()})
 }
 
-// applyStart applies the start of a run in memory, and limits the attempt to the remaining time of the run.
+// applyStart sets the fields of the status that show the start of a run, in the copy of the item in memory. It limits
+// the attempt to the remaining time of the run.
 func (r *reconciler) applyStart(a *attempt) {
 	item := a.session.EnsureCopy()
 	if a.decision.New {
@@ -77,7 +79,7 @@ func (r *reconciler) startInfo(a *attempt) contract.StartInfo {
 	return info
 }
 
-// limit sets the deadline of the run on the attempt.
+// limit cancels the attempt at the deadline of its run.
 func (r *reconciler) limit(a *attempt) {
 	now := r.args.Clock.Now()
 	if a.decision.Action == contract.ActionAbort {
@@ -93,7 +95,8 @@ func (r *reconciler) limit(a *attempt) {
 	}
 }
 
-// shouldReconcile returns the verdict of the contract. A hook may still force a job that updateOnChangeOnly would skip.
+// shouldReconcile returns the verdict of the contract. If the option updateOnChangeOnly skips a job, a hook may still
+// force the job.
 func shouldReconcile(_ context.Context, a *attempt) (verdict, error) {
 	if a.decision.Due && !a.decision.Unchanged {
 		return proceed, nil
@@ -101,8 +104,8 @@ func shouldReconcile(_ context.Context, a *attempt) (verdict, error) {
 	return stop, nil
 }
 
-// force turns an attempt that has nothing to do into a run, because a hook requested it. If the contract forbids that,
-// the attempt ends and the requeue of the hook is kept.
+// force starts a run for an item for which nothing is due, because a hook requested the run. If the contract forbids
+// the run, the attempt ends, and the requeue that the hook requested is kept.
 func (r *reconciler) force(_ context.Context, a *attempt) (verdict, error) {
 	forced := a.decision.Force()
 	if !forced.Due {

@@ -29,11 +29,12 @@ type (
 type queue struct {
 	mu sync.Mutex
 	q  workQueue
-	// early holds what was added before the controller started.
+	// early contains the items that were added before the controller started, with their priorities.
 	early map[types.NamespacedName]int
 }
 
-// start sets the queue of the running controller. It is a watch source of the controller.
+// start receives the queue of the controller and adds the items in q.early to that queue. The controller calls this
+// method as one of its watch sources.
 func (q *queue) start(_ context.Context, running workQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,7 +60,7 @@ func (q *queue) add(key types.NamespacedName, priority int) {
 	addTo(q.q, key, priority)
 }
 
-// addTo adds a key with a priority if the queue supports priorities.
+// addTo adds a key to a queue. It sets the priority of the key if the queue supports priorities.
 func addTo(q workQueue, key types.NamespacedName, priority int) {
 	req := request{NamespacedName: key}
 	if p, ok := q.(priorityqueue.PriorityQueue[request]); ok {
@@ -73,7 +74,7 @@ func addTo(q workQueue, key types.NamespacedName, priority int) {
 type dispatcher struct {
 	itemType lsv1alpha1.DeployItemType
 	selector labels.Selector
-	client   client.Reader // from the cache
+	client   client.Reader // reads from the cache
 	tracker  *itemstate.Tracker
 	queue    *queue
 }
@@ -104,7 +105,8 @@ func (d *dispatcher) itemEvents() diHandler {
 	}
 }
 
-// createPriority gives the initial list a lower priority than new events.
+// createPriority returns the priority of a create event. Items of the initial list have a lower priority than new
+// items.
 func createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
 	if e.IsInInitialList {
 		return min(priorityOf(e.Object), handler.LowPriority)
@@ -112,7 +114,8 @@ func createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
 	return priorityOf(e.Object)
 }
 
-// updated queues the item before it cancels, so that exactly one reconcile follows.
+// updated handles an update of an item. It queues the item before it cancels the running call, so that exactly one
+// reconcile follows.
 func (d *dispatcher) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
 	item := d.tracker.Get(key)
@@ -122,7 +125,8 @@ func (d *dispatcher) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
 	item.CancelFor(di)
 }
 
-// deleted cancels the call of an item that was deleted, and queues a last reconcile that removes the item's state.
+// deleted handles the deletion of an item. It cancels the running call, and queues a last reconcile to remove the
+// item's state.
 func (d *dispatcher) deleted(di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
 	item := d.tracker.Get(key)

@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// The type of the deploy items and the deployer are enough. Everything else has a default.
+// Only the type of the deploy items and the deployer are required. All other arguments have defaults.
 func ExampleDeployerArgs() {
 	add := func(mgr ctrl.Manager, deployer deployerlib.Deployer) error {
 		return deployerlib.Add(mgr.GetLogger(), mgr, nil, deployerlib.DeployerArgs{
@@ -41,7 +41,7 @@ func ExampleConfigError() {
 	// true
 }
 
-// DecodeConfigAs accepts certain kinds only.
+// DecodeConfigAs accepts only configurations of the given kinds.
 func ExampleDecodeConfigAs() {
 	type Config struct {
 		Size int `json:"size"`
@@ -61,7 +61,7 @@ func ExampleDecodeConfigAs() {
 	// <nil> Op: DecodeConfig - Reason: InvalidConfiguration - Message: spec.config: is disk.example.org/v2 "DiskConfig", want disk.example.org/v1 "DiskConfig"
 }
 
-// AsWait finds out whether an error only means that the work is not finished.
+// AsWait reports whether an error only means that the work is not finished.
 func ExampleAsWait() {
 	for _, err := range []error{deployerlib.WaitFor("disk d1", 0), errors.New("disk d1 is broken")} {
 		reason, _, waits := deployerlib.AsWait(err)
@@ -80,7 +80,7 @@ func ExampleWriteExport() {
 	_ = export
 }
 
-// DeleteExport deletes what WriteExport wrote. It does nothing if there is no export.
+// DeleteExport deletes the Secret that WriteExport created. It does nothing if there is no such Secret.
 func ExampleDeleteExport() {
 	remove := func(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) error {
 		if err := deployerlib.DeleteExport(ctx, c, di); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// labelPhase is a hook that shows the phase of the last run in a label.
+// labelPhase is a hook that copies the phase of the last run to a label.
 func labelPhase(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	patch.FromContext(ctx).Labels().Set("example.org/last-phase", string(di.Status.Phase))
 	return nil, nil
@@ -23,7 +23,7 @@ func labelPhase(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _
 // guard is a finalizer of another controller.
 const guard = "example.org/guard"
 
-// guarded is a hook that adds a finalizer, and leaves those of others alone.
+// guarded is a hook that adds the finalizer guard and keeps all other finalizers.
 func guarded(ctx context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	patch.FromContext(ctx).Append(patch.Typed(func(di *lsv1alpha1.DeployItem) error {
 		if di.DeletionTimestamp == nil && !slices.Contains(di.Finalizers, guard) {
@@ -34,7 +34,8 @@ func guarded(ctx context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *ls
 	return nil, nil
 }
 
-// What hooks note in the running patch goes out with the writes of the library.
+// Hooks record changes in the patch that patch.FromContext returns. The library includes these changes in its own
+// writes.
 func Example_patch() {
 	hooks := extension.ReconcileExtensionHooks{}
 	hooks.RegisterHook(labelPhase, extension.ShouldReconcileHook)

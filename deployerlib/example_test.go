@@ -23,7 +23,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// Errors of the configuration name the field and end the job at once.
+// An error about the configuration names the field and ends the job immediately.
 func ExampleDecodeConfig() {
 	type Config struct {
 		Size int `json:"size"`
@@ -39,7 +39,7 @@ func ExampleDecodeConfig() {
 	// [ERR_CONFIGURATION_PROBLEM]
 }
 
-// The provider status gets the apiVersion and kind that the API server wants.
+// SetProviderStatus adds the apiVersion and kind that the API server requires.
 func ExampleSetProviderStatus() {
 	kind := schema.GroupVersionKind{Group: "disk.example.org", Version: "v1", Kind: "DiskStatus"}
 	di := &lsv1alpha1.DeployItem{}
@@ -72,13 +72,13 @@ func (slow) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem,
 	return nil
 }
 
-// addTuned adds a deployer with everything that most leave at its default.
+// addTuned adds a deployer and sets arguments for which most deployers use the defaults.
 func addTuned(log logr.Logger, mgr manager.Manager, deployer deployerlib.Deployer) error {
 	return deployerlib.Add(log, mgr, nil, deployerlib.DeployerArgs{
 		Name:         "disk-deployer", // must stay the same from release to release
 		Type:         "example.org/disk",
 		Deployer:     deployer,
-		ItemSelector: labels.SelectorFromSet(labels.Set{"shard": "a"}), // this deployment's part of the items
+		ItemSelector: labels.SelectorFromSet(labels.Set{"shard": "a"}), // the items of this deployment
 		TargetSelectors: []lsv1alpha1.TargetSelector{{
 			Annotations: []lsv1alpha1.Requirement{{Key: "example.org/fence", Operator: "=", Values: []string{"internal"}}},
 		}},
@@ -88,7 +88,7 @@ func addTuned(log logr.Logger, mgr manager.Manager, deployer deployerlib.Deploye
 	})
 }
 
-// managerOptions elect a leader and keep the cache small.
+// managerOptions returns options that enable leader election and reduce the memory of the cache.
 func managerOptions() ctrl.Options {
 	return ctrl.Options{
 		Cache:            cache.Options{ByObject: deployerlib.CacheByObject("example.org/disk")},
@@ -97,7 +97,7 @@ func managerOptions() ctrl.Options {
 	}
 }
 
-// Arguments are checked at once, all of them.
+// Add checks its arguments immediately.
 func ExampleAdd() {
 	fmt.Println(managerOptions().LeaderElection)
 	fmt.Println(addTuned(logr.Discard(), nil, slow{}))
@@ -121,7 +121,7 @@ func (oldDeployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.Deplo
 	return nil
 }
 
-// audit is a hook as Landscaper's own library has them: without a logger.
+// audit is a hook with the signature of Landscaper's own library, which has no logger.
 func audit(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 	_, err := fmt.Fprintln(os.Stderr, t, di.Name)
 	return nil, err
@@ -129,7 +129,7 @@ func audit(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t
 
 var _ deployerlib.PortedDeployer = oldDeployer{}
 
-// A deployer for Landscaper's own library runs as it is.
+// A deployer that was written for Landscaper's own library runs without changes.
 func ExamplePort() {
 	deployer := deployerlib.Port(oldDeployer{}, deployerlib.PortedHooks{
 		extension.BeforeDeleteHook: {audit},
@@ -138,7 +138,7 @@ func ExamplePort() {
 	// Output: 1
 }
 
-// Several things may be waited for at once; joined with an error, the error counts.
+// WaitFor returns an error whose text names what the action waits for.
 func ExampleWaitFor() {
 	fmt.Println(deployerlib.WaitFor("disk d1", 30*time.Second))
 	// Output: waiting for disk d1

@@ -22,14 +22,17 @@ import (
 const exportSizeLimit = corev1.MaxSecretSize
 
 // WriteExport stores the exported values of an item in a Secret of the item's namespace, under the key "config", and
-// sets di.Status.ExportReference. The Secret is the one that the item already refers to, or "<item>-export". It has an
-// owner reference to the item and is deleted with it. A Secret of a deleted item with the same name is replaced. values
-// of type json.RawMessage or []byte are stored as they are, and other values as JSON. If nothing changed, nothing is
-// written.
+// sets di.Status.ExportReference. If the item already refers to a Secret, WriteExport uses that Secret. Otherwise, the
+// name of the Secret is "<item>-export". The Secret has an owner reference to the item and is deleted together with the
+// item. If an older item of the same name was deleted without its Secret, WriteExport replaces that Secret. If the type
+// of values is json.RawMessage or []byte, WriteExport stores the bytes without a change. Otherwise it stores values as
+// JSON. If the Secret is already up to date, WriteExport does not write it.
 //
-// c should read from the API server, because a caching client would watch every Secret. Create it with
-// client.Options.Cache nil. WriteExport returns a ConfigError if the Secret belongs to another item or the values
-// exceed 1 MiB, and otherwise the error of the API server.
+// The client c should read from the API server, because a caching client would watch every Secret. Create c with
+// client.Options.Cache nil.
+//
+// WriteExport returns a ConfigError if the Secret belongs to another item, or if the values exceed 1 MiB. In the second
+// case, the error names the largest value. Any other error comes from the API server.
 func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem, values any) error {
 	data, err := exportData(values)
 	if err != nil {
@@ -63,8 +66,8 @@ func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem
 	return nil
 }
 
-// DeleteExport deletes the export Secret of an item and the reference to it. If the Secret does not exist or does not
-// belong to the item, DeleteExport does not delete it and returns nil.
+// DeleteExport deletes the export Secret of an item and removes the reference to the Secret from di.Status. If the
+// Secret does not exist or does not belong to the item, DeleteExport only removes the reference and returns nil.
 func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) error {
 	if di.Status.ExportReference == nil {
 		return nil
@@ -82,7 +85,7 @@ func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployIte
 	return nil
 }
 
-// removeExport deletes the Secret with this UID.
+// removeExport deletes the Secret, provided that its UID has not changed.
 func removeExport(ctx context.Context, c client.Client, secret *corev1.Secret) error {
 	err := c.Delete(ctx, secret, client.Preconditions{UID: new(secret.UID)})
 	if client.IgnoreNotFound(err) != nil {
@@ -106,9 +109,21 @@ func exportData(values any) ([]byte, error) {
 		}
 	}
 	if len(data) > exportSizeLimit {
-		return nil, ConfigError("status.exportRef", "the exported values have %d bytes, more than the %d that a Secret can hold", len(data), exportSizeLimit)
+		return nil, ConfigError("status.exportRef", "the exported values have %d bytes, more than the %d that a Secret can hold%s",
+			len(data), exportSizeLimit, largestValue(data))
 	}
 	return data, nil
+}
+
+// largestValue returns a text about the largest exported value, for an error message. If data is not a JSON object, it
+// returns an empty string.
+func largestValue(data []byte) string {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(data, &values); err != nil || len(values) == 0 {
+		return ""
+	}
+	largest := slices.MaxFunc(slices.Sorted(maps.Keys(values)), func(a, b string) int { return len(values[a]) - len(values[b]) })
+	return fmt.Sprintf("; the largest is %q with %d bytes", largest, len(values[largest]))
 }
 
 // foreignError is the error for a Secret that belongs to another item.
@@ -127,8 +142,8 @@ func emptyExport(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// isLeftover reports whether a Secret belonged to an item of the same name that no longer exists. Its writer ended
-// before it set the reference, or the reference was lost.
+// isLeftover reports whether the Secret belonged only to an older item with the same name as di. In this case, the
+// older item was deleted without its Secret, because its reference to the Secret was lost or never stored.
 func isLeftover(secret *corev1.Secret, di *lsv1alpha1.DeployItem) bool {
 	return len(secret.OwnerReferences) > 0 && !slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool {
 		was := ownerOf(di)
@@ -137,8 +152,8 @@ func isLeftover(secret *corev1.Secret, di *lsv1alpha1.DeployItem) bool {
 	})
 }
 
-// readExport gets the item's export Secret, or one that an item of the same name left behind. The Secret has no
-// resourceVersion if it does not exist.
+// readExport gets the item's export Secret, which may have belonged to an older item of the same name. If the Secret
+// does not exist, the returned Secret has no resourceVersion.
 func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) (*corev1.Secret, error) {
 	secret := emptyExport(di.Namespace, di.Name+"-export")
 	if ref := di.Status.ExportReference; ref != nil && ref.Name != "" {
@@ -167,7 +182,7 @@ func refer(di *lsv1alpha1.DeployItem, secret *corev1.Secret) {
 	di.Status.ExportReference = &lsv1alpha1.ObjectReference{Name: secret.Name, Namespace: secret.Namespace}
 }
 
-// ownerOf returns an owner reference to an item that does not block its deletion.
+// ownerOf returns an owner reference to an item. The reference does not block the deletion of the item.
 func ownerOf(di *lsv1alpha1.DeployItem) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: lsv1alpha1.SchemeGroupVersion.String(), Kind: "DeployItem", Name: di.Name, UID: di.UID}
 }

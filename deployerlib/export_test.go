@@ -17,10 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// secret is an export Secret; owner is the UID of its owner, empty: none.
+// secret returns an export Secret with an owner reference. The parameter `owner` is the UID in the reference. If owner
+// is empty, the Secret has no owner reference.
 func secret(name string, owner types.UID, data string) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: "secret-uid"}}
 	s.Data = map[string][]byte{"config": []byte(data)}
@@ -30,20 +32,20 @@ func secret(name string, owner types.UID, data string) *corev1.Secret {
 	return s
 }
 
-// leftover is the export Secret of an item of a name that was deleted.
+// leftover returns the export Secret of a deleted item. The parameter `item` is the name of that item.
 func leftover(name, item string) *corev1.Secret {
 	s := secret(name, "uid-0", "old")
 	s.OwnerReferences[0].APIVersion, s.OwnerReferences[0].Kind, s.OwnerReferences[0].Name = lsv1alpha1.SchemeGroupVersion.String(), "DeployItem", item
 	return s
 }
 
-// coOwned is a Secret with another owner besides.
+// coOwned adds a second owner to the Secret.
 func coOwned(s *corev1.Secret) *corev1.Secret {
 	s.OwnerReferences = append(s.OwnerReferences, metav1.OwnerReference{APIVersion: "x/v1", Kind: "X", Name: "x", UID: "other"})
 	return s
 }
 
-// failingGet is a read that the API server does not answer.
+// failingGet returns errBoom and sends no request.
 func failingGet(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return errBoom
 }
@@ -95,6 +97,16 @@ func TestWriteExport(t *testing.T) {
 			}
 		})
 	}
+	t.Run("names the largest value, and shows none, if a Secret cannot hold them [D14][H-33]", func(t *testing.T) {
+		values := map[string]any{"small": "CANARY", "large": strings.Repeat("x", corev1.MaxSecretSize)}
+		err := deployerlib.WriteExport(t.Context(), fake.NewClientBuilder().Build(), item(), values)
+		if err == nil || !strings.Contains(err.Error(), `the largest is "large" with 1048578 bytes`) || strings.Contains(err.Error(), "CANARY") {
+			t.Errorf("error %v", err)
+		}
+		if codes := contract.Codes(err); len(codes) != 1 || codes[0] != lsv1alpha1.ErrorConfigurationProblem {
+			t.Errorf("codes %v", codes)
+		}
+	})
 	t.Run("the same values are not written again", func(t *testing.T) {
 		c := fake.NewClientBuilder().Build()
 		di := item()

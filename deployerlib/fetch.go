@@ -16,11 +16,13 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// staleRetry is how long an attempt waits for the event of the library's own last write.
+// staleRetry is the maximum delay of the next attempt if the event of the library's own last write has not arrived yet.
 const staleRetry = time.Second
 
-// fetch reads the item. If it does not exist, its state is removed. If it exists only in the cache, its delete event
-// removes the state. If it is older than the library's own last write, the attempt waits for the newer version.
+// fetch reads the item from the cache. If the item does not exist or belongs to another deployer, fetch removes the
+// state of the item in memory. If the item exists only in the cache and no longer at the API server, the delete event
+// of the item will remove the state. If the cached version is older than the library's own last write, the attempt
+// ends, and the next attempt begins when the newer version arrives, or after staleRetry.
 func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {
 	item, err := r.items.get(ctx, a.key)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -43,20 +45,20 @@ func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {
 	return proceed, nil
 }
 
-// read judges the version in the cache, with a live read if necessary.
+// read classifies the version in the cache. If necessary, it also reads the item from the API server.
 func (r *reconciler) read(ctx context.Context, a *attempt, cached *lsv1alpha1.DeployItem) itemstate.Reading {
 	reading := a.state.Read(cached, r.args.Clock.Now())
 	if reading != itemstate.ReadingSuspect {
 		return reading
 	}
 	if err := r.writer.CheckVersion(ctx, a.key, a.state); err != nil {
-		a.log.V(1).Info("the cache lags behind, and a live read did not show why", "error", err.Error())
+		a.log.V(1).Info("cannot read the item from the API server to check whether the cache lags behind", "error", err.Error())
 	}
 	return a.state.Read(cached, r.args.Clock.Now())
 }
 
-// checkResponsibility reads the target and matches it against the selectors. It keeps the target even if it does not
-// match, because a hook may overrule the verdict.
+// checkResponsibility reads the Target and matches it against the selectors. It stores the Target in the attempt even
+// if the selectors do not match, because a hook may override the verdict.
 func (r *reconciler) checkResponsibility(ctx context.Context, a *attempt) (verdict, error) {
 	item := a.session.Read()
 	if item.Spec.Target == nil {
@@ -83,8 +85,8 @@ func (r *reconciler) checkResponsibility(ctx context.Context, a *attempt) (verdi
 	return proceed, nil
 }
 
-// responsibleWithoutTarget decides for an item whose Target is missing. With selectors, only the deployer that is named
-// in the item's status is responsible, so that several deployers do not compete for the status.
+// responsibleWithoutTarget returns the verdict for an item whose Target is missing. If there are selectors, only the
+// deployer that is named in the item's status is responsible, so that several deployers do not compete for the status.
 func (r *reconciler) responsibleWithoutTarget(item *lsv1alpha1.DeployItem) verdict {
 	if len(r.args.TargetSelectors) == 0 || item.Status.Deployer.Name == r.args.Name {
 		return proceed

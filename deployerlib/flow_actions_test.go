@@ -20,8 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestExactlyOneAction walks all combinations of operation, deletion, phase,
-// job and forcing hooks [L30].
+// TestExactlyOneAction tests all combinations of operation, deletion, phase, job and hooks that force a run [L30].
 func TestExactlyOneAction(t *testing.T) {
 	operations := []lsv1alpha1.Operation{"", lsv1alpha1.ReconcileOperation, contract.AbortOperation, lsv1alpha1.ForceReconcileOperation, lsv1alpha1.TestReconcileOperation, "strange"}
 	states := []lsv1alpha1.DeployItemPhase{"", phases.Init, phases.Progressing, phases.Deleting, phases.InitDelete, phases.Succeeded, phases.Failed, phases.DeleteFailed, "Strange"}
@@ -53,7 +52,8 @@ func TestExactlyOneAction(t *testing.T) {
 	}
 }
 
-// oneAction runs one pass and checks what holds for every pass.
+// oneAction makes one attempt and checks that it calls at most one action. It also checks other rules that apply to
+// every attempt. If the parameter `forced` is true, a hook forces a run.
 func oneAction(t *testing.T, name string, forced bool, c change) {
 	t.Helper()
 	w := newWorld(t, items(c), withHooks())
@@ -73,7 +73,7 @@ func oneAction(t *testing.T, name string, forced bool, c change) {
 			specific++
 		}
 	}
-	if specific != len(calls) { // [L52]
+	if specific != len(calls) { // each call has exactly one specific Before hook [L52]
 		t.Errorf("%s: %d Before hooks for %d calls", name, specific, len(calls))
 	}
 	after := w.stored()
@@ -244,7 +244,7 @@ func TestDefaultFlow(t *testing.T) {
 		for range 3 {
 			w.pass()
 			if !contract.HasOurFinalizer(w.stored()) {
-				t.Fatal("the finalizer went too early")
+				t.Fatal("the finalizer was removed too early")
 			}
 			w.clock.Step(time.Minute)
 		}
@@ -273,7 +273,7 @@ func TestDefaultFlow(t *testing.T) {
 		if s := w.stored().Status; s.JobIDFinished != "1" || !s.TransitionTimes.InitTime.Time.Equal(t0.Add(-time.Minute)) {
 			t.Errorf("status %+v", s)
 		}
-		w.wantSent("patch", "patch status") // the fence and the end
+		w.wantSent("patch", "patch status") // the first request only checks the version of the item; the second one stores the outcome
 	})
 	t.Run("an unchanged item is finished without a call [C15]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), job("2"), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true }))
@@ -297,7 +297,7 @@ func TestDefaultFlow(t *testing.T) {
 		w.fake.On(contract.ActionForceReconcile, landscapertest.Fail(errBoom))
 		w.pass()
 		if w.stored().Annotations[lsv1alpha1.OperationAnnotation] == "" {
-			t.Error("the annotation went although the call failed")
+			t.Error("the annotation was removed although the call failed")
 		}
 		w.clock.Step(time.Minute)
 		w.pass()

@@ -17,13 +17,13 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// popped is a pop of the queue in the background.
+// popped is a reconcile that runs in the background.
 type popped struct {
 	w    *world
 	done chan reconcile.Result
 }
 
-// pop starts a pop of the queue.
+// pop starts a reconcile of the item in the background, as if the item were taken from the queue.
 func (w *world) pop(ctx context.Context) popped {
 	p := popped{w: w, done: make(chan reconcile.Result, 1)}
 	go func() {
@@ -36,14 +36,14 @@ func (w *world) pop(ctx context.Context) popped {
 	return p
 }
 
-// end waits for the pop to end.
+// end waits for the reconcile to end and returns its result.
 func (p popped) end() reconcile.Result {
 	p.w.t.Helper()
 	select {
 	case res := <-p.done:
 		return res
 	case <-time.After(20 * time.Second):
-		p.w.t.Fatal("the pop of the queue did not end")
+		p.w.t.Fatal("the reconcile did not end")
 		return reconcile.Result{}
 	}
 }
@@ -58,7 +58,7 @@ func (w *world) running(action contract.Action, n int) {
 	}
 }
 
-// stepWhenWaiting moves the clock once there is a timer beside the deadline of the pass.
+// stepWhenWaiting waits until the given number of timers run, and then advances the clock by d.
 func (w *world) stepWhenWaiting(waiters int, d time.Duration) {
 	w.t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -82,7 +82,7 @@ func TestCancelledCalls(t *testing.T) {
 		w.running(contract.ActionReconcile, 1)
 		w.Event(w.update(operation(contract.AbortOperation)))
 		if res := p.end(); res.RequeueAfter != 1 {
-			t.Errorf("comes back after %s, want at once", res.RequeueAfter)
+			t.Errorf("got the requeue after %s, want it immediately", res.RequeueAfter)
 		}
 		if s := w.stored().Status; s.LastError != nil {
 			t.Errorf("the cancellation became the item's error: %+v", s.LastError)
@@ -167,7 +167,7 @@ func TestCancelledCalls(t *testing.T) {
 		p := w.pop(t.Context())
 		w.running(contract.ActionReconcile, 1)
 		if w.Event(w.stored()) {
-			t.Error("our own write wakes the item")
+			t.Error("the library's own write leads to a reconcile")
 		}
 		w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} }))
 		close(release)
@@ -203,7 +203,7 @@ func TestShutdown(t *testing.T) {
 		p := w.pop(ctx)
 		w.running(contract.ActionReconcile, 1)
 		cancel()
-		w.stepWhenWaiting(2, deployerlib.DefaultGracePeriod) // the deadline and the grace period
+		w.stepWhenWaiting(2, deployerlib.DefaultGracePeriod) // the timers of the deadline and of the grace period
 		p.end()
 		s := w.stored().Status
 		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrShutdown) || s.Phase != phases.Init || s.LastError != nil || s.JobIDFinished != "" {
@@ -234,7 +234,7 @@ func TestIgnoredCancellation(t *testing.T) {
 	}
 	w.update(job("2"))
 	w.reconcile()
-	w.wantCalls(contract.ActionReconcile) // nothing runs beside the call
+	w.wantCalls(contract.ActionReconcile) // there is no second call while the first one still runs
 	if !w.Quarantined(key) {
 		t.Fatal("the item is not quarantined")
 	}

@@ -42,11 +42,11 @@ func TestPipelineWiring(t *testing.T) {
 	for _, point := range extension.Points() {
 		want := point.Phase
 		if action, ok := before[point.Type]; ok {
-			want = action // a phase inside operate
+			want = action // the phase has the name of the action
 		}
 		got := strings.Join(wired[point.Type], ",")
 		if point.Type == extension.BeforeAnyReconcileHook {
-			if len(wired[point.Type]) != len(before) { // [L51]
+			if len(wired[point.Type]) != len(before) { // all four actions run this hook [L51]
 				t.Errorf("%s is wired into %s, want each of the four actions", point.Type, got)
 			}
 		} else if got != want {
@@ -71,7 +71,7 @@ func TestHookOrder(t *testing.T) {
 			w := newWorld(t, objectsFor(specific), withHooks())
 			w.pass()
 			want := append(append([]extension.HookType{}, common...), specific)
-			if specific != extension.BeforeAbortHook { // Abort ends the run as failed: no End
+			if specific != extension.BeforeAbortHook { // Abort ends the run as failed, so the End hooks do not run
 				want = append(want, extension.EndHook)
 			}
 			if diff := cmp.Diff(want, w.hooks.Types()); diff != "" {
@@ -172,7 +172,7 @@ func TestResponsibilityHook(t *testing.T) {
 		w.hooks.On("hook", extension.DuringResponsibilityCheckHook, setProviderStatus)
 		w.pass()
 		if w.stored().Status.ProviderStatus != nil {
-			t.Error("a change made before the item was ours was stored")
+			t.Error("a change was stored that was made before the deployer was responsible")
 		}
 	})
 }
@@ -231,7 +231,7 @@ func TestShouldReconcileHook(t *testing.T) {
 				t.Errorf("stored while the deployer ran: %+v", s)
 			}
 			if in.Item.Status.Phase != phases.Init {
-				t.Errorf("the deployer was handed phase %q", in.Item.Status.Phase)
+				t.Errorf("the deployer received the phase %q", in.Item.Status.Phase)
 			}
 			return nil
 		})
@@ -276,7 +276,7 @@ func TestBeforeHooksAbort(t *testing.T) {
 				w.clock.Step(time.Minute)
 				w.pass()
 				if len(w.actions()) != 1 {
-					t.Errorf("calls after the hook let go: %v", w.actions())
+					t.Errorf("calls after the hook no longer aborts: %v", w.actions())
 				}
 			})
 		}

@@ -18,12 +18,12 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestDeletesOnceWhileTheCacheLags tests the response to the removal of the last finalizer: its resourceVersion is the
-// one in the cache, so the cached item does not look old.
+// TestDeletesOnceWhileTheCacheLags checks that Delete is called only once. The response to the removal of the last
+// finalizer has the same resourceVersion as the cached item, so the cached item does not look old.
 func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, items(finished(phases.Succeeded), deleted))
-	var shown *lsv1alpha1.DeployItem // what the cache has: nothing newer than the start of the deletion
+	var shown *lsv1alpha1.DeployItem // the version in the cache, which is not newer than the start of the deletion
 	w.fake.On(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
 		shown = w.stored()
 		return nil
@@ -56,8 +56,9 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 	w.wantCalls(contract.ActionDelete)
 }
 
-// TestLostAnswerWhileTheCacheLags tests the end of a job that was stored but whose response was lost. After a live read
-// has shown that, the library must not act on an older cache.
+// TestLostAnswerWhileTheCacheLags tests an outcome that the API server stores, although the response to the write is
+// lost. After a live read has shown that the outcome is stored, the library must not act on an older version in the
+// cache.
 func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	for name, stored := range map[string]change{"annotation": nil, "job ID": job("1")} {
@@ -76,7 +77,7 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 			})
 			w.pass()
 			w.lose = nil
-			for range 3 { // the pending write is settled, then the cache is too old to act on
+			for range 3 { // first the pending write is confirmed, and then the cache is too old to act on
 				w.clock.Step(time.Minute)
 				w.pass()
 			}
@@ -88,8 +89,9 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 	}
 }
 
-// TestLostErrorWhileTheCacheLags tests the error of an attempt that was stored but whose response was lost, so that the
-// next attempt begins with an older version. Its outcome must keep neither that error nor the condition of a wait.
+// TestLostErrorWhileTheCacheLags tests an error that the API server stores, although the response to the write is lost.
+// The next attempt begins with an older version. The outcome of that attempt must remove both the error and the
+// condition Waiting.
 func TestLostErrorWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]error{"an error": errBoom, "a wait": deployerlib.WaitFor("a pod", time.Second)} {
@@ -126,8 +128,8 @@ func TestLostErrorWhileTheCacheLags(t *testing.T) {
 	}
 }
 
-// TestOldAnswers checks that a stale response to a live read after a conflict proves nothing: neither that the item is
-// gone, nor that the run belongs to another deployer.
+// TestOldAnswers tests a stale response to the live read after a conflict. Such a response proves neither that the item
+// is gone nor that the run belongs to another deployer.
 func TestOldAnswers(t *testing.T) {
 	t.Parallel()
 	for name, past := range map[string]change{
@@ -162,7 +164,7 @@ func TestOldAnswers(t *testing.T) {
 				w.clock.Step(time.Minute)
 			}
 			if conflicts != 0 || old != 0 {
-				t.Fatalf("%d conflicts and %d old answers were not given", conflicts, old)
+				t.Fatalf("%d conflicts and %d stale responses were not used", conflicts, old)
 			}
 			if s := w.stored().Status; s.Phase != phases.Succeeded || s.JobIDFinished != "1" {
 				t.Errorf("status %+v", s)
@@ -172,7 +174,8 @@ func TestOldAnswers(t *testing.T) {
 	}
 }
 
-// TestNoTimeoutIsNone checks that the limit on hooks does not cancel the call for an item without a timeout [H-2].
+// TestNoTimeoutIsNone checks that for an item without a timeout, the time limit of hooks does not cancel the call
+// [H-2].
 func TestNoTimeoutIsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{} }))

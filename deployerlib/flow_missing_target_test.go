@@ -14,8 +14,9 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// deletion is an item that was deployed and is to be deleted now, per revision,
-// and the phase in which a deletion fails there.
+// deletion maps the name of each revision to a test case. The field `changes` contains the changes that turn a new item
+// into an item that was deployed and whose deletion was requested. The field `failed` contains the phase that the item
+// must have after the deletion has failed.
 var deletion = map[string]struct {
 	changes []change
 	failed  lsv1alpha1.DeployItemPhase
@@ -29,7 +30,7 @@ func deletedNow(di *lsv1alpha1.DeployItem) {
 	di.Generation++
 }
 
-// nextJob asks for job 2.
+// nextJob requests job 2.
 func nextJob(di *lsv1alpha1.DeployItem) {
 	di.Status.JobID, di.Status.JobIDGenerationTime = "2", at(0)
 }
@@ -48,12 +49,12 @@ func TestDeletionWithoutTarget(t *testing.T) {
 			}
 			w.live(deployerlib.DefaultMissingTargetGrace - 2*time.Second)
 			if s := w.stored().Status; contract.IsFinal(s.Phase) {
-				t.Errorf("phase %q although the grace is not over", s.Phase)
+				t.Errorf("phase %q although the grace period is not over", s.Phase)
 			}
 			w.live(4 * time.Second)
 			s = w.stored().Status
 			if s.Phase != tc.failed || s.JobIDFinished != s.JobID {
-				t.Errorf("after the grace: phase %q, job %q, finished %q", s.Phase, s.JobID, s.JobIDFinished)
+				t.Errorf("after the grace period: phase %q, job %q, finished job %q", s.Phase, s.JobID, s.JobIDFinished)
 			}
 			if s.LastError == nil || !strings.Contains(s.LastError.Message, `target "target" not found`) || s.LastError.Reason != "TargetNotFound" {
 				t.Errorf("lastError %+v", s.LastError)

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// live pops the item as a queue does: after the requested delay, and immediately after each event. It returns the
-// number of pops in a span of the fake clock.
+// live reconciles the item as often as the controller would in the given time span of the fake clock: after each
+// requested delay, and immediately after each event. It returns the number of reconciles.
 func (w *world) live(span time.Duration) int {
 	w.t.Helper()
 	pops, end := 0, w.clock.Now().Add(span)
@@ -27,7 +27,7 @@ func (w *world) live(span time.Duration) int {
 		res := w.reconcile()
 		pops++
 		if pops > 1000 {
-			w.t.Fatal("a hot loop")
+			w.t.Fatal("the item is reconciled again without a delay")
 		}
 		if di := w.stored(); di != nil && w.Event(di) {
 			continue
@@ -48,7 +48,7 @@ func TestPace(t *testing.T) {
 			n := 0
 			w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 				n++
-				return fmt.Errorf("failure %d", n) // another message each time, so that each failure writes
+				return fmt.Errorf("failure %d", n) // a different message each time, so that each failure is written
 			})
 			w.live(10 * time.Second)
 			if n < 3 || n > 6 {
@@ -105,7 +105,7 @@ func TestPace(t *testing.T) {
 		}
 		w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} })
 		if got := w.reconcile().RequeueAfter; got != 1 {
-			t.Errorf("after a change of the item: %s, want at once", got)
+			t.Errorf("after a change of the item: got the delay %s, want none", got)
 		}
 	})
 	t.Run("too early pops do nothing, a trigger or a change opens the gate", func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestPace(t *testing.T) {
 		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("x", time.Minute))
 		w.reconcile()
 		if res := w.reconcile(); res.RequeueAfter != time.Minute || len(w.actions()) != 1 {
-			t.Errorf("came too early: requeue %s, calls %v", res.RequeueAfter, w.actions())
+			t.Errorf("after a reconcile that was too early: requeue %s, calls %v", res.RequeueAfter, w.actions())
 		}
 		w.Trigger(key)
 		w.reconcile()

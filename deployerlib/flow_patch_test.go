@@ -23,7 +23,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// noting returns a hook that notes changes in the running patch.
+// noting returns a hook that passes the patch of the context to the function `note`.
 func noting(note func(*patch.Patch), res *extension.HookResult, err error) landscapertest.Script {
 	return func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 		note(patch.FromContext(ctx))
@@ -31,7 +31,7 @@ func noting(note func(*patch.Patch), res *extension.HookResult, err error) lands
 	}
 }
 
-// notes is a deployer that notes changes in the running patch.
+// notes returns a deployer action that passes the patch of the context to the function `note`.
 func notes(note func(*patch.Patch)) landscapertest.Answer {
 	return func(ctx context.Context, _ landscapertest.Input) error {
 		note(patch.FromContext(ctx))
@@ -39,7 +39,7 @@ func notes(note func(*patch.Patch)) landscapertest.Answer {
 	}
 }
 
-// both notes a label and a condition, one as a value and one by a function.
+// both adds two changes to a patch: a label as a value, and a condition as a function.
 func both(p *patch.Patch) {
 	p.Labels().Set("team", "blue")
 	p.Append(patch.Typed(addCondition))
@@ -52,7 +52,7 @@ func addCondition(di *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// wantBoth checks that both is stored.
+// wantBoth checks that the item has the label and the condition that the function `both` adds.
 func (w *world) wantBoth() {
 	w.t.Helper()
 	di := w.stored()
@@ -105,7 +105,7 @@ func TestRunningPatchIsAbsent(t *testing.T) {
 			})
 			w.pass()
 			if found {
-				t.Error("there is a patch, but the item may be somebody else's")
+				t.Error("the context has a patch, although the item may belong to another deployer")
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 			w.wantSent(test.want...)
 			w.wantBoth()
 			if name != "a wait" && w.stored().Status.LastError == nil {
-				t.Error("the error is not told")
+				t.Error("the error is not reported")
 			}
 		})
 	}
@@ -158,7 +158,8 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 	})
 }
 
-// TestRunningPatchRefuses checks that a change of what does not belong to users is an error with the path.
+// TestRunningPatchRefuses checks that a patch of a field that users must not change leads to an error with the path of
+// the field.
 func TestRunningPatchRefuses(t *testing.T) {
 	tests := map[string]struct {
 		note func(*patch.Patch)
@@ -187,7 +188,7 @@ func TestRunningPatchRefuses(t *testing.T) {
 			w.hooks.On("hook", extension.BeforeReconcileHook, noting(func(p *patch.Patch) { both(p); test.note(p) }, nil, nil))
 			before := w.stored()
 			w.pass()
-			w.wantCalls() // of the deployer: none
+			w.wantCalls() // the deployer was not called
 			di := w.stored()
 			if di.Status.LastError == nil || !strings.Contains(di.Status.LastError.Message, test.want) || strings.Contains(di.Status.LastError.Message, "\n") {
 				t.Fatalf("last error %+v, want it to name %q", di.Status.LastError, test.want)
@@ -231,7 +232,7 @@ func takeOver(body map[string]any) error {
 	return unstructured.SetNestedField(body, "me", "status", "deployer", "name")
 }
 
-// addFinalizer adds one where it is not there.
+// addFinalizer returns a function that adds a finalizer if the object does not have it.
 func addFinalizer(name string) patch.Func {
 	return func(body map[string]any) error {
 		finalizers, _, err := unstructured.NestedStringSlice(body, "metadata", "finalizers")

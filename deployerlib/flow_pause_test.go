@@ -16,21 +16,21 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// paused gives the item the pause annotation.
+// paused adds the pause annotation to the item.
 func paused(di *lsv1alpha1.DeployItem) { di.Annotations[contract.PausedAnnotation] = "true" }
 
-// unpaused ends the pause.
+// unpaused removes the pause annotation from the item.
 func unpaused(di *lsv1alpha1.DeployItem) { delete(di.Annotations, contract.PausedAnnotation) }
 
-// moved gives the item a new generation.
+// moved increments the generation of the item.
 func moved(di *lsv1alpha1.DeployItem) { di.Generation++ }
 
-// wantPaused checks condition Paused.
+// wantPaused checks whether the condition Paused is true.
 func (w *world) wantPaused(want bool) {
 	w.t.Helper()
 	c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionPaused)
 	if got := c != nil && c.Status == lsv1alpha1.ConditionTrue; got != want {
-		w.t.Errorf("condition Paused is %+v, want it there: %t", c, want)
+		w.t.Errorf("got the condition Paused %+v, want it to exist: %t", c, want)
 	}
 }
 
@@ -38,7 +38,7 @@ func TestPauseHoldsBack(t *testing.T) {
 	tests := map[string]struct {
 		changes []change
 		then    contract.Action
-		sent    []string // once the pause is over
+		sent    []string // the requests that are sent after the end of the pause
 	}{
 		"a job [Yx2]":                        {[]change{finishedJob("1", phases.Succeeded), job("2")}, contract.ActionReconcile, []string{"patch status", "patch status"}},
 		"a job that deletes [Yx2]":           {[]change{finishedJob("1", phases.Succeeded), known, job("2"), deleted}, contract.ActionDelete, []string{"patch status", "patch"}},
@@ -61,7 +61,7 @@ func TestPauseHoldsBack(t *testing.T) {
 			w.wantCalls()
 			w.wantPaused(true)
 			if got := fmt.Sprint(w.hooks.Types()[:2]); got != "[Start DuringResponsibilityCheck]" || len(w.hooks.Types()) != 6 {
-				t.Errorf("asked the hooks %v", w.hooks.Types())
+				t.Errorf("the hooks %v were called", w.hooks.Types())
 			}
 			after := w.stored()
 			after.ResourceVersion, after.Status.Conditions = before.ResourceVersion, before.Status.Conditions
@@ -135,7 +135,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 	t.Run("shows what waits when the run has ended [Yx2]", func(t *testing.T) {
 		w := newWorld(t, items(running(0), moved, paused))
 		if w.pass().Queue.RequeueAfter != 1 {
-			t.Error("no pass follows at once")
+			t.Error("no reconcile follows immediately")
 		}
 		w.wantCalls(contract.ActionReconcile)
 		w.wantPaused(false)
@@ -143,7 +143,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 			t.Errorf("phase %s, generation %d: want the old run to end", s.Phase, s.ObservedGeneration)
 		}
 		if ended := w.pass(); ended.Queue.RequeueAfter != 0 {
-			t.Errorf("held back, and yet the queue is told %s", ended.Queue.RequeueAfter)
+			t.Errorf("the pause holds back the run, but the requeue is %s", ended.Queue.RequeueAfter)
 		}
 		w.wantPaused(true)
 		w.wantCalls(contract.ActionReconcile)
@@ -154,7 +154,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 		w.wantPaused(true)
 		w.wantCalls()
 		if want := contract.DefaultTimeout; ended.Queue.RequeueAfter != want {
-			t.Errorf("the queue is told %s, want the deadline in %s", ended.Queue.RequeueAfter, want)
+			t.Errorf("got the requeue %s, want it at the deadline, in %s", ended.Queue.RequeueAfter, want)
 		}
 		w.clock.Step(contract.DefaultTimeout)
 		w.pass()

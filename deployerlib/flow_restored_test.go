@@ -15,10 +15,10 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// swappable is a client whose API server can be replaced by one with other content.
+// swappable is a client whose fake API server can be replaced by another one with different objects.
 type swappable struct{ client.WithWatch }
 
-// restorable lets the API server of a world be restored from a backup.
+// restorable replaces the client of a world with a swappable client, so that a test can call the method `restore`.
 func restorable(w *world) *swappable {
 	s := &swappable{WithWatch: w.client}
 	w.client = s
@@ -26,7 +26,8 @@ func restorable(w *world) *swappable {
 	return s
 }
 
-// restore replaces the content of the API server by an item from a backup. Its resource versions begin again at 100.
+// restore simulates a restore of etcd from a backup. It replaces the objects of the API server by one item. Resource
+// versions begin again at 100.
 func (s *swappable) restore(w *world, changes ...change) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	di := item(changes...)
@@ -42,7 +43,7 @@ func (s *swappable) restore(w *world, changes ...change) *lsv1alpha1.DeployItem 
 	return w.stored()
 }
 
-// forAMinute does what the queue does in a minute.
+// forAMinute reconciles the item as often as the queue would in one minute.
 func (w *world) forAMinute() {
 	w.t.Helper()
 	for end := w.clock.Now().Add(time.Minute); w.clock.Now().Before(end); {
@@ -75,7 +76,7 @@ func TestRestoredEtcd(t *testing.T) {
 		w.forAMinute()
 		finishedNow(w)
 		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
-		w.wantSent("get", "get", "patch status", "patch status") // two live reads are the proof
+		w.wantSent("get", "get", "patch status", "patch status") // two live reads prove that resource versions went backwards
 		w.Update(nil, w.update(job("2")))
 		w.forAMinute()
 		finishedNow(w)

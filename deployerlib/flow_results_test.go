@@ -26,7 +26,7 @@ func TestHookResults(t *testing.T) {
 				t.Errorf("result (-want +got), error %v:\n%s", ended.Err, diff)
 			}
 			if ended.Queue.RequeueAfter != time.Hour {
-				t.Errorf("the queue is told %s, want 1h", ended.Queue.RequeueAfter)
+				t.Errorf("got the requeue %s, want 1h", ended.Queue.RequeueAfter)
 			}
 		})
 		t.Run("returns what an aborting hook at "+string(hookType)+" asked for [L10]", func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestResultsAreMerged(t *testing.T) {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			if immediate := ended.Queue.RequeueAfter == 1; immediate != test.immediate {
-				t.Errorf("the queue is told %s, want at once: %t", ended.Queue.RequeueAfter, test.immediate)
+				t.Errorf("got the requeue %s, want it immediately: %t", ended.Queue.RequeueAfter, test.immediate)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestLoneRequeueIsImmediate(t *testing.T) {
 				want = 0
 			}
 			if got := w.pass().Queue.RequeueAfter; got != want {
-				t.Errorf("%s: the queue is told %s, want %s", name, got, want)
+				t.Errorf("%s: got the requeue %s, want %s", name, got, want)
 			}
 		}
 	})

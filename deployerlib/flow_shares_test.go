@@ -17,7 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestItemsWithoutShare checks that an item without a worker costs nothing, and is queued when there is a worker.
+// TestItemsWithoutShare checks that an item that waits for a worker makes no requests, and is queued when a worker is
+// free.
 func TestItemsWithoutShare(t *testing.T) {
 	second := types.NamespacedName{Namespace: ns, Name: "second"}
 	waiting := item(runningJob("1", -time.Minute), func(di *lsv1alpha1.DeployItem) { di.Name, di.UID = second.Name, "uid-2" })
@@ -41,7 +42,7 @@ func TestItemsWithoutShare(t *testing.T) {
 		}
 		w.wantSent()
 		if queued := w.Queued(); len(queued) != 0 {
-			t.Errorf("queued although there is no worker: %v", queued)
+			t.Errorf("queued although no worker is free: %v", queued)
 		}
 	})
 	close(release)

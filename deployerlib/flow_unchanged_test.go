@@ -19,14 +19,14 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// shows gives the item a BackgroundReconcile condition.
+// shows adds a BackgroundReconcile condition to the item.
 func shows(status lsv1alpha1.ConditionStatus, reason string) change {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Status.Conditions = contract.SetCondition(di.Status.Conditions, contract.ConditionBackground, status, reason, "m", t0)
 	}
 }
 
-// known gives the item a provider status.
+// known adds a provider status to the item.
 func known(di *lsv1alpha1.DeployItem) {
 	di.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Some", "a": 1})
 }
@@ -51,7 +51,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		does    landscapertest.Answer
 		returns landscapertest.Answer
 		sent    []string
-		moves   bool // lastReconcileTime
+		moves   bool // whether lastReconcileTime changes
 	}{
 		"leaves no write": {nil, nothing, unchanged, nil, false},
 		"leaves no write beside an earlier success":           {[]change{shows("False", "Succeeded")}, nothing, unchanged, nil, false},
@@ -95,7 +95,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		w.on(extension.EndHook, result(false, time.Hour), nil)
 		w.fake.On(contract.ActionReconcile, unchanged)
 		if ended := w.pass(); ended.Result.RequeueAfter != time.Hour {
-			t.Errorf("the queue is told %s, want what the End hook asked for", ended.Result.RequeueAfter)
+			t.Errorf("got the requeue %s, want the delay that the End hook requested", ended.Result.RequeueAfter)
 		}
 		w.wantSent()
 	})
@@ -106,7 +106,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		w.fake.On(contract.ActionReconcile, unchanged)
 		w.pass()
 		if c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionBackground); c == nil || c.Status != "True" {
-			t.Errorf("condition %+v, want an owed run", c)
+			t.Errorf("got the condition %+v, want a pending background run", c)
 		}
 	})
 	t.Run("starts the backoff over", func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 			waits = append(waits, w.pass().Queue.RequeueAfter)
 		}
 		if waits[2] < 2*waits[0] || waits[3] != 0 || waits[4] >= waits[2]/2 {
-			t.Errorf("waits %v, want them to grow and to start over after the fourth", waits)
+			t.Errorf("waits %v, want them to grow and to be reset after the fourth one", waits)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestUnchangedOutsideTheBackground(t *testing.T) {
 		w.fake.On(contract.ActionDelete, unchanged)
 		w.pass()
 		if di := w.stored(); di == nil || di.Status.LastError == nil {
-			t.Error("the item went although Delete did not say that it is done")
+			t.Error("Delete returned ErrUnchanged, but the item was removed or shows no error")
 		}
 	})
 }

@@ -49,7 +49,7 @@ func TestBudgets(t *testing.T) {
 			w.fake.Always(contract.ActionReconcile, test.answer)
 			w.pass()
 			w.wantSent(test.want...)
-			w.pass() // nothing is due any more, or the same happens again and is not written again
+			w.pass() // nothing is due, or the attempt fails with the same error, which is not written again
 			if len(test.want) == 0 || strings.HasPrefix(name, "deployer fails") {
 				w.wantSent()
 			}
@@ -57,7 +57,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// checkpoint stores the status in mid-call.
+// checkpoint returns an action that calls Checkpoint. If the parameter `change` is true, the action changes the
+// provider status first.
 func checkpoint(change bool) landscapertest.Answer {
 	return func(ctx context.Context, in landscapertest.Input) error {
 		if change {
@@ -74,7 +75,8 @@ func vandalise(s *lsv1alpha1.DeployItemStatus) {
 	s.Deployer.Name = "me"
 }
 
-// poison makes the item unwritable if it were stored.
+// poison sets an invalid provider status. If it were stored, the API server would refuse all further writes of the
+// item.
 func poison(s *lsv1alpha1.DeployItemStatus) { s.ProviderStatus = raw("text") }
 
 func TestReturns(t *testing.T) {
@@ -156,10 +158,10 @@ func TestReturns(t *testing.T) {
 			w.on(extension.ShouldReconcileHook, result(true, time.Hour), nil)
 			w.fake.On(contract.ActionReconcile, landscapertest.Fail(deployerlib.ConfigError("spec.config", "is odd")))
 			if got := w.pass().Queue.RequeueAfter; missing && got != 1 || !missing && got != time.Hour {
-				t.Errorf("configuration missing %t: comes back after %s", missing, got)
+				t.Errorf("configuration missing: %t, requeue after %s", missing, got)
 			}
 			if got := w.pass().Queue.RequeueAfter; got != time.Hour {
-				t.Errorf("comes back after %s, want what the hook asks for", got)
+				t.Errorf("got the requeue after %s, want the delay that the hook requests", got)
 			}
 		}
 	})
@@ -168,7 +170,7 @@ func TestReturns(t *testing.T) {
 		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("the other side", 100*time.Hour))
 		w.on(extension.EndHook, result(false, 100*time.Hour), nil)
 		if got := w.pass().Queue.RequeueAfter; got != contract.DefaultTimeout {
-			t.Errorf("comes back after %s, want %s", got, contract.DefaultTimeout)
+			t.Errorf("got the requeue after %s, want %s", got, contract.DefaultTimeout)
 		}
 		w.clock.Step(contract.DefaultTimeout)
 		w.reconcile()
@@ -182,7 +184,7 @@ func TestReturns(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.on(extension.BeforeReconcileHook, result(true, 0), nil)
 		if got := w.pass().Queue.RequeueAfter; got != contract.DefaultTimeout {
-			t.Errorf("comes back after %s, want %s", got, contract.DefaultTimeout)
+			t.Errorf("got the requeue after %s, want %s", got, contract.DefaultTimeout)
 		}
 	})
 }
@@ -191,7 +193,7 @@ func conflict() error {
 	return apierrors.NewConflict(lsv1alpha1.Resource("deployitems"), key.Name, errBoom)
 }
 
-// beforeFinal runs f once, before the last status write of a run.
+// beforeFinal calls f once, before the second status write of a run, which stores the outcome.
 func (w *world) beforeFinal(f func()) {
 	n := 0
 	w.fail = func(request string, _ client.Object) error {
@@ -301,10 +303,10 @@ func TestConflicts(t *testing.T) {
 		w.wantCalls(contract.ActionReconcile)
 		w.wantSent()
 		if ended.Queue.RequeueAfter != time.Second {
-			t.Errorf("comes back after %s", ended.Queue.RequeueAfter)
+			t.Errorf("got the requeue after %s", ended.Queue.RequeueAfter)
 		}
 		if !w.Event(w.stored()) {
-			t.Error("the event of our own write does not wake the pass that waits for it")
+			t.Error("the event of the library's own write does not lead to the reconcile that waits for it")
 		}
 	})
 }
@@ -370,7 +372,7 @@ func TestUnconfirmedWrites(t *testing.T) {
 		w.pass()
 		w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.JobID = "1", "2" })
 		if got := w.pass().Queue.RequeueAfter; got != 1 {
-			t.Errorf("after the pending write: comes back after %s, want at once", got)
+			t.Errorf("after the pending write: got the requeue after %s, want it immediately", got)
 		}
 		if s := w.stored().Status; s.JobIDFinished != "1" || s.JobID != "2" {
 			t.Errorf("status %+v", s)
@@ -394,7 +396,7 @@ func TestUnconfirmedWrites(t *testing.T) {
 	})
 }
 
-// TestRefusedHookStatus is about hooks that put into the status what the API server does not take.
+// TestRefusedHookStatus tests hooks that change the status in such a way that the API server refuses the status.
 func TestRefusedHookStatus(t *testing.T) {
 	invalid := apierrors.NewInvalid(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem").GroupKind(), key.Name, nil)
 	spoils := func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {

@@ -14,50 +14,50 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// facts is the input of judge, which does not change it.
+// facts contains the input of the function `judge`, which does not change these values.
 type facts struct {
 	now, began    time.Time
 	start         contract.StartInfo
 	decision      contract.Decision
 	abortDeadline time.Time // set if the action is Abort
 
-	read    *lsv1alpha1.DeployItem // as the attempt read it
-	stored  *lsv1alpha1.DeployItem // as the API server stored it last
-	working *lsv1alpha1.DeployItem // as hooks and the deployer left it
+	read    *lsv1alpha1.DeployItem // the item as the attempt read it
+	stored  *lsv1alpha1.DeployItem // the item as the API server stored it last
+	working *lsv1alpha1.DeployItem // the item as hooks and the deployer changed it
 	started bool                   // the start of the run is stored
 
 	call    callResult
 	cause   error             // why the attempt was cancelled
-	err     error             // of a phase
-	refusal error             // of the write of the first outcome
-	refused *contract.Outcome // the outcome of the run that was refused
+	err     error             // the error of a phase
+	refusal error             // the error with which the first outcome was refused
+	refused *contract.Outcome // the refused outcome of the run
 }
 
-// outcome is the meaning of an attempt for the item.
+// outcome describes the changes that an attempt makes to its item.
 type outcome struct {
 	decision contract.Decision
-	run      *contract.Outcome // of the call or the run; nil if there was none
+	run      *contract.Outcome // the outcome of the call or the run; nil if there was none
 	called   bool              // a call was made
-	replaces bool              // it replaces one that was refused
+	replaces bool              // the outcome replaces one that was refused
 	kind     outcomeKind
-	err      error // of the attempt
+	err      error // the error of the attempt
 
-	status   *lsv1alpha1.DeployItemStatus // to store; nil if it was not changed
+	status   *lsv1alpha1.DeployItemStatus // the status to store; nil if it was not changed
 	metadata statuswriter.MetadataPatch
 	event    *lsv1alpha1.Error // the error for a Warning event
 }
 
-// outcomeKind is how an outcome is handled.
+// outcomeKind determines how an outcome is handled.
 type outcomeKind int
 
 const (
-	outcomeWrite       outcomeKind = iota // it is written
+	outcomeWrite       outcomeKind = iota // the outcome is written
 	outcomeFailed                         // nothing is written, and the attempt failed
-	outcomeSuperseded                     // nothing is written: the next attempt must handle the item again
+	outcomeSuperseded                     // nothing is written; the next attempt handles a newer version
 	outcomeInterrupted                    // only provider status and export reference are kept
 )
 
-// mustNotBeLost reports whether the deployer would repeat its work if the outcome was lost.
+// mustNotBeLost reports whether the deployer would repeat its work if the outcome were lost.
 func (o outcome) mustNotBeLost() bool {
 	return o.run != nil && (o.run.Final || o.run.Done) && o.called
 }
@@ -99,8 +99,8 @@ func judgeCancelled(f facts, o outcome) outcome {
 	return judgeEnd(f, o)
 }
 
-// judgeRefusal judges an attempt whose outcome the API server refused. Changes of the deployer or a hook in the status
-// are dropped, and a run ends with the refusal.
+// judgeRefusal judges an attempt whose outcome the API server refused. The changes that the deployer and the hooks made
+// to the status are dropped. If the attempt belongs to a run, the run ends with an error about the refusal.
 func judgeRefusal(f facts, o outcome) outcome {
 	draft := f.afresh()
 	o.replaces = true
@@ -114,8 +114,7 @@ func judgeRefusal(f facts, o outcome) outcome {
 	return o
 }
 
-// judgeEnd judges an attempt that ran to its end, with the outcome of a run, with the error of a phase, or with nothing
-// to do.
+// judgeEnd judges an attempt that ended with the outcome of a run, with the error of a phase, or with nothing to do.
 func judgeEnd(f facts, o outcome) outcome {
 	draft := f.base()
 	switch {
@@ -163,8 +162,8 @@ func judgeError(f facts, run *contract.Outcome) *contract.Outcome {
 	return &judged
 }
 
-// withoutCall returns the outcome of a run that needs no deployer: one past its deadline, or a deletion
-// with nothing to uninstall. It returns nil if a call is needed.
+// withoutCall returns the outcome of a run that does not need the deployer: a run that is past its deadline, or a
+// deletion with nothing to uninstall. It returns nil if a call is needed.
 func withoutCall(f facts) *contract.Outcome {
 	if over := overdue(f, lastCause(f.read)); over != nil {
 		return over
@@ -175,8 +174,8 @@ func withoutCall(f facts) *contract.Outcome {
 	return nil
 }
 
-// overdue returns the outcome of a run that is past its deadline, and nil otherwise. A hook that keeps failing must not
-// prolong the run.
+// overdue returns the outcome of a run that is past its deadline, or nil if the run may continue. The function
+// judgeError calls overdue as well, so that a run whose hooks keep failing also ends at its deadline.
 func overdue(f facts, cause *lsv1alpha1.Error) *contract.Outcome {
 	switch d := f.decision; {
 	case d.Action == contract.ActionAbort && d.Due && !f.abortDeadline.After(f.now):
@@ -193,14 +192,14 @@ func timeoutError(f facts, cause *lsv1alpha1.Error) *lsv1alpha1.Error {
 	return contract.TimeoutError(cause, timeout, f.now)
 }
 
-// timedOut returns the outcome of a run that the library ends itself.
+// timedOut returns the outcome of a run that the library ends without the deployer.
 func timedOut(f facts, e *lsv1alpha1.Error) *contract.Outcome {
 	o := contract.TimedOut(f.decision.Revision, f.read.DeletionTimestamp != nil, e)
 	return &o
 }
 
-// lastCause returns why a run has not ended so far: its last error, or what it waits for. It returns nil if neither is
-// known.
+// lastCause returns an error with the reason why a run has not ended so far: the last error of the item, or the message
+// of its Waiting condition. It returns nil if the item has neither.
 func lastCause(di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
 	if di.Status.LastError != nil {
 		return di.Status.LastError
@@ -211,8 +210,9 @@ func lastCause(di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
 	return nil
 }
 
-// base returns the item on which the outcome is based. It is the item as hooks and the deployer left it, except that a
-// deletion without a call was not started, and that a refused start is repeated without the changes of user code.
+// base returns the item on which the outcome is based. This is usually the item as hooks and the deployer changed it.
+// If the start of the run could not be stored, base returns the stored item with this start, but without changes of
+// user code. If a deletion needs no call, base returns the item as it was read, because no start is stored.
 func (f facts) base() *lsv1alpha1.DeployItem {
 	switch {
 	case statuswriter.IsWriteError(f.err):
@@ -223,7 +223,8 @@ func (f facts) base() *lsv1alpha1.DeployItem {
 	return f.working
 }
 
-// afresh returns the stored item with the start of a new run, without changes of user code.
+// afresh returns the stored item without changes of user code. If the start of a new run is not stored yet, afresh
+// applies that start.
 func (f facts) afresh() *lsv1alpha1.DeployItem {
 	draft := copyStatus(f.stored)
 	if f.decision.New && !f.started {
@@ -232,26 +233,27 @@ func (f facts) afresh() *lsv1alpha1.DeployItem {
 	return draft
 }
 
-// copyStatus returns a copy of an item with its own status. The rest is shared.
+// copyStatus returns a copy of an item. The status of the copy may be changed; the metadata and the spec are shared
+// with di.
 func copyStatus(di *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
 	draft := &lsv1alpha1.DeployItem{TypeMeta: di.TypeMeta, ObjectMeta: di.ObjectMeta, Spec: di.Spec}
 	di.Status.DeepCopyInto(&draft.Status)
 	return draft
 }
 
-// leavesNothing reports whether a background run found nothing to do and the item shows nothing obsolete, so that the
-// stored status stays.
+// leavesNothing reports whether the outcome need not be stored. This is the case if a background run found nothing to
+// do and the item shows nothing obsolete.
 func (f facts) leavesNothing(run *contract.Outcome, draft *lsv1alpha1.DeployItem) bool {
 	quiet := f.call.unchanged && f.decision.Background && run.Done && run.Err == nil
 	return quiet && contract.BackgroundShowsSuccess(f.stored) && !statuswriter.Changes(f.stored, &draft.Status, f.decision.Revision)
 }
 
-// knows reports whether the item showed an error before the attempt, because each error has one event.
+// knows reports whether the item already shows the error e. If so, no further event is recorded for e.
 func (f facts) knows(e *lsv1alpha1.Error) bool {
 	return contract.ShowsError(f.stored, f.decision, e)
 }
 
-// refusedError returns the error about what the API server refused.
+// refusedError returns the error for a status or patch that was refused.
 func refusedError(f facts) *lsv1alpha1.Error {
 	action := string(f.decision.Action)
 	if statuswriter.IsPatchError(f.refusal) {
@@ -272,12 +274,12 @@ func (o outcome) leavesItem() bool {
 	return o.status == nil && !m.RemoveFinalizer && len(m.RemoveAnnotations) == 0
 }
 
-// deletes reports whether the item is deleted with the outcome.
+// deletes reports whether the outcome completes a deletion, so that the finalizer must be removed.
 func (o outcome) deletes() bool {
 	return o.decision.Action == contract.ActionDelete && o.run != nil && o.run.Done
 }
 
-// metadataPatch returns the change of finalizer and annotations.
+// metadataPatch returns the changes of the finalizer and of the annotations that the outcome requires.
 func (o outcome) metadataPatch(started bool) statuswriter.MetadataPatch {
 	m := statuswriter.MetadataPatch{RemoveFinalizer: o.deletes()}
 	if !started {

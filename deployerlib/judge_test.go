@@ -18,14 +18,14 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
 )
 
-// judged is one case of judge: the facts begin as those of a call in a job, and change changes them.
+// judged is a test case of the function `judge`. The function `change` changes the facts that callFacts returns.
 type judged struct {
 	reason string
 	change func(*facts)
 	want   string
 }
 
-// jobItem is an item with a job that is running.
+// jobItem returns an item with a job that is running.
 func jobItem() *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.UID, di.ResourceVersion, di.Generation = "ns", "item", "uid", "7", 1
@@ -36,7 +36,7 @@ func jobItem() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// callFacts are the facts of a call in a job whose start is stored.
+// callFacts returns the facts of a call in a job whose start is stored.
 func callFacts() facts {
 	read := jobItem()
 	working := read.DeepCopy()
@@ -48,14 +48,14 @@ func callFacts() facts {
 	}
 }
 
-// finishedFacts are the facts of an attempt with nothing to do.
+// finishedFacts changes the parameter f to the facts of an attempt on a finished item.
 func finishedFacts(f *facts) {
 	f.read.Status.JobIDFinished, f.read.Status.Phase = "1", lsv1alpha1.DeployItemPhases.Succeeded
 	f.working, f.call, f.started = f.read, callResult{}, false
 	f.decision = contract.Decision{Revision: contract.RevisionJobID}
 }
 
-// summaryOf is what matters of an outcome, in one line.
+// summaryOf returns one line with the fields of an outcome that the tests compare.
 func summaryOf(o outcome) string {
 	parts := []string{[]string{"write", "failed", "superseded", "interrupted"}[o.kind]}
 	note := func(on bool, format string, args ...any) {
@@ -176,7 +176,7 @@ func TestJudge(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(before, []*lsv1alpha1.DeployItem{f.read, f.stored, f.working}); diff != "" {
-				t.Errorf("judge changed what it was given:\n%s", diff)
+				t.Errorf("judge changed its input:\n%s", diff)
 			}
 		})
 	}

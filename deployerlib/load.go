@@ -18,16 +18,17 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// loader reads the arguments of a call besides the item.
+// loader loads the arguments of a deployer call, except for the item.
 type loader struct {
-	client   client.Reader // from the cache
+	client   client.Reader // reads from the cache
 	resolver *targets.Resolver
 	clock    clock.PassiveClock
-	grace    time.Duration // for a deletion whose Target is missing
+	grace    time.Duration // the grace period of a deletion whose Target is missing
 }
 
-// load reads what a call needs: the Context object, the resolved target, and, for a deployment, a valid timeout and a
-// configuration. For Abort nothing is required.
+// load reads the Context object and resolves the target. It returns an error if the Context or the target does not
+// exist, or if the timeout in the item is invalid. For Reconcile and ForceReconcile, it also returns an error if the
+// target is in another namespace, or if the item has no configuration. For Abort, it never returns an error.
 func (l *loader) load(ctx context.Context, a *attempt) (in inputs, err error) {
 	item, action := a.session.Read(), a.decision.Action
 	if action == contract.ActionAbort {
@@ -59,8 +60,8 @@ func emptyConfig(di *lsv1alpha1.DeployItem) bool {
 	return di.Spec.Configuration == nil || len(di.Spec.Configuration.Raw) == 0
 }
 
-// checkTargetNamespace returns an error for a deployment to a target of another namespace. What an older library
-// deployed there can still be deleted.
+// checkTargetNamespace returns an error for a deployment to a target of another namespace. It allows a deletion,
+// because an older library may have deployed objects to such a target.
 func checkTargetNamespace(di *lsv1alpha1.DeployItem, action contract.Action) error {
 	ref := di.Spec.Target
 	if action == contract.ActionDelete || ref == nil || ref.Namespace == "" || ref.Namespace == di.Namespace {
@@ -69,8 +70,8 @@ func checkTargetNamespace(di *lsv1alpha1.DeployItem, action contract.Action) err
 	return ConfigError("spec.target.namespace", "is %q, but a target must be in the item's namespace %q", ref.Namespace, di.Namespace)
 }
 
-// context reads the Context that the item names. It applies the default name here and never to the item, because a
-// later write would change its generation.
+// context reads the Context that the item names. It does not set the default name in the item, because a later write
+// would then change the item's generation.
 func (l *loader) context(ctx context.Context, di *lsv1alpha1.DeployItem) (*lsv1alpha1.Context, error) {
 	key := client.ObjectKey{Namespace: di.Namespace, Name: contextName(di)}
 	lsCtx := &lsv1alpha1.Context{}
@@ -89,7 +90,7 @@ func contextName(di *lsv1alpha1.DeployItem) string {
 	return cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
 }
 
-// resolve resolves the target. It returns nil if the item names none.
+// resolve resolves the target. It returns nil if the item names no target.
 func (l *loader) resolve(ctx context.Context, a *attempt) (*lsv1alpha1.ResolvedTarget, error) {
 	if a.target.err != nil {
 		return nil, l.targetMissing(a)
@@ -104,26 +105,27 @@ func (l *loader) resolve(ctx context.Context, a *attempt) (*lsv1alpha1.ResolvedT
 	return resolved, nil
 }
 
-// The error of an item whose Target does not exist.
+// These are the operation and the reason in the error for an item whose Target does not exist.
 const (
 	opResolveTarget      = "ResolveTarget"
 	reasonTargetNotFound = "TargetNotFound"
 )
 
-// targetMissing returns the error of an item whose Target does not exist. For a deletion it is final after the grace
-// period, because the objects may have been deleted with their cluster. A deployment waits for its Target until its
-// deadline.
+// targetMissing returns the error for an item whose Target does not exist. For a deletion, the error is final after the
+// grace period, because the objects may have been deleted with their cluster. A deployment waits for its Target until
+// the deadline of the run.
 func (l *loader) targetMissing(a *attempt) error {
 	if rest, waits := l.targetGrace(a, a.session.Working()); waits && rest <= 0 {
 		return lserrors.NewError(opResolveTarget, reasonTargetNotFound,
-			fmt.Sprintf("%s; it did not come back within %s", a.target.err, l.grace), lsv1alpha1.ErrorConfigurationProblem)
+			fmt.Sprintf("%s; it was still missing after %s", a.target.err, l.grace), lsv1alpha1.ErrorConfigurationProblem)
 	}
 	return lserrors.NewError(opResolveTarget, reasonTargetNotFound, a.target.err.Error())
 }
 
-// targetGrace returns how long a deletion still waits for its Target. waits is false if the attempt is not such a
-// deletion. The grace period begins when this run first found the Target missing. Its lastError holds that time, and a
-// new run begins without a lastError.
+// targetGrace returns how long a deletion still waits for its Target. The result `waits` is true only if the attempt
+// belongs to a deletion and the Target of the item is missing. The grace period begins when the run first finds the
+// Target missing. The error in status.lastError contains the time at which the period began. When a new run begins,
+// status.lastError is cleared.
 func (l *loader) targetGrace(a *attempt, item *lsv1alpha1.DeployItem) (rest time.Duration, waits bool) {
 	if a.target.err == nil || !a.decision.Due || a.decision.Action != contract.ActionDelete {
 		return 0, false

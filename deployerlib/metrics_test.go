@@ -16,7 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// series lists all series of a registry by name and labels.
+// series returns the values of all metrics of a registry by name and labels. The value of a histogram is its number of
+// samples.
 func series(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()

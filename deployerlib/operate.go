@@ -11,7 +11,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// operate runs exactly one action. It loads what the call needs, stores the start, and calls the phase of the action.
+// operate runs exactly one action. It loads the arguments of the call, stores the start, and runs the phase of the
+// action.
 func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
 	if outcome := withoutCall(r.facts(a)); outcome != nil {
 		a.call = callResult{outcome: outcome}
@@ -30,8 +31,9 @@ func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
 	return r.walker.walk(ctx, a, []phase{r.operation(in, a.decision.Action)})
 }
 
-// markNeverDeployed records, on a start without target or context, that nothing was deployed so far, so that a deletion
-// needs neither.
+// markNeverDeployed is called if a run fails because the target or the Context does not exist. If nothing has been
+// deployed for the item so far, markNeverDeployed records this fact in the status. A deletion of the item then needs
+// neither a target nor a Context.
 func markNeverDeployed(a *attempt) {
 	if contract.NeverDeployed(a.session.Read()) {
 		item := a.session.EnsureCopy()
@@ -43,7 +45,8 @@ func markNeverDeployed(a *attempt) {
 // action is one method of a Deployer.
 type action func(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error
 
-// forceOr returns ForceReconcile, or Reconcile for deployers that embed Base.
+// forceOr returns an action that calls ForceReconcile. If the deployer uses ForceReconcile of Base, the action calls
+// Reconcile instead.
 func forceOr(d Deployer) action {
 	return func(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 		err := d.ForceReconcile(ctx, lsCtx, di, target)
@@ -54,14 +57,14 @@ func forceOr(d Deployer) action {
 	}
 }
 
-// act returns the phase of an action, which makes the call and records its result.
+// act returns a function for a phase. The function calls an action and records the result.
 func (r *reconciler) act(do action, in inputs) func(context.Context, *attempt) (verdict, error) {
 	return func(ctx context.Context, a *attempt) (verdict, error) {
 		if cause := a.inflight.EnterCall(a.work()); cause != nil {
 			a.call = callResult{cause: cause}
 			return stop, nil
 		}
-		a.inflight.Unlimit() // ends the limit on hooks; a run without a deadline has none while the deployer works
+		a.inflight.Unlimit() // removes the limit that applied to the hooks; the call has a limit only if the run has a deadline
 		r.limit(a)
 		a.call = r.caller.call(ctx, a, do, in)
 		a.inflight.LeaveCall()

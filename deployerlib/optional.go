@@ -7,9 +7,9 @@ import (
 	"reflect"
 )
 
-// Unwrapper is implemented by a deployer that wraps another one. The wrapped deployer provides the optional interfaces
-// that the outer one does not implement, such as RuntimeUser and Resumer. A deployer that embeds another one does not
-// need this method.
+// Unwrapper is implemented by a deployer that wraps another deployer. The wrapped deployer provides the optional
+// interfaces that the wrapper does not implement, such as RuntimeUser and Resumer. A deployer that embeds another
+// deployer does not need this method.
 type Unwrapper interface {
 	// Unwrap returns the wrapped deployer.
 	Unwrap() Deployer
@@ -18,7 +18,8 @@ type Unwrapper interface {
 // maxWrapped is the maximum number of nested wrappers.
 const maxWrapped = 16
 
-// optional returns the implementation of an optional interface by a deployer or by the one that it wraps.
+// optional returns an implementation of the optional interface T. It is d itself, or the first wrapped deployer that
+// implements T.
 func optional[T any](d Deployer) (found T, ok bool) {
 	for range maxWrapped {
 		if found, ok = d.(T); ok {
@@ -31,7 +32,7 @@ func optional[T any](d Deployer) (found T, ok bool) {
 	return found, false
 }
 
-// unwrap returns the deployer that another one wraps, or nil.
+// unwrap returns the deployer that d wraps, or nil if there is none.
 func unwrap(d Deployer) Deployer {
 	if wrapper, ok := d.(Unwrapper); ok {
 		return wrapper.Unwrap()
@@ -47,7 +48,8 @@ func unwrap(d Deployer) Deployer {
 	return nil
 }
 
-// checkWrapped returns an error if a field of the deployer holds a deployer that needs the runtime and cannot get it.
+// checkWrapped returns an error if a field of d contains a deployer that implements RuntimeUser, and the function
+// `optional` does not find that deployer.
 func checkWrapped(d Deployer) error {
 	if _, ok := optional[RuntimeUser](d); ok {
 		return nil
@@ -59,7 +61,7 @@ func checkWrapped(d Deployer) error {
 				value = value.Elem()
 			}
 			if value.IsValid() && value.Type().Implements(deployer) && value.Type().Implements(user) {
-				return fmt.Errorf("the deployer %T keeps a %s in its field %s, whose UseRuntime is never called: embed it, or add a method Unwrap() deployerlib.Deployer",
+				return fmt.Errorf("the deployer %T contains a %s in its field %s, but UseRuntime of that deployer is never called: embed the field, or add a method Unwrap() deployerlib.Deployer",
 					d, value.Type(), field.Name)
 			}
 		}
@@ -70,7 +72,7 @@ func checkWrapped(d Deployer) error {
 	return nil
 }
 
-// fieldsOf returns the fields of a deployer that is a struct or a pointer to one.
+// fieldsOf returns the fields of a deployer that is a struct or a pointer to a struct.
 func fieldsOf(d Deployer) func(yield func(reflect.StructField, reflect.Value) bool) {
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
 		value := reflect.ValueOf(d)

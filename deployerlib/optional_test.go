@@ -10,7 +10,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// plainDeployer does nothing and needs nothing.
+// plainDeployer does nothing and implements no optional interface.
 type plainDeployer struct{ Base }
 
 func (plainDeployer) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
@@ -21,7 +21,7 @@ func (plainDeployer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.De
 	return nil
 }
 
-// needyDeployer needs its runtime.
+// needyDeployer implements RuntimeUser and Resumer. It counts the calls of UseRuntime.
 type needyDeployer struct {
 	plainDeployer
 	used int
@@ -33,7 +33,7 @@ func (*needyDeployer) Resume(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha
 	return nil
 }
 
-// Deployers around another one.
+// These are deployers that contain another deployer, in different ways.
 type (
 	embedding struct{ Deployer }
 	unwrapped struct {

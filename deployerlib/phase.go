@@ -9,7 +9,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// verdict is how a phase ends.
+// verdict determines how an attempt continues after a phase.
 type verdict int
 
 const (
@@ -21,11 +21,12 @@ const (
 // String returns the name of the verdict for traces.
 func (v verdict) String() string { return [...]string{"proceed", "stop", "drop"}[v] }
 
-// phase is one step of the pipeline. The hooks at its gates may stop the attempt. do returns the default verdict, and
-// override may change it. then is called if the attempt proceeds.
+// phase is one step of the pipeline. First, the hooks of the types in the field `gates` run, and may stop the attempt.
+// Second, the function in the field `do` returns the default verdict. Third, the hooks of the field `override` run, and
+// may change the verdict. If the verdict is `proceed`, the function in the field `then` is called last.
 type phase struct {
 	name     string
-	only     func(*attempt) bool // the phase is skipped if it returns false; nil means always
+	only     func(*attempt) bool // if it is set and returns false, the phase is skipped
 	gates    []extension.HookType
 	do       func(context.Context, *attempt) (verdict, error)
 	override *override
@@ -36,13 +37,13 @@ type phase struct {
 type override struct {
 	hook    extension.HookType
 	rule    func(byDefault verdict, res *extension.HookResult) verdict
-	onForce func(context.Context, *attempt) (verdict, error) // called if stop became proceed
+	onForce func(context.Context, *attempt) (verdict, error) // called if the hooks change the verdict from `stop` to `proceed`
 }
 
-// at returns the hook types of a phase's gates.
+// The function `at` returns its arguments as a slice.
 func at(types ...extension.HookType) []extension.HookType { return types }
 
-// replace makes a result decide, whatever the default was.
+// replace returns the verdict that the hooks request with their result. If there is no result, it returns byDefault.
 func replace(byDefault verdict, res *extension.HookResult) verdict {
 	switch {
 	case res == nil:
@@ -53,7 +54,8 @@ func replace(byDefault verdict, res *extension.HookResult) verdict {
 	return proceed
 }
 
-// forceOnly lets a result change stop to proceed, but not the other way round.
+// forceOnly returns the verdict `proceed` if the result of the hooks requests it. Otherwise, it returns the parameter
+// `byDefault`. Hooks can therefore change the verdict from `stop` to `proceed`, but not from `proceed` to `stop`.
 func forceOnly(byDefault verdict, res *extension.HookResult) verdict {
 	if res != nil && !res.AbortReconcile {
 		return proceed
@@ -67,10 +69,11 @@ type walker struct {
 	telemetry *telemetry
 }
 
-// has reports whether there are hooks of a type.
+// The method `has` reports whether there are hooks of a type.
 func (w *walker) has(t extension.HookType) bool { return len(w.hooks[t]) > 0 }
 
-// walk runs the phases until one does not proceed, or the attempt was cancelled before a call.
+// walk runs the phases in order. It stops after a phase whose verdict is not `proceed`, or when the attempt is
+// cancelled before the deployer was called.
 func (w *walker) walk(ctx context.Context, a *attempt, phases []phase) (verdict, error) {
 	for i := range phases {
 		if a.call.outcome == nil && context.Cause(ctx) != nil {
@@ -101,7 +104,7 @@ func (w *walker) runPhase(ctx context.Context, a *attempt, p *phase) (verdict, e
 	return v, err
 }
 
-// inPhase adds the name of the phase to an error unless it already has one.
+// inPhase adds the name of the phase to an error unless the error already contains the name of a phase.
 func inPhase(name string, err error) error {
 	if _, nested := err.(*phaseError); nested { //nolint:errorlint // only the outermost matters
 		return err
@@ -109,7 +112,7 @@ func inPhase(name string, err error) error {
 	return &phaseError{phase: name, err: err}
 }
 
-// phaseError is an error with the phase it happened in.
+// phaseError is an error with the name of the phase in which it occurred.
 type phaseError struct {
 	phase string
 	err   error
@@ -118,7 +121,8 @@ type phaseError struct {
 func (e *phaseError) Error() string { return fmt.Sprintf("%s: %v", e.phase, e.err) }
 func (e *phaseError) Unwrap() error { return e.err }
 
-// step runs gates, do and override of a phase.
+// step runs a phase: the hooks of the types in the field `gates`, then the function in the field `do`, and then the
+// hooks of the field `override`.
 func (w *walker) step(ctx context.Context, a *attempt, p *phase) (verdict, error) {
 	for _, t := range p.gates {
 		res, err := w.runHooks(ctx, a, t)
@@ -157,8 +161,8 @@ func (w *walker) applyOverride(ctx context.Context, a *attempt, o *override, byD
 	return v, nil
 }
 
-// runHooks runs the hooks of one type. Before the deployer is known to be responsible, hooks get a copy whose changes
-// are dropped. Afterwards they may change the status.
+// runHooks runs the hooks of one type. Before the deployer is known to be responsible, hooks receive a copy of the
+// item, and changes of the copy are dropped. Afterwards, hooks may change the status.
 func (w *walker) runHooks(ctx context.Context, a *attempt, t extension.HookType) (*extension.HookResult, error) {
 	if !w.has(t) {
 		return nil, nil

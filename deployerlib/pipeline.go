@@ -7,7 +7,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// pipeline returns the phases of one reconcile, in order. conclude follows them; it judges and writes.
+// pipeline returns the phases of one reconcile, in order. After the phases, conclude judges the attempt and writes its
+// outcome.
 func (r *reconciler) pipeline() []phase {
 	return []phase{
 		{name: "start", gates: at(extension.StartHook)},
@@ -21,7 +22,7 @@ func (r *reconciler) pipeline() []phase {
 	}
 }
 
-// operation returns the phase of an action. operate runs exactly one.
+// operation returns the phase of an action. In each attempt, the phase `operate` runs exactly one of these phases.
 func (r *reconciler) operation(in inputs, action contract.Action) phase {
 	d := r.args.Deployer
 	return map[contract.Action]phase{

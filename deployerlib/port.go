@@ -18,16 +18,16 @@ import (
 	"github.com/deployerkit/deployerkit/internal/document"
 )
 
-// PortedDeployer is the interface of Landscaper's own deployer library since v0.53, without its hooks. It has no
-// ForceReconcile.
+// PortedDeployer is the Deployer interface of Landscaper's own library since v0.53, without the method for hooks. That
+// interface has no ForceReconcile.
 type PortedDeployer interface {
 	Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 	Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 }
 
-// ClassicDeployer is the interface of Landscaper's own deployer library up to v0.27. Actions get the unresolved Target,
-// and hooks get a logger.
+// ClassicDeployer is the Deployer interface of Landscaper's own library up to v0.27. Its actions receive the unresolved
+// Target, and its hooks receive a logger.
 type ClassicDeployer interface {
 	Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) error
 	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) error
@@ -38,36 +38,41 @@ type ClassicDeployer interface {
 
 // ClassicOptions configures PortClassic.
 type ClassicOptions struct {
-	// FailAfter ends a run if its Landscaper errors have had the same operation for longer than this. Landscaper's
-	// library ended it after 5 minutes. If FailAfter is zero, errors are retried until the deadline of the run.
+	// FailAfter is how long the calls of a run may return Landscaper errors with the same operation. After that time, the
+	// run ends as failed. Landscaper's library ended such a run after 5 minutes. If FailAfter is zero, errors are retried
+	// until the deadline of the run.
 	FailAfter time.Duration
 }
 
-// Port returns a Deployer that calls a deployer written for Landscaper's library since v0.53, by the rules of that
-// library:
+// Port returns a Deployer that calls d, a deployer that was written for Landscaper's own library of v0.53 or later. The
+// calls follow the rules of that library:
 //
-//   - The deployer receives the stored phase. The phase that it leaves is stored, even after an error.
-//   - A Reconcile that leaves a phase of a run in progress is called again after DeployerArgs.PollInterval.
-//   - A Delete that returns nil is done, whatever phase it leaves except a failed one, and whether or not it removed
-//     the finalizer.
+//   - The deployer receives the stored phase. The phase that the deployer sets is stored, even if the deployer returns
+//     an error.
+//   - If Reconcile leaves the item in a phase such as Progressing, Reconcile is called again after
+//     DeployerArgs.PollInterval.
+//   - If Delete returns nil, the deletion is done, unless Delete has set a failed phase. It does not matter whether
+//     Delete has removed the finalizer.
 //
-// The deployer must not write the status of its items with its own client. If it writes the item that it received, the
-// run ends with an error that says so.
+// The deployer must not write the status of its items with its own client. If the deployer writes the status of the
+// item that it received, the run ends with an error that names the field.
 //
-// The hooks are those of the deployer's method ExtensionHooks, if that returns extension.ReconcileExtensionHooks or
-// PortedHooks, followed by the given hooks. The methods of RuntimeUser and Resumer are called if the deployer has them.
-// The operation force-reconcile calls Reconcile. See docs/porting.md for a list of all changes.
+// If the deployer has a method ExtensionHooks that returns extension.ReconcileExtensionHooks or PortedHooks, the
+// library calls these hooks first. It calls the given hooks afterwards. If the deployer implements RuntimeUser or
+// Resumer, the library calls the methods of these interfaces. The operation force-reconcile calls Reconcile. See
+// docs/porting.md for a list of all changes.
 func Port(d PortedDeployer, hooks PortedHooks) Deployer {
 	if d == nil {
-		return nil // Add reports it
+		return nil // Add reports that the deployer is missing
 	}
 	return newPorted(&ported{
 		reconcile: d.Reconcile, forceReconcile: d.Reconcile, delete: d.Delete, abort: d.Abort, deployer: d, hooks: hooks,
 	})
 }
 
-// PortClassic returns a Deployer that calls a deployer written for Landscaper's library up to v0.27, by the rules of
-// [Port]. If a Target gets its configuration from a Secret, the deployer receives a Target with that configuration.
+// PortClassic returns a Deployer that calls d, a deployer that was written for Landscaper's own library up to v0.27.
+// The calls follow the rules of [Port]. If a Target gets its configuration from a Secret, the deployer receives a
+// Target that contains this configuration.
 func PortClassic(d ClassicDeployer, o ClassicOptions) Deployer {
 	if d == nil {
 		return nil
@@ -78,12 +83,12 @@ func PortClassic(d ClassicDeployer, o ClassicOptions) Deployer {
 	})
 }
 
-// ported calls a deployer by the rules of Landscaper's library.
+// ported is a Deployer that calls another deployer according to the rules of Landscaper's library.
 type ported struct {
 	reconcile, forceReconcile, delete, abort action
 
 	deployer  any
-	hooks     PortedHooks // in addition to those of the deployer
+	hooks     PortedHooks // the hooks that were passed to Port
 	failAfter time.Duration
 	clock     clock.PassiveClock
 }
@@ -94,7 +99,7 @@ type resuming struct {
 	Resumer
 }
 
-// newPorted returns the deployer with the optional interfaces that it implements.
+// newPorted returns p as a Deployer. The result implements Resumer only if the ported deployer implements Resumer.
 func newPorted(p *ported) Deployer {
 	p.clock = clock.RealClock{}
 	if r, ok := p.deployer.(Resumer); ok {
@@ -103,7 +108,7 @@ func newPorted(p *ported) Deployer {
 	return p
 }
 
-// UseRuntime passes the runtime to the deployer.
+// UseRuntime passes the runtime to the ported deployer if the ported deployer implements RuntimeUser.
 func (p *ported) UseRuntime(rt Runtime) error {
 	if rt.Clock != nil {
 		p.clock = rt.Clock
@@ -114,7 +119,7 @@ func (p *ported) UseRuntime(rt Runtime) error {
 	return nil
 }
 
-// ExtensionHooks returns the hooks of the deployer, and then those of Port.
+// ExtensionHooks returns the hooks of the ported deployer, followed by the hooks that were passed to Port.
 func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks {
 	var own extension.ReconcileExtensionHooks
 	switch d := p.deployer.(type) {
@@ -133,36 +138,36 @@ func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks {
 	return own
 }
 
-// Reconcile calls Reconcile.
+// Reconcile calls Reconcile of the ported deployer.
 func (p *ported) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	last := handOver(ctx, di)
 	return p.takeBack(ctx, di, last, p.reconcile(ctx, lsCtx, di, target))
 }
 
-// ForceReconcile calls ForceReconcile, or Reconcile for a deployer without it.
+// ForceReconcile calls ForceReconcile of the ported deployer, or Reconcile if there is no ForceReconcile.
 func (p *ported) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	last := handOver(ctx, di)
 	return p.takeBack(ctx, di, last, p.forceReconcile(ctx, lsCtx, di, target))
 }
 
-// Delete calls Delete. If that returns nil, the deletion is done.
+// Delete calls Delete of the ported deployer. If that call returns nil and sets no failed phase, the deletion is done.
 func (p *ported) Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	last := handOver(ctx, di)
 	err := p.delete(ctx, lsCtx, di, target)
 	if err == nil && !di.Status.Phase.IsFailed() {
-		di.Status.Phase = "" // means done
+		di.Status.Phase = "" // an empty phase means that the deletion is done
 		return nil
 	}
 	return p.takeBack(ctx, di, last, err)
 }
 
-// Abort calls Abort.
+// Abort calls Abort of the ported deployer.
 func (p *ported) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	handOver(ctx, di)
 	return p.abort(ctx, lsCtx, di, target)
 }
 
-// handOver sets the phase of the run in the item, and returns the error that the item shows.
+// handOver sets the phase of di to the phase that the ported deployer expects, and returns the lastError of di.
 func handOver(ctx context.Context, di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
 	last := di.Status.LastError.DeepCopy()
 	a := callFrom(ctx)
@@ -179,21 +184,21 @@ func handOver(ctx context.Context, di *lsv1alpha1.DeployItem) *lsv1alpha1.Error 
 	return last
 }
 
-// backgroundPhase returns the phase of a background run, which the item does not show. It is empty in the first call of
-// a run.
+// backgroundPhase returns the phase that the deployer set in the previous call of a background run. The status of the
+// item does not contain this phase. In the first call of a run, the phase is empty.
 func backgroundPhase(a *attempt, di *lsv1alpha1.DeployItem) lsv1alpha1.DeployItemPhase {
 	pending := contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)
 	switch {
 	case pending == nil || pending.Status != lsv1alpha1.ConditionTrue:
 		return ""
-	case a.state.KeptPhase() == "" && contract.BackgroundWaits(di): // from an earlier process
+	case a.state.KeptPhase() == "" && contract.BackgroundWaits(di): // an earlier process made the last call
 		return lsv1alpha1.DeployItemPhases.Progressing
 	}
 	return a.state.KeptPhase()
 }
 
-// takeBack judges the result of a call by the rules of Landscaper's library. last is the error that the item showed
-// before the call.
+// takeBack judges the result of a call according to the rules of Landscaper's library. The parameter `last` is the
+// error that the item showed before the call.
 func (p *ported) takeBack(ctx context.Context, di *lsv1alpha1.DeployItem, last *lsv1alpha1.Error, err error) error {
 	if a := callFrom(ctx); a != nil {
 		if field := a.session.Foreign(ctx); field != "" {
@@ -209,7 +214,7 @@ func (p *ported) takeBack(ctx context.Context, di *lsv1alpha1.DeployItem, last *
 	return &keptPhase{err: err}
 }
 
-// isLasting reports whether the operation of a Landscaper error has failed for too long.
+// isLasting reports whether err is a Landscaper error whose operation has failed for longer than p.failAfter.
 func (p *ported) isLasting(last *lsv1alpha1.Error, err error) bool {
 	lsErr, ok := lserrors.IsError(err)
 	if !ok || p.failAfter <= 0 || last == nil {
@@ -218,7 +223,7 @@ func (p *ported) isLasting(last *lsv1alpha1.Error, err error) bool {
 	return last.Operation == lsErr.LandscaperError().Operation && p.clock.Since(last.LastTransitionTime.Time) > p.failAfter
 }
 
-// withTarget calls do with a Target that contains the resolved configuration.
+// withTarget returns an action that resolves the configuration of the Target and then calls the function `do`.
 func withTarget(do func(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) error) action {
 	return func(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, resolved *lsv1alpha1.ResolvedTarget) error {
 		target, err := inline(resolved)
@@ -229,7 +234,8 @@ func withTarget(do func(context.Context, *lsv1alpha1.Context, *lsv1alpha1.Deploy
 	}
 }
 
-// inline returns a Target with the content of its Secret as its configuration.
+// inline returns a copy of the Target. If the Target refers to a Secret, the copy contains the content of this Secret
+// as its configuration.
 func inline(resolved *lsv1alpha1.ResolvedTarget) (*lsv1alpha1.Target, error) {
 	if resolved == nil || resolved.Target == nil {
 		return nil, nil
@@ -240,7 +246,7 @@ func inline(resolved *lsv1alpha1.ResolvedTarget) (*lsv1alpha1.Target, error) {
 	}
 	config, err := document.ToJSON([]byte(resolved.Content))
 	if err != nil {
-		return nil, ConfigError("spec.target", "the content of the Secret of target %q %s", target.Name, err.Error())
+		return nil, ConfigError("spec.target", "the Secret of target %q is not usable, because its content %s", target.Name, err.Error())
 	}
 	target.Spec.SecretRef, target.Spec.Configuration = nil, lsv1alpha1.NewAnyJSONPointer(config)
 	return target, nil
@@ -252,7 +258,8 @@ type PortedHook func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target
 // PortedHooks maps hook types to ported hooks.
 type PortedHooks map[extension.HookType][]PortedHook
 
-// RegisterHook appends a hook to the hooks of the given types and returns the map. On a nil map it returns a new one.
+// RegisterHook appends a hook to the hooks of the given types and returns the map. If the map is nil, RegisterHook
+// returns a new map.
 func (p PortedHooks) RegisterHook(hook PortedHook, types ...extension.HookType) PortedHooks {
 	if p == nil {
 		p = PortedHooks{}
@@ -263,7 +270,7 @@ func (p PortedHooks) RegisterHook(hook PortedHook, types ...extension.HookType) 
 	return p
 }
 
-// RegisterHookSetup registers a hook that takes a logger, such as that of
+// RegisterHookSetup registers a hook that takes a logger, such as the hook of
 // continuousreconcile.ContinuousReconcileExtensionSetup, and returns the map.
 func (p PortedHooks) RegisterHookSetup(setup extension.ReconcileExtensionHookSetup) PortedHooks {
 	return p.RegisterHook(withLogger(setup.Hook), setup.HookTypes...)
@@ -289,7 +296,7 @@ func withoutLogger(h PortedHook) extension.ReconcileExtensionHook {
 	}
 }
 
-// withLogger calls a hook with the logger that withoutLogger put into the context.
+// withLogger returns a hook that calls h with the logger that withoutLogger stored in the context.
 func withLogger(h extension.ReconcileExtensionHook) PortedHook {
 	if h == nil {
 		return nil

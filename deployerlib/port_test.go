@@ -23,7 +23,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// portedWorld is a world with a ported deployer. What the deployer deploys is in the cluster with the items.
+// portedWorld returns a world with a ported deployer, which deploys its objects to the cluster that contains the items.
 func portedWorld(t *testing.T, port func(c client.Client) deployerlib.Deployer, objects ...client.Object) *world {
 	t.Helper()
 	w := newWorld(t, objects)
@@ -37,7 +37,7 @@ func portedWorld(t *testing.T, port func(c client.Client) deployerlib.Deployer, 
 	return w
 }
 
-// finishPods gives the pods a phase.
+// finishPods writes the phase to all ConfigMaps, which stand for pods in these tests.
 func (w *world) finishPods(phase corev1.PodPhase) {
 	w.t.Helper()
 	for _, pod := range w.configMaps() {
@@ -48,7 +48,7 @@ func (w *world) finishPods(phase corev1.PodPhase) {
 	}
 }
 
-// configMaps are what a skeleton deployed.
+// configMaps returns the ConfigMaps that the deployer created.
 func (w *world) configMaps() []corev1.ConfigMap {
 	w.t.Helper()
 	list := &corev1.ConfigMapList{}
@@ -71,7 +71,7 @@ var revisions = map[contract.Revision]struct{ begun, gone change }{
 	contract.RevisionAnnotation: {func(*lsv1alpha1.DeployItem) {}, func(di *lsv1alpha1.DeployItem) { finished(phases.Succeeded)(di); di.Generation++; deleted(di) }},
 }
 
-// TestPortContainer tests a deployer that keeps its state in the phase.
+// TestPortContainer tests a deployer that stores its progress in the phase.
 func TestPortContainer(t *testing.T) {
 	port := func(c client.Client) deployerlib.Deployer {
 		return deployerlib.Port(&porting.Container{Host: c}, nil)
@@ -130,7 +130,7 @@ func TestPortHelm(t *testing.T) {
 	}
 }
 
-// TestPortMock tests a deployer that derives from the phase whether the run has just begun.
+// TestPortMock tests a deployer that uses the phase to detect the first call of a run.
 func TestPortMock(t *testing.T) {
 	port := func(c client.Client) deployerlib.Deployer {
 		mock := &porting.Mock{}
@@ -145,7 +145,7 @@ func TestPortMock(t *testing.T) {
 	for revision, items := range revisions {
 		for name, tc := range map[string]struct {
 			config map[string]any
-			stored lsv1alpha1.DeployItemPhase // before the second call, set by hand; empty means as it is
+			stored lsv1alpha1.DeployItemPhase // stored by the test before the second call, unless empty
 			want   []lsv1alpha1.DeployItemPhase
 		}{
 			"succeeds":                              {map[string]any{}, "", []lsv1alpha1.DeployItemPhase{"Succeeded"}},
@@ -214,7 +214,8 @@ func TestPortStatusWritten(t *testing.T) {
 	})
 }
 
-// seen is a deployer whose writes reach the cache before it returns.
+// seen is a deployer that calls the function `event` at the end of Reconcile. As a result, the deployer's writes reach
+// the cache before Reconcile returns.
 type seen struct {
 	*porting.Mock
 
@@ -247,7 +248,8 @@ func (writer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem
 	return nil
 }
 
-// TestPortBackground tests the phase of a run that the item does not show.
+// TestPortBackground tests the phase that a deployer sets in a background run. The status of the item does not contain
+// this phase.
 func TestPortBackground(t *testing.T) {
 	t.Run("is kept from call to call, and after a restart [F44]", func(t *testing.T) {
 		w := portedWorld(t, func(c client.Client) deployerlib.Deployer {
@@ -390,7 +392,7 @@ func TestPortHooks(t *testing.T) {
 			due := item(finished(phases.Succeeded))
 			res, err := hooks.ExecuteHooks(t.Context(), logr.Discard(), due, nil, extension.ShouldReconcileHook)
 			if err != nil || res == nil || res.AbortReconcile {
-				t.Errorf("the schedule answered %+v, %v", res, err)
+				t.Errorf("the schedule returned %+v, %v", res, err)
 			}
 		})
 	}
@@ -409,7 +411,7 @@ func TestPortHooks(t *testing.T) {
 	})
 }
 
-// hooked is a ported deployer whose method returns PortedHooks.
+// hooked is a ported deployer whose method ExtensionHooks returns PortedHooks.
 type hooked struct {
 	*porting.Container
 
@@ -420,7 +422,7 @@ func (h hooked) ExtensionHooks() deployerlib.PortedHooks {
 	return deployerlib.PortedHooks{}.RegisterHookSetup(h.setup)
 }
 
-// TestPortNil checks that without a deployer, Add reports what is missing.
+// TestPortNil checks that the arguments are invalid if Port or PortClassic is called without a deployer.
 func TestPortNil(t *testing.T) {
 	t.Run("is a fault, not a panic [F44]", func(t *testing.T) {
 		for _, d := range []deployerlib.Deployer{deployerlib.Port(nil, nil), deployerlib.PortClassic(nil, deployerlib.ClassicOptions{})} {
@@ -433,7 +435,7 @@ func TestPortNil(t *testing.T) {
 	})
 }
 
-// TestPortOptional checks that the optional methods of a ported deployer are its own.
+// TestPortOptional checks that the optional methods of a ported deployer are called if the deployer has such methods.
 func TestPortOptional(t *testing.T) {
 	t.Run("UseRuntime and Resume are called if they exist [F44]", func(t *testing.T) {
 		fake := landscapertest.NewFake()
@@ -445,7 +447,7 @@ func TestPortOptional(t *testing.T) {
 			t.Errorf("runtime %+v, resumed %d times", fake.Runtime(), fake.Count(key, landscapertest.ActionResume))
 		}
 		if _, resumes := deployerlib.Port(&porting.Container{}, nil).(deployerlib.Resumer); resumes {
-			t.Error("a deployer without Resume has one")
+			t.Error("a deployer without Resume implements Resumer")
 		}
 	})
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// reconciler is the generic reconcile of one deployer. It evaluates what is due, lets the loader, the
-// statuswriter and the caller act, judges what came back, and schedules the next attempt.
+// reconciler reconciles the items of one deployer. It evaluates what is due, loads the arguments, calls the deployer,
+// judges the result, writes the outcome, and schedules the next attempt.
 type reconciler struct {
 	args      DeployerArgs
 	phases    []phase
@@ -37,8 +37,9 @@ type reconciler struct {
 	warn      func(di *lsv1alpha1.DeployItem, reason, message string)
 }
 
-// Reconcile makes one attempt on an item unless it is too early, and returns when to reconcile it again. It never
-// returns an error, because it keeps the backoff per item and combines it with the deadline of the item.
+// Reconcile makes one attempt on an item, unless it is too early for an attempt, and returns when to reconcile the item
+// again. It never returns an error, because the reconciler computes the backoff of each item itself and combines the
+// backoff with the deadline of the run.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if ctx.Err() != nil {
 		return reconcile.Result{}, nil
@@ -55,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	if claim, wait := r.claim(req.NamespacedName, di); !r.shares.Take(req.NamespacedName, claim) {
-		return reconcile.Result{RequeueAfter: wait, Priority: &claim.Priority}, nil // unless it is offered a share before
+		return reconcile.Result{RequeueAfter: wait, Priority: &claim.Priority}, nil // or earlier, if the item gets a share
 	}
 	defer r.shares.Return(req.NamespacedName)
 	a, attemptCtx, cancel := r.newAttempt(ctx, req.NamespacedName, state)
@@ -79,8 +80,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.schedule(a, e), nil
 }
 
-// claim returns the item's request for a share of the workers, and how long the item may wait for it: until the
-// deadline of its run, which then ends without a call. If it is zero, the item may wait without limit.
+// claim returns the item's request for a share of the workers, and how long the item may wait for the share. The item
+// may wait until the deadline of its run; after that, the run ends without a call. If the result `wait` is zero, the
+// item may wait without limit.
 func (r *reconciler) claim(key types.NamespacedName, di *lsv1alpha1.DeployItem) (claim shares.Claim, wait time.Duration) {
 	claim.Place.Namespace = key.Namespace
 	if di == nil {
@@ -122,7 +124,8 @@ func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
 	return r.ending(a, res)
 }
 
-// resume calls Resume once for an item that has nothing to do.
+// resume calls the method Resume of the deployer if no run of the item is due. It does so once per item after the start
+// of the process.
 func (r *reconciler) resume(ctx context.Context, a *attempt, res result) result {
 	resumer, ok := optional[Resumer](r.args.Deployer)
 	if !ok || !res.settled || !a.writable() || a.decision.Due || a.decision.Held || a.state.Resumed() || a.session.Read().DeletionTimestamp != nil {
@@ -141,7 +144,7 @@ func (r *reconciler) resume(ctx context.Context, a *attempt, res result) result 
 	return res
 }
 
-// ending collects what determines the time of the next attempt.
+// ending collects the values that determine the time of the next attempt.
 func (r *reconciler) ending(a *attempt, res result) ending {
 	e := ending{result: res, responsible: a.responsible, decision: a.decision, wait: a.wait}
 	if a.session == nil {
@@ -185,7 +188,8 @@ func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
 	return n.result()
 }
 
-// report logs the attempt once: at info if a run was made or something failed.
+// report logs the attempt in one line. It logs at level 0 if the attempt failed or a run changed something, and at
+// level 1 otherwise.
 func report(a *attempt, e ending, now time.Time) {
 	text, errorCodes := e.failureText()
 	log, message := a.log, "nothing to do"
@@ -215,7 +219,8 @@ func report(a *attempt, e ending, now time.Time) {
 	log.Info(message, facts...)
 }
 
-// failureText returns the error of an attempt or of its run, and its codes. It is empty if there is none.
+// failureText returns the text and the codes of the error with which an attempt or its run ended. The text is empty if
+// there is no error.
 func (e ending) failureText() (string, []lsv1alpha1.ErrorCode) {
 	switch {
 	case e.outcome != nil && e.outcome.Err != nil && e.err != nil:

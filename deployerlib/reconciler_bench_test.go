@@ -14,14 +14,14 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// memoryItems is an itemReader over one item.
+// memoryItems is an itemReader that always returns the same item.
 type memoryItems struct{ item *lsv1alpha1.DeployItem }
 
 func (m memoryItems) get(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
 	return m.item, nil
 }
 
-// idle is a deployer that is not called.
+// idle is a deployer that does nothing.
 type idle struct {
 	Base
 	hooks extension.ReconcileExtensionHooks
@@ -37,7 +37,7 @@ func (idle) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem,
 
 func (d idle) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
 
-// finishedItem is an item whose job is finished.
+// finishedItem returns an item whose job is finished.
 func finishedItem() *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.UID, di.ResourceVersion, di.Generation = "ns", "item", "uid", "7", 1
@@ -48,7 +48,7 @@ func finishedItem() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// offline is a reconciler without a cluster: it can look at the item, and nothing else.
+// offline returns a reconciler without a cluster. It can read the item di, but cannot send requests.
 func offline(tb testing.TB, di *lsv1alpha1.DeployItem, hooks extension.ReconcileExtensionHooks) *reconciler {
 	tb.Helper()
 	args := DeployerArgs{Type: di.Spec.Type, Deployer: idle{hooks: hooks}, Registerer: prometheus.NewRegistry()}
@@ -63,8 +63,7 @@ func offline(tb testing.TB, di *lsv1alpha1.DeployItem, hooks extension.Reconcile
 	return r
 }
 
-// BenchmarkReconcileFinished is a pass over an item that has nothing to do:
-// without hooks, and with one hook that looks at it.
+// BenchmarkReconcileFinished measures a reconcile of a finished item, without hooks and with one hook.
 func BenchmarkReconcileFinished(b *testing.B) {
 	look := extension.OnItem(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) error { return nil })
 	cases := map[string]extension.ReconcileExtensionHooks{

@@ -23,17 +23,17 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// scenario is one situation whose reconciles testdata/reconciles.txtar records.
+// scenario is a test case whose reconciles are recorded in testdata/reconciles.txtar.
 type scenario struct {
 	objects []client.Object
 	setups  []setup
 	script  func(*world)
-	passes  int // default 1
+	passes  int // the number of attempts; the default is 1
 }
 
 func items(changes ...change) []client.Object { return []client.Object{item(changes...)} }
 
-// hookFails scripts an error of the hook at one type.
+// hookFails returns a script that makes the hooks of one type return an error.
 func hookFails(t extension.HookType) func(*world) {
 	return func(w *world) { w.on(t, result(false, time.Hour), errBoom) }
 }
@@ -104,7 +104,7 @@ func annotation(key, value string) change {
 	return func(di *lsv1alpha1.DeployItem) { di.Annotations[key] = value }
 }
 
-// objectsFor is an item whose pass reaches a hook type.
+// objectsFor returns the objects of a world in which an attempt runs the hooks of the given type.
 func objectsFor(t extension.HookType) []client.Object {
 	switch t {
 	case extension.BeforeAbortHook:
@@ -118,7 +118,7 @@ func objectsFor(t extension.HookType) []client.Object {
 	}
 }
 
-// run compares the steps of the reconciles, and the item after each, with the golden file.
+// run compares the steps of each attempt, and the item after each attempt, with the golden file.
 func (s scenario) run(t *testing.T, name string) {
 	w := newWorld(t, s.objects, append([]setup{withHooks()}, s.setups...)...)
 	if s.script != nil {
@@ -140,7 +140,8 @@ func (s scenario) run(t *testing.T, name string) {
 	golden(t, strings.ReplaceAll(name, " ", "-"), b.String())
 }
 
-// golden compares got with the part of testdata/reconciles.txtar that has the name, or writes that part with -update.
+// golden compares the text `got` with the file of the given name in testdata/reconciles.txtar. With the flag -update,
+// it replaces the file first.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	const path = "testdata/reconciles.txtar"
@@ -163,13 +164,13 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// summary is the state of an item after a pass.
+// summary describes an item after an attempt.
 func summary(di *lsv1alpha1.DeployItem) string {
 	if di == nil {
 		return "item → gone\n"
 	}
 	s := di.Status
-	if len(s.JobID) > 8 { // made by the library
+	if len(s.JobID) > 8 { // the library created this random ID
 		s.JobID, s.JobIDFinished = "fresh", strings.ReplaceAll(s.JobIDFinished, s.JobID, "fresh")
 	}
 	text := fmt.Sprintf("item → phase %q, job %q, finished %q, observed %d of %d\n", s.Phase, s.JobID, s.JobIDFinished, s.ObservedGeneration, di.Generation)

@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An item that the deployer released is still in the cache. The response has the old resourceVersion, so only memory
-// shows that it is gone.
+// TestFetchPassesOverWhatIsGone tests an item whose last finalizer was removed, but which is still in the cache. The
+// response to the removal has the old resourceVersion, so only the recorded response shows that the item no longer
+// exists.
 func TestFetchPassesOverWhatIsGone(t *testing.T) {
 	terminating := func(uid types.UID, finalizers ...string) *lsv1alpha1.DeployItem {
 		di := finishedItem()

@@ -21,7 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestAddToRestoredServer continues a watch of a manager from a version that the API server does not know any more.
+// TestAddToRestoredServer checks that a manager does not continue a watch from a resourceVersion that is newer than the
+// resourceVersions of a restored API server.
 func TestAddToRestoredServer(t *testing.T) {
 	t.Run("informers list again [F60]", func(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -41,7 +42,7 @@ func TestAddToRestoredServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // deployers may share a manager
+		for range 2 { // several deployers may share a manager
 			err := deployerlib.Add(logr.Discard(), mgr, nil, deployerlib.DeployerArgs{
 				Name: "test", Type: "test", Deployer: landscapertest.NewFake(), Registerer: prometheus.NewRegistry(),
 			})
@@ -55,7 +56,7 @@ func TestAddToRestoredServer(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = resp.Body.Close() })
 		if resp.StatusCode != http.StatusGone {
-			t.Errorf("the watch is answered with %s", resp.Status)
+			t.Errorf("the response to the watch is %s", resp.Status)
 		}
 	})
 }

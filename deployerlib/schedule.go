@@ -13,17 +13,17 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 )
 
-// Priorities in the queue: the highest goes first. They are set on every
-// requeue, because the queue keeps the old one otherwise.
+// These are priorities in the queue. The item with the highest priority goes first. The priority is set on every
+// requeue, because the queue would otherwise use the previous priority again.
 const (
-	priorityOffered  = 200 // items that waited for a worker and now hold one
+	priorityOffered  = 200 // items that waited for a worker and now hold a share
 	priorityUser     = 100 // deletions and user requests by annotation
 	priorityJob      = 0
 	priorityPeriodic = -50
 )
 
 const (
-	freeImmediate = 9 // consecutive immediate requeues before a delay is added
+	freeImmediate = 9 // number of consecutive immediate requeues before a delay is added
 	immediateMin  = 100 * time.Millisecond
 	immediateMax  = 5 * time.Second
 )
@@ -44,20 +44,20 @@ func priorityOf(di *lsv1alpha1.DeployItem) int {
 	return priorityJob
 }
 
-// ending is the end of an attempt, with everything that determines the time of the next one.
+// ending describes the end of an attempt, with all values that determine the time of the next attempt.
 type ending struct {
 	result
 
-	item        *lsv1alpha1.DeployItem // as it is stored now; nil if the attempt did not read it
-	known       bool                   // no write met a change by another client
+	item        *lsv1alpha1.DeployItem // the item as it is stored now; nil if the attempt did not read it
+	known       bool                   // no change by another client was detected
 	responsible bool
 	decision    contract.Decision
 	due         contract.Decision // what is now due for the item; set if a run ended
-	wait        time.Duration     // after WaitFor, to poll, or for a newer version
+	wait        time.Duration     // how long to wait after WaitFor, for the next poll, or for a newer version in the cache
 
 	abortDeadline time.Time     // set if the action is Abort
 	targetGrace   time.Duration // how long a deletion waits for its Target
-	waitsTarget   bool          // whether it waits
+	waitsTarget   bool          // a deletion waits for its Target
 }
 
 // next is the time and priority of the next reconcile.
@@ -75,8 +75,8 @@ func (n next) result() reconcile.Result {
 	return reconcile.Result{RequeueAfter: max(n.after, 1), Priority: &n.priority}
 }
 
-// schedule returns when the item is reconciled again: at the earliest time that results from hooks, waits, the backoff
-// and the deadline of the run.
+// schedule returns when the item is reconciled again. This is the earliest of the times that result from hooks, waits,
+// the backoff and the deadline of the run.
 func schedule(e ending, retries itemstate.Retries, backoff func(failures int) time.Duration, now time.Time) next {
 	n := next{priority: e.priority(), immediate: e.immediate()}
 	if n.immediate {
@@ -98,11 +98,12 @@ func schedule(e ending, retries itemstate.Retries, backoff func(failures int) ti
 	return n
 }
 
-// immediate reports whether the next attempt is due immediately: it was requested, or a run ended and the stored item
-// requires another one, such as a deletion after an abort, or a change that came during the run. A run that a pause
-// holds back must be shown.
+// immediate reports whether the next attempt is due immediately. This is the case if a hook or the attempt requested
+// it. It is also the case if a run ended and the stored item requires another run. Examples of another run are a
+// deletion after an abort, and a run for a change that was made during the first run. If a pause holds back the other
+// run, the next attempt is still due, and reports the pause in the status.
 func (e ending) immediate() bool {
-	return e.again || e.hooks.Requeue || e.endedRun() && (e.due.Due || e.due.Held) //nolint:staticcheck // the hooks' contract has it
+	return e.again || e.hooks.Requeue || e.endedRun() && (e.due.Due || e.due.Held) //nolint:staticcheck // hooks may set it
 }
 
 // endedRun reports whether a run ended with the attempt.
@@ -111,7 +112,7 @@ func (e ending) endedRun() bool {
 }
 
 // priority returns the priority of the next attempt. A retry is not urgent, so that an item that keeps failing cannot
-// starve the others.
+// starve other items.
 func (e ending) priority() int {
 	switch {
 	case e.item == nil || !e.decision.Due || e.decision.Background:
@@ -126,7 +127,8 @@ func (e ending) priority() int {
 	return priority
 }
 
-// toDeadline returns the time left for an open run, or zero if there is none.
+// toDeadline returns the time that is left for a run that has not ended, or zero if there is no such run or no
+// deadline.
 func (e ending) toDeadline(now time.Time) time.Duration {
 	if e.decision.Held {
 		return e.toHeldDeadline(now)
@@ -148,8 +150,8 @@ func (e ending) toDeadline(now time.Time) time.Duration {
 	return max(deadline.Sub(now), time.Millisecond)
 }
 
-// toHeldDeadline returns the time left for a run that cannot continue because the item was deleted during a pause. It
-// returns zero if the time is over or no run began.
+// toHeldDeadline returns the time that is left for a run that cannot continue because the item was deleted during a
+// pause. It returns zero if the deadline has passed or there is no such run.
 func (e ending) toHeldDeadline(now time.Time) time.Duration {
 	deadline, ok := contract.Deadline(e.item, e.decision)
 	if !ok || contract.IsFinal(e.item.Status.Phase) {
@@ -158,7 +160,8 @@ func (e ending) toHeldDeadline(now time.Time) time.Duration {
 	return max(deadline.Sub(now), 0)
 }
 
-// immediateDelay returns the delay of an attempt that is due immediately. It is zero until there are too many in a row.
+// immediateDelay returns the delay of an attempt that is due immediately. The delay is zero unless there were too many
+// such attempts in a row.
 func immediateDelay(inARow int) time.Duration {
 	over := inARow - freeImmediate
 	if over <= 0 {
@@ -173,8 +176,8 @@ func immediateDelay(inARow int) time.Duration {
 	return wait
 }
 
-// after returns the delay before the next attempt, given the number of consecutive failures: Min, doubled per failure
-// up to Max, with jitter.
+// The method `after` returns the delay before the next attempt. The parameter `failures` is the number of consecutive
+// failures. The delay is Min, doubled for each further failure up to Max, with jitter.
 func (b Backoff) after(failures int, jitter func(time.Duration) time.Duration) time.Duration {
 	wait := b.Min
 	for range failures - 1 {

@@ -98,7 +98,7 @@ func TestSchedule(t *testing.T) {
 		change(&e)
 		return e
 	}
-	deadline := contract.DefaultTimeout - time.Minute // the job began at the moment
+	deadline := contract.DefaultTimeout - time.Minute // the job began at the time in the variable `moment`
 	cases := map[string]struct {
 		reason  string
 		ending  ending

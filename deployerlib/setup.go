@@ -30,16 +30,19 @@ import (
 )
 
 // Add registers a deployer with the manager of the Landscaper cluster. Several deployers may share one manager. hostMgr
-// is the manager of the cluster in which the deployer runs. If it is nil, that is the Landscaper cluster.
+// is the manager of the cluster in which the deployer runs. If hostMgr is nil, the deployer runs in the Landscaper
+// cluster.
 //
 // The controller runs under lsMgr. If you use leader election, configure it on lsMgr
-// (manager.Options.LeaderElectionConfig may point to the host cluster). If only hostMgr elects a leader, losing the
-// lease does not stop this controller, and Add cannot detect that.
+// (manager.Options.LeaderElectionConfig may point to the host cluster). If leader election is configured only on
+// hostMgr, the loss of the lease does not stop this controller. Add cannot detect this mistake.
 //
-// Add wraps the transport of lsMgr.GetHTTPClient, so that informers list their objects again after a restore of etcd. Call
-// it before lsMgr starts. A manager whose cache uses another HTTP client does not detect a restore and needs a restart.
+// Add wraps the transport of lsMgr.GetHTTPClient, so that informers list their objects again after a restore of etcd.
+// Call Add before lsMgr starts. A manager whose cache uses another HTTP client does not detect a restore and needs a
+// restart.
 //
-// Add returns an error that lists every invalid field of args, or the error of UseRuntime or the manager.
+// If fields of args are invalid, Add returns an error that lists all of them. It also returns the errors of UseRuntime
+// and of the manager.
 func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) error {
 	if lsMgr == nil {
 		return fmt.Errorf("add deployer %q: the Landscaper manager is required", args.Name)
@@ -70,7 +73,7 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	return r.addTo(lsMgr, log.WithName(args.Name))
 }
 
-// access holds the clients of a reconciler for the Landscaper cluster.
+// access contains the clients and functions with which a reconciler accesses the Landscaper cluster.
 type access struct {
 	client client.Client // reads from the cache
 	live   client.Reader // reads from the API server
@@ -78,7 +81,7 @@ type access struct {
 	warn   func(di *lsv1alpha1.DeployItem, reason, message string)
 }
 
-// accessTo gives a reconciler its access to a cluster.
+// accessTo returns the access to a cluster.
 func accessTo(c cluster.Cluster, name string) access {
 	recorder := c.GetEventRecorder(name)
 	return access{
@@ -89,7 +92,7 @@ func accessTo(c cluster.Cluster, name string) access {
 	}
 }
 
-// newReconciler creates a reconciler with its collaborators.
+// newReconciler creates a reconciler and the objects that it uses.
 func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 	telemetry, err := newTelemetry(&args)
 	if err != nil {
@@ -180,7 +183,7 @@ func (r *reconciler) sources(c cluster.Cluster) []source.Source {
 	}
 }
 
-// onChange returns a handler that calls f for objects that are new or whose content changed.
+// onChange returns a handler that calls f for new objects, and for objects whose content has changed.
 func onChange[T client.Object](f func(context.Context, T)) handler.TypedFuncs[T, request] {
 	return handler.TypedFuncs[T, request]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], _ workQueue) {
@@ -196,7 +199,7 @@ func onChange[T client.Object](f func(context.Context, T)) handler.TypedFuncs[T,
 	}
 }
 
-// sameContent compares two versions of an object without the fields that every write changes.
+// sameContent reports whether two versions of an object are equal, apart from the fields that every write changes.
 func sameContent(a, b client.Object) bool {
 	strip := func(obj client.Object) client.Object {
 		c, _ := obj.DeepCopyObject().(client.Object)

@@ -25,7 +25,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// spanLog is a TracerProvider that keeps the names and errors of ended spans.
+// spanLog is a TracerProvider that records the names and errors of ended spans.
 type spanLog struct {
 	noop.TracerProvider
 	mu    sync.Mutex

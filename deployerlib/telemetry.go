@@ -25,7 +25,7 @@ import (
 // StepKind is the kind of a Step.
 type StepKind string
 
-// The kinds of steps.
+// These are the kinds of steps.
 const (
 	StepPhase StepKind = "phase" // a phase of the pipeline ended
 	StepHook  StepKind = "hook"  // a hook returned
@@ -33,23 +33,25 @@ const (
 	StepWrite StepKind = "write" // a write to the item is about to be sent
 )
 
-// Step is one event in a reconcile. DeployerArgs.Observe receives the steps in order. They can be used to explain a
+// Step is one event in a reconcile. DeployerArgs.Observe receives the steps in order. A log of the steps explains a
 // reconcile.
 type Step struct {
 	Item types.NamespacedName
 	Kind StepKind
-	// Name is the phase, "<Type> <hook name>", the action, or "status" and "metadata".
+	// Name is the name of a phase, "<Type> <name>" for a hook, the action of a call, or "status" or "metadata" for a
+	// write.
 	Name string
 	// Outcome is the verdict of a phase ("proceed", "stop", "drop"), the effect of a hook ("", "abort", "continue"), or "".
 	Outcome string
-	// Reason is why a run is due or not. It is set for the contract phase, and for the pause phase if it stops the
-	// attempt.
+	// Reason is why a run is due or is not due. It is set for the contract phase, and for the pause phase if that phase
+	// stops the attempt.
 	Reason contract.Reason
-	// Err is the error, or nil.
+	// Err is the error of the step, or nil.
 	Err error
 }
 
-// Labels of deployerkit_api_calls_total beside those of the statuswriter.
+// These are values of the label `call` of the metric deployerkit_api_calls_total. Package statuswriter declares the
+// other values.
 const (
 	callStatus   = "status"
 	callMetadata = "metadata"
@@ -83,7 +85,7 @@ func (t *telemetry) step(s Step) {
 	}
 }
 
-// attempt begins the span of an attempt. The returned function ends it.
+// attempt begins the span of an attempt. The returned function ends the span.
 func (t *telemetry) attempt(ctx context.Context, item types.NamespacedName) (context.Context, func(result)) {
 	ctx, span := t.tracer.Start(ctx, "reconcile")
 	if span.IsRecording() {
@@ -95,7 +97,8 @@ func (t *telemetry) attempt(ctx context.Context, item types.NamespacedName) (con
 	}
 }
 
-// record begins to record an attempt, and to count its requests. The context carries both.
+// record begins to record an attempt and to count its requests. The returned context carries the record and the
+// counter.
 func (t *telemetry) record(ctx context.Context, a *attempt) context.Context {
 	ctx, a.calls = calls.With(ctx)
 	a.record = t.history.Begin(a.key, a.began)
@@ -121,7 +124,7 @@ func (t *telemetry) recorded(a *attempt, e ending, n next, now time.Time) {
 	a.record.End(end)
 }
 
-// label is the result of an attempt for the metric.
+// label returns the result of an attempt in one word, for the metric and the history.
 func (r result) label() string {
 	switch {
 	case r.err != nil:
@@ -136,7 +139,7 @@ func (r result) label() string {
 	return "done"
 }
 
-// phase begins a phase. The returned function ends it.
+// phase begins to observe a phase. The returned function records the end of the phase.
 func (t *telemetry) phase(ctx context.Context, a *attempt, name string) (context.Context, func(verdict, error)) {
 	began := t.clock.Now()
 	ctx, span := t.tracer.Start(ctx, name)
@@ -153,7 +156,7 @@ func (t *telemetry) phase(ctx context.Context, a *attempt, name string) (context
 	}
 }
 
-// call begins a deployer call. The returned function ends it.
+// call begins to observe a deployer call. The returned function records the end of the call.
 func (t *telemetry) call(ctx context.Context, item types.NamespacedName, action contract.Action) (context.Context, func(error)) {
 	began := t.clock.Now()
 	name := string(action)
@@ -165,7 +168,7 @@ func (t *telemetry) call(ctx context.Context, item types.NamespacedName, action 
 	}
 }
 
-// hooks returns a context in which hooks are observed.
+// hooks returns a context with an observer that reports each call of a hook to metrics, spans, Observe and the record.
 func (t *telemetry) hooks(ctx context.Context, item types.NamespacedName) context.Context {
 	return extension.WithObserver(ctx, extension.Observer{Now: t.clock.Now, Done: func(ctx context.Context, call extension.Call) {
 		t.metrics.hooks.WithLabelValues(t.typ, string(call.Type), call.Name).Observe(call.Duration.Seconds())
@@ -230,8 +233,8 @@ func endSpan(span trace.Span, err error) {
 	span.End()
 }
 
-// metricSet holds the metrics of the library. Labels are bounded: deployer type, phase, action, hook type
-// and name, never the name of an item.
+// metricSet contains the metrics of the library. The number of label values is limited: labels contain the deployer
+// type, the phase, the action, or the type and name of a hook, but never the name of an item.
 type metricSet struct {
 	passes      *prometheus.CounterVec
 	phases      *prometheus.HistogramVec
@@ -246,21 +249,21 @@ type metricSet struct {
 	missingRights *prometheus.CounterVec
 }
 
-// newMetrics registers the metrics. Deployers with the same registry share them.
+// newMetrics registers the metrics. Deployers with the same registry share the metrics.
 func newMetrics(reg prometheus.Registerer) (*metricSet, error) {
 	const typ = "deployer_type"
 	m := &metricSet{
 		passes:        counter("passes_total", "Reconciles of deploy items by result.", typ, "result"),
-		phases:        histogram("phase_duration_seconds", "How long the phases of a reconcile take.", typ, "phase"),
-		calls:         histogram("call_duration_seconds", "How long the actions of the deployer take.", typ, "action"),
-		hooks:         histogram("hook_duration_seconds", "How long extension hooks take.", typ, "hook_type", "hook"),
+		phases:        histogram("phase_duration_seconds", "Duration of the phases of a reconcile.", typ, "phase"),
+		calls:         histogram("call_duration_seconds", "Duration of the actions of the deployer.", typ, "action"),
+		hooks:         histogram("hook_duration_seconds", "Duration of extension hooks.", typ, "hook_type", "hook"),
 		apiCalls:      counter("api_calls_total", "Requests about deploy items to the Landscaper API server.", typ, "call"),
 		retries:       counter("retries_total", "Actions that failed and are retried.", typ, "action"),
 		panics:        counter("panics_total", "Panics of deployers and hooks that were recovered.", typ),
-		quarantined:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "deployerkit", Name: "quarantined_items", Help: "Items with a call that ignores its cancellation."}, []string{typ}),
+		quarantined:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "deployerkit", Name: "quarantined_items", Help: "Number of items with a running call that ignores its cancellation."}, []string{typ}),
 		missingRights: counter("missing_rights_total", "Writes that failed because neither patch nor update of the resource is allowed.", typ, "resource"),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: "deployerkit", Name: "share_waiting_items", Help: "Items that wait for a share of the workers.",
+			Namespace: "deployerkit", Name: "share_waiting_items", Help: "Number of items that wait for a share of the workers.",
 		}, []string{typ}),
 	}
 	return m, errors.Join(
@@ -279,7 +282,7 @@ func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
 	}, labels)
 }
 
-// register registers a metric, or uses the one that is already registered.
+// register registers a metric. If an equal metric is already registered, register sets *metric to that metric.
 func register[T prometheus.Collector](reg prometheus.Registerer, metric *T) error {
 	err := reg.Register(*metric)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

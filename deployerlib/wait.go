@@ -17,29 +17,30 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
 )
 
-// waitFallback is the longest delay of an item that waits for a trigger.
+// waitFallback is the delay before the next call if WaitFor was called without a delay.
 const waitFallback = time.Minute
 
-// waitError is what WaitFor returns.
+// waitError is the error that WaitFor returns.
 type waitError struct {
 	reason string
 	after  time.Duration
 }
 
-// Error returns what the action waits for.
+// Error returns a text that names what the action waits for.
 func (w *waitError) Error() string { return "waiting for " + w.reason }
 
-// WaitFor returns an error that says that the action is not done yet and has not failed. Return it from Reconcile,
-// Delete or ForceReconcile. The item stays in phase Progressing (or Deleting), its Waiting condition shows reason,
-// lastError is cleared, and the action is called again after the given delay, or earlier if a hook or Runtime.Trigger
-// requests it. If after is zero or less, the action waits for a trigger, but at most one minute. If the error is joined
-// with another one, the other error takes precedence.
+// WaitFor returns an error for an action that is not done yet, but has not failed. Return this error from Reconcile,
+// Delete or ForceReconcile. The item stays in phase Progressing (or Deleting), its Waiting condition shows the given
+// reason, and lastError is cleared. The action is called again after the given delay, or earlier if a hook or
+// Runtime.Trigger requests a reconcile. If the delay is zero or negative, the action is called again after one minute,
+// or earlier after such a request. If the error of WaitFor is joined with another error, the other error takes
+// precedence.
 func WaitFor(reason string, after time.Duration) error {
 	return &waitError{reason: reason, after: after}
 }
 
-// AsWait reports whether err consists only of errors of WaitFor. If so, it returns reason and delay of the shortest
-// wait.
+// AsWait reports whether err consists only of errors of WaitFor. If so, it returns the reason and the delay of the
+// error with the shortest delay.
 func AsWait(err error) (reason string, after time.Duration, ok bool) {
 	w, ok := waitOf(err)
 	if !ok {
@@ -56,7 +57,7 @@ func (w *waitError) delay() time.Duration {
 	return w.after
 }
 
-// waitOf returns the wait in err, and whether err is nothing but waits.
+// waitOf reports whether err consists only of errors of WaitFor, and returns the error with the shortest delay.
 func waitOf(err error) (*waitError, bool) {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand: every leaf must be a wait
 	case nil:
@@ -65,7 +66,7 @@ func waitOf(err error) (*waitError, bool) {
 		return e, true
 	case interface{ Unwrap() []error }:
 		return waitOfAll(e.Unwrap())
-	case utilerrors.Aggregate: // has no Unwrap
+	case utilerrors.Aggregate: // this interface has no Unwrap method
 		return waitOfAll(e.Errors())
 	case interface{ Unwrap() error }:
 		return waitOf(e.Unwrap())
@@ -73,7 +74,8 @@ func waitOf(err error) (*waitError, bool) {
 	return nil, false
 }
 
-// waitOfAll returns the shortest of the waits if all errs are waits.
+// waitOfAll reports whether all errors consist only of errors of WaitFor, and returns the error with the shortest
+// delay.
 func waitOfAll(errs []error) (*waitError, bool) {
 	var shortest *waitError
 	for _, err := range errs {
@@ -92,9 +94,9 @@ func waitOfAll(errs []error) (*waitError, bool) {
 // began. The deployer should return.
 var ErrSuperseded = statuswriter.ErrSuperseded
 
-// Causes with which the library cancels the context of a running call.
+// These are the causes with which the library cancels the context of a running call.
 var (
-	// ErrAborted indicates that the item has the abort operation. Abort is called after the call has returned.
+	// ErrAborted indicates that an abort was requested for the item. Abort is called after the call has returned.
 	ErrAborted = itemstate.ErrAborted
 	// ErrInterrupted indicates that Landscaper ended the job while the call ran.
 	ErrInterrupted = itemstate.ErrInterrupted
@@ -104,9 +106,9 @@ var (
 	ErrShutdown = errors.New("the deployer is shutting down")
 )
 
-// PanicError is the error that results from a panic in a deployer.
+// PanicError is the error to which the library converts a panic of a deployer.
 type PanicError struct {
-	// Value is the value of the panic.
+	// Value is the value that was passed to panic.
 	Value any
 	// Stack is the stack of the goroutine. It is only for the log.
 	Stack []byte
@@ -115,14 +117,16 @@ type PanicError struct {
 // Error returns the text of the value, without the stack.
 func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
-// ErrUnchanged is returned by Reconcile or ForceReconcile to indicate success with nothing to report: everything was
-// already as it should be. A background run of a finished job-ID item that returns it writes nothing, not even
-// lastReconcileTime. A run that a schedule requested must therefore return nil, because the schedule continues from
-// that time. The library still writes if the status was changed in memory, if there is a patch, if the condition
-// BackgroundReconcile does not show success, or if the annotation force-reconcile must be removed.
+// ErrUnchanged is returned by Reconcile or ForceReconcile to indicate success with nothing to report, because
+// everything was already up to date. If a background run of an item under the job-ID revision returns ErrUnchanged,
+// nothing is written, not even lastReconcileTime. A run that a schedule requested must therefore return nil instead,
+// because the schedule computes the next run from lastReconcileTime. The library still writes if the status was changed
+// in memory, if there is a patch, if the condition BackgroundReconcile does not show success, or if the annotation
+// force-reconcile must be removed.
 //
-// In a job, and under the annotation revision, it has the same meaning as nil. If it is joined with another error or
-// with WaitFor, that takes precedence. Delete and Abort must not return it; there it is an ordinary error.
+// In a job, and under the annotation revision, ErrUnchanged has the same meaning as nil. If ErrUnchanged is joined with
+// another error or with WaitFor, the other error takes precedence. Delete and Abort must not return ErrUnchanged. If
+// they do, ErrUnchanged is treated like any other error.
 var ErrUnchanged = errors.New("nothing has changed")
 
 // isUnchanged reports whether an action returned ErrUnchanged and nothing else.
@@ -138,7 +142,7 @@ func onlyUnchanged(err error) bool {
 		return onlyUnchanged(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		joined = e.Unwrap()
-	case utilerrors.Aggregate: // has no Unwrap
+	case utilerrors.Aggregate: // this interface has no Unwrap method
 		joined = e.Errors()
 	default:
 		return err == ErrUnchanged //nolint:errorlint // a leaf
@@ -146,14 +150,14 @@ func onlyUnchanged(err error) bool {
 	return len(joined) > 0 && !slices.ContainsFunc(joined, func(err error) bool { return !onlyUnchanged(err) })
 }
 
-// keptPhase is the result of a call of a ported deployer: its error, which may be nil, and the request to keep the
-// phase that it left.
+// keptPhase is the error that a ported deployer returns to the library. It makes the library store the phase that the
+// deployer set. The field `err` is the error of the call, which may be nil.
 type keptPhase struct{ err error }
 
 func (k *keptPhase) Error() string { return fmt.Sprint(k.err) }
 func (k *keptPhase) Unwrap() error { return k.err }
 
-// splitKeptPhase returns the error of a call, and reports whether the phase must be kept.
+// splitKeptPhase returns the error of a call, and reports whether the phase that the deployer set must be stored.
 func splitKeptPhase(err error) (rest error, keep bool) {
 	if k, ok := errors.AsType[*keptPhase](err); ok {
 		return k.err, true
@@ -161,7 +165,7 @@ func splitKeptPhase(err error) (rest error, keep bool) {
 	return err, false
 }
 
-// statusWrittenError ends the run of a deployer that wrote the status of its item itself.
+// statusWrittenError ends the run of a deployer that wrote the status of its item with its own client.
 type statusWrittenError struct{ field string }
 
 func (e *statusWrittenError) Error() string {
@@ -169,14 +173,14 @@ func (e *statusWrittenError) Error() string {
 		"and leave the write to the library", e.field)
 }
 
-// LandscaperError returns the error as the item shows it.
+// LandscaperError returns the error in the form in which it is written to the status of the item.
 func (e *statusWrittenError) LandscaperError() *lsv1alpha1.Error {
 	codes := []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorInternalProblem}
 	return &lsv1alpha1.Error{Operation: "CheckDeployItem", Reason: "StatusWritten", Message: e.Error(), Codes: codes}
 }
 
-// causeOf returns why a call was cancelled. A status that the deployer wrote itself may have looked like the end of the
-// run.
+// causeOf returns why a call was cancelled, or nil if it was not. If the deployer wrote the status with its own client,
+// causeOf ignores an interrupt, because the write may have caused the interrupt.
 func causeOf(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if _, own := errors.AsType[*statusWrittenError](err); own && errors.Is(cause, ErrInterrupted) {

@@ -16,7 +16,7 @@ func TestWaitOf(t *testing.T) {
 	minute, hour := WaitFor("a", time.Minute), WaitFor("b", time.Hour)
 	tests := map[string]struct {
 		err  error
-		want time.Duration // 0: no wait
+		want time.Duration // 0 if err is not an error of WaitFor
 	}{
 		"nil":                           {nil, 0},
 		"another error":                 {boom, 0},
@@ -36,7 +36,7 @@ func TestWaitOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, ok := waitOf(test.err)
 			if ok != (test.want > 0) {
-				t.Fatalf("is a wait: %t", ok)
+				t.Fatalf("err is an error of WaitFor: %t", ok)
 			}
 			if ok && w.delay() != test.want {
 				t.Errorf("waits %s, want %s", w.delay(), test.want)

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
 )
 
-// watchdog frees the worker from an attempt that ignores its cancellation.
+// watchdog frees the worker if an attempt ignores its cancellation.
 type watchdog struct {
 	clock     clock.WithTicker
 	grace     time.Duration
@@ -27,9 +27,9 @@ type watchdog struct {
 	warn      func(di *lsv1alpha1.DeployItem, reason, message string)
 }
 
-// watch waits for the end of an attempt. It returns false if the attempt was abandoned because it did not return within
-// the grace period after its cancellation. If the process has to stop, the attempt may continue for the grace period
-// before it is cancelled.
+// watch waits for the end of an attempt. It returns false if it has abandoned the attempt, because the attempt did not
+// return within the grace period after its cancellation. If the process is asked to stop, the attempt may continue for
+// one grace period before its context is cancelled.
 func (w *watchdog) watch(ctx, attemptCtx context.Context, a *attempt, done <-chan ending) (ending, bool) {
 	e, returned := w.await(ctx, attemptCtx, a, done)
 	if !returned {
@@ -53,7 +53,8 @@ func (w *watchdog) await(ctx, attemptCtx context.Context, a *attempt, done <-cha
 	return w.awaitCancelled(a.inflight, done)
 }
 
-// awaitCancelled gives user code one grace period to return. The writes that follow have their own limits.
+// awaitCancelled waits for the end of a cancelled attempt. It abandons the attempt if user code does not return within
+// one grace period. The writes after user code has returned have their own time limits.
 func (w *watchdog) awaitCancelled(inflight *itemstate.Attempt, done <-chan ending) (ending, bool) {
 	e, ok := w.within(w.grace, done)
 	if ok || inflight.Abandon() {
@@ -66,7 +67,7 @@ func (w *watchdog) awaitCancelled(inflight *itemstate.Attempt, done <-chan endin
 	return e, false
 }
 
-// within waits for the end of an attempt for at most d.
+// The method `within` waits for the end of an attempt for at most d.
 func (w *watchdog) within(d time.Duration, done <-chan ending) (ending, bool) {
 	timer := w.clock.NewTimer(d)
 	defer timer.Stop()
@@ -78,12 +79,12 @@ func (w *watchdog) within(d time.Duration, done <-chan ending) (ending, bool) {
 	}
 }
 
-// abandon puts an item in quarantine until its call returns, and shows in its status that the call ignores its
-// cancellation.
+// abandon puts an item in quarantine until its call returns. It also writes an error to the status of the item, unless
+// the process shuts down or Landscaper has ended the job.
 func (w *watchdog) abandon(ctx context.Context, a *attempt, cause error, done <-chan ending) {
 	work := a.inflight.Work()
 	a.state.Quarantine(true)
-	a.log.Error(cause, "a call ignores its cancellation and was abandoned")
+	a.log.Error(cause, "a call ignored its cancellation and was abandoned")
 	w.telemetry.quarantined(+1)
 	go func() {
 		<-done
@@ -96,7 +97,7 @@ func (w *watchdog) abandon(ctx context.Context, a *attempt, cause error, done <-
 		return
 	}
 	if err := w.storeAbandoned(ctx, a.state, work, cause); err != nil {
-		a.log.Error(err, "write the status of an abandoned call")
+		a.log.Error(err, "cannot write the status of an abandoned call")
 	}
 }
 

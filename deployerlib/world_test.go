@@ -43,7 +43,8 @@ var (
 	errBoom = errors.New("boom")
 )
 
-// world is a deployer, driven pass by pass, with an API server in memory.
+// world contains an Engine with a fake deployer, a fake API server in memory, and a fake clock. Tests reconcile the
+// item of a world step by step.
 type world struct {
 	*deployerlib.Engine
 	t      *testing.T
@@ -55,18 +56,17 @@ type world struct {
 	args   deployerlib.DeployerArgs
 
 	mu       sync.Mutex
-	requests []string                                            // "get", "patch", "patch status", about items
-	fail     func(request string, obj client.Object) error       // before the request is done
-	lose     func(request string, obj client.Object) error       // after it: the answer is lost
-	serve    func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem // what the cache shows instead
+	requests []string                                            // "get", "patch" or "patch status" for each request
+	fail     func(request string, obj client.Object) error       // called before a request; an error prevents the request
+	lose     func(request string, obj client.Object) error       // called after a request; an error replaces the response
+	serve    func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem // returns the version in the cache; nil if the cache contains the stored version
 	warnings []string
 }
 
 // setup changes a world before its engine is made.
 type setup func(w *world, args *deployerlib.DeployerArgs)
 
-// newWorld makes a world with the objects, the Context "default" and hooks on
-// every type, all without an opinion until w.hooks scripts them.
+// newWorld returns a world with the given objects and the Context "default".
 func newWorld(t *testing.T, objects []client.Object, setups ...setup) *world {
 	t.Helper()
 	w := &world{
@@ -94,7 +94,7 @@ func newWorld(t *testing.T, objects []client.Object, setups ...setup) *world {
 	return w
 }
 
-// restart gives the deployer an empty memory, as in a new process.
+// restart creates a new Engine without state in memory, like a new process.
 func (w *world) restart() {
 	w.t.Helper()
 	w.args.Registerer = prometheus.NewRegistry()
@@ -110,7 +110,8 @@ func (w *world) boot() {
 	}
 }
 
-// withHooks registers a hook named "hook" on all types, or the given ones.
+// withHooks registers a hook named "hook" for the given types, or for all types if none is given. The hook returns nil
+// unless w.on scripts another result.
 func withHooks(hookTypes ...extension.HookType) setup {
 	if len(hookTypes) == 0 {
 		hookTypes = extension.HookTypes()
@@ -118,7 +119,7 @@ func withHooks(hookTypes ...extension.HookType) setup {
 	return func(w *world, _ *deployerlib.DeployerArgs) { w.fake.Hook(w.hooks.Hook("hook"), hookTypes...) }
 }
 
-// withArgs changes the arguments.
+// withArgs returns a setup that changes the arguments.
 func withArgs(change func(*deployerlib.DeployerArgs)) setup {
 	return func(_ *world, args *deployerlib.DeployerArgs) { change(args) }
 }
@@ -130,7 +131,7 @@ func withSelector() setup {
 	})
 }
 
-// cached serves items as the cache would: without a request.
+// cached reads an item for the engine as if from the cache. The read is not recorded as a request.
 func (w *world) cached(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
 	di := &lsv1alpha1.DeployItem{}
 	if err := w.client.Get(quiet(ctx), key, di); err != nil {
@@ -146,10 +147,11 @@ func (w *world) cached(ctx context.Context, key types.NamespacedName) (*lsv1alph
 
 type quietKey struct{}
 
-// quiet marks requests that the library did not make.
+// quiet returns a context for requests of the test itself, which are not recorded.
 func quiet(ctx context.Context) context.Context { return context.WithValue(ctx, quietKey{}, true) }
 
-// interceptors count the requests about items and let them fail.
+// interceptors returns functions that record the requests for items, and that return errors as w.fail and w.lose
+// specify.
 func (w *world) interceptors() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -169,7 +171,7 @@ func (w *world) interceptors() interceptor.Funcs {
 	}
 }
 
-// fenceOf reports whether a patch holds nothing but a resourceVersion.
+// fenceOf reports whether a patch contains only a resourceVersion, and returns that resourceVersion.
 func fenceOf(p client.Patch, obj client.Object) (string, bool) {
 	data, err := p.Data(obj)
 	body := map[string]map[string]any{}
@@ -180,8 +182,8 @@ func fenceOf(p client.Patch, obj client.Object) (string, bool) {
 	return version, ok
 }
 
-// fenced does what an API server does with such a patch: nothing, unless the
-// version is old. The client in memory would write.
+// fenced executes a patch that contains only a resourceVersion. Like an API server, it does not change the object, and
+// returns a conflict if the version is old. Without this function, the fake client would write the object.
 func fenced(ctx context.Context, c client.Client, obj client.Object, version string) error {
 	if err := c.Get(quiet(ctx), client.ObjectKeyFromObject(obj), obj); err != nil {
 		return err
@@ -192,7 +194,8 @@ func fenced(ctx context.Context, c client.Client, obj client.Object, version str
 	return nil
 }
 
-// request does one request.
+// request records a request and executes it with the function `do`. If w.fail returns an error, the request is not
+// executed. If w.lose returns an error, that error replaces the response.
 func (w *world) request(ctx context.Context, name string, obj client.Object, do func() error) error {
 	if _, ok := obj.(*lsv1alpha1.DeployItem); !ok || ctx.Value(quietKey{}) != nil {
 		return do()
@@ -212,20 +215,20 @@ func (w *world) request(ctx context.Context, name string, obj client.Object, do 
 	return lose(name, obj)
 }
 
-// warn notes a warning event.
+// warn records a warning event.
 func (w *world) warn(_ *lsv1alpha1.DeployItem, reason, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.warnings = append(w.warnings, reason+": "+message)
 }
 
-// pass runs one pass over the item.
+// pass makes one attempt on the item.
 func (w *world) pass() deployerlib.Ended {
 	w.t.Helper()
 	return w.Pass(w.t.Context(), key)
 }
 
-// reconcile runs one pop of the queue.
+// reconcile reconciles the item once, as if it were taken from the queue.
 func (w *world) reconcile() reconcile.Result {
 	w.t.Helper()
 	res, err := w.Reconcile(w.t.Context(), key)
@@ -235,7 +238,7 @@ func (w *world) reconcile() reconcile.Result {
 	return res
 }
 
-// stored reads the item; nil when it is gone.
+// stored returns the stored item, or nil if it does not exist.
 func (w *world) stored() *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	di := &lsv1alpha1.DeployItem{}
@@ -249,7 +252,7 @@ func (w *world) stored() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// update changes the stored item, as another client would, status and all.
+// update changes the stored item and its status, as another client would.
 func (w *world) update(change func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	di := w.stored()
@@ -277,7 +280,7 @@ func (w *world) sent() []string {
 	return out
 }
 
-// wantSent checks the requests since the last look.
+// wantSent checks the requests since the last call of the method `sent` or of wantSent.
 func (w *world) wantSent(want ...string) {
 	w.t.Helper()
 	if diff := cmp.Diff(strings.Join(want, ", "), strings.Join(w.sent(), ", ")); diff != "" {
@@ -285,7 +288,7 @@ func (w *world) wantSent(want ...string) {
 	}
 }
 
-// actions lists the calls so far.
+// actions returns the actions of all calls of the deployer so far.
 func (w *world) actions() []contract.Action {
 	out := []contract.Action{}
 	for _, call := range w.fake.Calls(key) {
@@ -294,7 +297,7 @@ func (w *world) actions() []contract.Action {
 	return out
 }
 
-// wantCalls checks all calls so far.
+// wantCalls checks the actions of all calls of the deployer so far.
 func (w *world) wantCalls(want ...contract.Action) {
 	w.t.Helper()
 	if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(w.actions())); diff != "" {
@@ -305,7 +308,7 @@ func (w *world) wantCalls(want ...contract.Action) {
 // change changes an item before it is stored.
 type change func(*lsv1alpha1.DeployItem)
 
-// item makes an item of the test's type with a configuration.
+// item returns an item of the type testType with a configuration.
 func item(changes ...change) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{
 		Namespace: ns, Name: key.Name, UID: "uid-1", Generation: 1, Annotations: map[string]string{},
@@ -326,13 +329,13 @@ func raw(v any) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: data}
 }
 
-// at is a time after t0, as it is stored.
+// The function `at` returns the time t0+d.
 func at(d time.Duration) *metav1.Time {
 	t := metav1.NewTime(t0.Add(d))
 	return &t
 }
 
-// job gives the item a job that was not started yet.
+// job sets a job that was not started yet.
 func job(id string) change {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}
@@ -341,7 +344,7 @@ func job(id string) change {
 	}
 }
 
-// finishedJob gives the item a job that ended with a phase some time ago.
+// finishedJob sets a job that ended some time ago with the given phase.
 func finishedJob(id string, phase lsv1alpha1.DeployItemPhase) change {
 	return func(di *lsv1alpha1.DeployItem) {
 		job(id)(di)
@@ -353,7 +356,7 @@ func finishedJob(id string, phase lsv1alpha1.DeployItemPhase) change {
 	}
 }
 
-// finished is finishedJob for the annotation revision.
+// finished sets the status of a run that ended some time ago with the given phase, under the annotation revision.
 func finished(phase lsv1alpha1.DeployItemPhase) change {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}
@@ -363,7 +366,8 @@ func finished(phase lsv1alpha1.DeployItemPhase) change {
 	}
 }
 
-// running is an annotation run in progress.
+// running sets the status of a run in progress, under the annotation revision. The parameter `since` is the start of
+// the run relative to t0.
 func running(since time.Duration) change {
 	return func(di *lsv1alpha1.DeployItem) {
 		finished(phases.Progressing)(di)
@@ -371,7 +375,7 @@ func running(since time.Duration) change {
 	}
 }
 
-// runningJob is a job in progress.
+// runningJob sets the status of a job in progress. The parameter `since` is the start of the run relative to t0.
 func runningJob(id string, since time.Duration) change {
 	return func(di *lsv1alpha1.DeployItem) {
 		job(id)(di)
@@ -387,7 +391,7 @@ func deployer() lsv1alpha1.DeployerInformation {
 	return lsv1alpha1.DeployerInformation{Identity: testName, Name: testName, Version: "v1"}
 }
 
-// deleted marks the item; it stays because of a finalizer.
+// deleted sets the deletion timestamp. A finalizer keeps the item from being removed.
 func deleted(di *lsv1alpha1.DeployItem) {
 	di.DeletionTimestamp = at(-time.Minute)
 	if len(di.Finalizers) == 0 {
@@ -402,12 +406,12 @@ func operation(op lsv1alpha1.Operation) change {
 	}
 }
 
-// withTarget lets the item name the target "target".
+// withTarget sets the target of the item to "target".
 func withTarget(di *lsv1alpha1.DeployItem) {
 	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "target"}
 }
 
-// target makes that target.
+// target returns the Target "target". The parameter `env` is the value of its label env.
 func target(env string) *lsv1alpha1.Target {
 	t := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "target", Labels: map[string]string{"env": env}}}
 	t.Spec.Type = "example.com/target"
@@ -417,12 +421,12 @@ func target(env string) *lsv1alpha1.Target {
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// result is a hook result.
+// result returns the result of a hook.
 func result(abort bool, after time.Duration) *extension.HookResult {
 	return &extension.HookResult{AbortReconcile: abort, ReconcileResult: reconcile.Result{RequeueAfter: after}}
 }
 
-// on scripts the hook "hook" of a world.
+// The method `on` sets the result and the error that the hook named "hook" returns when it is called for a hook type.
 func (w *world) on(t extension.HookType, res *extension.HookResult, err error) {
 	w.hooks.On("hook", t, landscapertest.Returns(res, err))
 }

@@ -15,11 +15,12 @@ import (
 // accessPoll is the interval at which the kubeconfig files are read again.
 const accessPoll = 10 * time.Second
 
-// accessFiles holds the kubeconfig files in the flags, with their content at the start of the process. Clients are
-// created once, so the process has to be restarted for new credentials.
+// accessFiles contains the hashes of the kubeconfig files that are set by flags. The keys are the paths of the files.
+// The hashes are computed when the process starts. Clients are created once, so the process must be restarted to use
+// new credentials.
 type accessFiles map[string][sha256.Size]byte
 
-// readAccess reads the files. It ignores empty paths. A file that cannot be read has no content.
+// readAccess reads the files. It ignores empty paths. A file that cannot be read counts as empty.
 func readAccess(paths ...string) accessFiles {
 	files := accessFiles{}
 	for _, path := range paths {
@@ -30,7 +31,7 @@ func readAccess(paths ...string) accessFiles {
 	return files
 }
 
-// endOnChange returns a context that is done when the content of one of the files differs from that at the start.
+// endOnChange returns a context that is cancelled when one of the files has a different content than at the start.
 func (a accessFiles) endOnChange(ctx context.Context, log logr.Logger, clk clock.WithTicker) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if len(a) == 0 {
@@ -46,7 +47,7 @@ func (a accessFiles) endOnChange(ctx context.Context, log logr.Logger, clk clock
 			case <-ticker.C():
 			}
 			if path := a.changed(); path != "" {
-				log.Info("the kubeconfig has changed: this process ends, to be started again with the new one", "file", path)
+				log.Info("the kubeconfig has changed; the process exits, so that it restarts with the new kubeconfig", "file", path)
 				cancel()
 			}
 		}
@@ -54,7 +55,8 @@ func (a accessFiles) endOnChange(ctx context.Context, log logr.Logger, clk clock
 	return ctx, cancel
 }
 
-// changed returns the path of a file with different content, or "". A file that is missing or empty is being replaced.
+// changed returns the path of a file whose content has changed, or "". It ignores a missing or empty file, which is
+// probably being replaced.
 func (a accessFiles) changed() string {
 	for path, before := range a {
 		if now, ok := contentOf(path); ok && now != before {
@@ -64,7 +66,7 @@ func (a accessFiles) changed() string {
 	return ""
 }
 
-// contentOf returns a hash of the content of a file, and reports whether it has any.
+// contentOf returns a hash of the content of a file. It returns false if the file is empty or cannot be read.
 func contentOf(path string) ([sha256.Size]byte, bool) {
 	content, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 	if err != nil || len(content) == 0 {

@@ -34,7 +34,7 @@ func TestEndOnChange(t *testing.T) {
 		write(t, path, "b")
 		for limit := time.Now().Add(time.Minute); ctx.Err() == nil; {
 			if time.Now().After(limit) {
-				t.Fatal("it goes on")
+				t.Fatal("the run continues")
 			}
 			clk.Step(accessPoll)
 		}
@@ -51,7 +51,7 @@ func TestEndOnChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		if path := files.changed(); path != "" {
-			t.Errorf("%s ends it", path)
+			t.Errorf("changed() = %q, want no file", path)
 		}
 	})
 	t.Run("without files there is nothing to watch [O54]", func(t *testing.T) {

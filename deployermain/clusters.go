@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
-// clusters returns the configurations for the host cluster and the Landscaper cluster, which may be the same. env looks
-// up environment variables.
+// clusters returns the configurations for the host cluster and the Landscaper cluster, which may be the same. The
+// function `env` looks up environment variables.
 func (f *flags) clusters(env func(string) (string, bool)) (host, landscaper *rest.Config, err error) {
 	if host, err = loadConfig("--kubeconfig", f.kubeconfig, env); err != nil {
 		return nil, nil, fmt.Errorf("host cluster: %w", err)
@@ -29,8 +29,8 @@ func (f *flags) clusters(env func(string) (string, bool)) (host, landscaper *res
 	return host, landscaper, nil
 }
 
-// loadConfig loads a kubeconfig. Without a path it uses the same defaults as kubectl, and then the service account of
-// the pod. It disables client-side throttling, because API servers apply priority and fairness themselves.
+// loadConfig loads a kubeconfig. If path is empty, it uses the same defaults as kubectl, and then the service account
+// of the pod. It disables client-side throttling, because API servers apply API Priority and Fairness.
 func loadConfig(flag, path string, env func(string) (string, bool)) (*rest.Config, error) {
 	load := config.GetConfig
 	if path != "" {
@@ -65,7 +65,7 @@ var (
 )
 
 // applyTo limits the client if one of the variables is set. A value that is not a positive number counts as not set. If
-// only one is set, the other has Landscaper's default.
+// only one variable is set, Landscaper's default applies to the other variable.
 func (t throttle) applyTo(cfg *rest.Config, env func(string) (string, bool)) {
 	positive := func(name string) int {
 		text, _ := env(name)

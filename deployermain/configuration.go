@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Configuration has the fields that the configuration files of all deployers have in common, in the format that
-// Landscaper's charts write for its own deployers. A deployer with further fields embeds it:
+// Configuration contains the fields that are common to the configuration files of all deployers, in the format that
+// Landscaper's charts write for Landscaper's own deployers. A deployer with further fields embeds it:
 //
 //	type configuration struct {
 //		deployermain.Configuration `json:",inline"`
@@ -34,8 +34,9 @@ type Configuration struct {
 	// Controller configures the controller.
 	Controller ControllerConfiguration `json:"controller"`
 
-	// Landscaper's charts write these fields. Namespace and UseOCMLib have no effect on Landscaper's own deployers
-	// either. HPA enables locks there, which leader election replaces here.
+	// Landscaper's charts write the following fields, but these fields have no effect in this package. Namespace and
+	// UseOCMLib have no effect in Landscaper's own deployers either. In Landscaper's own deployers, HPA enables locks. In
+	// this package, leader election replaces the locks.
 	Namespace any               `json:"namespace,omitempty"`
 	HPA       *hpaConfiguration `json:"hpa,omitempty"`
 	UseOCMLib any               `json:"useOCMLib,omitempty"`
@@ -45,18 +46,18 @@ type Configuration struct {
 type ControllerConfiguration struct {
 	// Workers is the number of items that are reconciled at the same time.
 	Workers int `json:"workers,omitempty"`
-	// CacheSyncTimeout is how long the controller waits for its caches to fill when it starts.
+	// CacheSyncTimeout limits how long the controller waits for its caches to be filled when it starts.
 	CacheSyncTimeout *metav1.Duration `json:"cacheSyncTimeout,omitempty"`
 }
 
-// hpaConfiguration has the settings of the HorizontalPodAutoscaler that Landscaper's charts write.
+// hpaConfiguration contains the settings that Landscaper's charts write for a HorizontalPodAutoscaler.
 type hpaConfiguration struct {
 	MaxReplicas              any `json:"maxReplicas,omitempty"`
 	AverageCPUUtilization    any `json:"averageCpuUtilization,omitempty"`
 	AverageMemoryUtilization any `json:"averageMemoryUtilization,omitempty"`
 }
 
-// Config is implemented by a pointer to [Configuration] and to every struct that embeds it.
+// Config is implemented by a pointer to [Configuration] and by a pointer to every struct that embeds it.
 type Config interface {
 	common() *Configuration
 }
@@ -81,7 +82,7 @@ func (c *Configuration) noEffect() []string {
 	return names
 }
 
-// applyTo sets the values of the file in args.
+// applyTo copies the values of the configuration file to the arguments of the deployer.
 func (c *Configuration) applyTo(args *deployerlib.DeployerArgs) {
 	if c.Identity != "" {
 		args.Identity = c.Identity
@@ -111,8 +112,8 @@ func (c *Configuration) validate() error {
 	return nil
 }
 
-// readConfiguration decodes a YAML or JSON file into config. It does nothing if path is empty. Decoding is strict: an
-// unknown or duplicate field is an error.
+// readConfiguration decodes a YAML or JSON file into the parameter `config`. It does nothing if path is empty. Decoding
+// is strict: unknown and duplicate fields are errors.
 func readConfiguration(path string, config Config, kinds []schema.GroupVersionKind) error {
 	if path == "" {
 		return nil

@@ -67,8 +67,8 @@ url: https://example.org
 	}
 }
 
-// The configuration files that Landscaper's charts render, by the version that
-// introduced the form, and openMCP's.
+// charts contains configuration files that the charts of Landscaper and of openMCP render. The name of a test case
+// contains the version of Landscaper that introduced the format.
 var charts = map[string]struct {
 	file     string
 	noEffect []string

@@ -10,8 +10,8 @@
 //		})
 //	}
 //
-// In a cluster the program needs no flags. Outside of a cluster it needs at most --kubeconfig. It accepts the flags,
-// the environment variables and the configuration file that Landscaper's charts set for its own deployers.
+// In a cluster, the program needs no flags. Outside a cluster, it needs at most --kubeconfig. It accepts the flags, the
+// environment variables and the configuration file that Landscaper's charts set for its own deployers.
 //
 // [NewManagers] returns managers with the same settings, for programs that have their own main function.
 package deployermain

@@ -17,11 +17,12 @@ import (
 const (
 	// podNamespaceFile contains the namespace of the pod in which the process runs.
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	// podNamespaceVariable contains it in pods without a token, by a convention of Landscaper's charts.
+	// podNamespaceVariable is the environment variable in which Landscaper's charts store the namespace of the pod. It is
+	// needed in pods without a token, in which podNamespaceFile does not exist.
 	podNamespaceVariable = "MY_POD_NAMESPACE"
 )
 
-// setDefaults sets every zero value that has a default.
+// setDefaults sets every field that has the zero value to its default.
 func (e *Election) setDefaults(args *deployerlib.DeployerArgs, namespace string) {
 	e.ID = cmp.Or(e.ID, leaseName(args, namespace))
 	e.Namespace = cmp.Or(e.Namespace, leaseNamespace(podNamespaceFile, os.Getenv(podNamespaceVariable)))
@@ -30,8 +31,8 @@ func (e *Election) setDefaults(args *deployerlib.DeployerArgs, namespace string)
 	e.RetryPeriod = cmp.Or(e.RetryPeriod, defaultRetryPeriod)
 }
 
-// leaseName returns the name of the lease. Deployments of one deployer that divide the items by selector, namespace or
-// identity get different leases, so that they do not wait for each other.
+// leaseName returns the name of the lease. If a deployer is deployed several times, with different item selectors,
+// namespaces or identities, each deployment gets its own lease, so that the deployments do not wait for each other.
 func leaseName(args *deployerlib.DeployerArgs, namespace string) string {
 	identity, itemSelector := args.Identity, ""
 	if identity == args.Name {
@@ -51,7 +52,8 @@ func leaseName(args *deployerlib.DeployerArgs, namespace string) string {
 	return fmt.Sprintf("%s-%08x", args.Name, h.Sum32())
 }
 
-// leaseNamespace returns the namespace of the pod, from the mount of its token or from the environment, or "default".
+// leaseNamespace returns the namespace of the pod, which it reads from the directory of the pod's token or from the
+// environment. Outside a pod, it returns "default".
 func leaseNamespace(file, variable string) string {
 	if namespace, err := os.ReadFile(file); err == nil && len(strings.TrimSpace(string(namespace))) > 0 { //nolint:gosec // a constant, or a test's file
 		return strings.TrimSpace(string(namespace))
@@ -64,6 +66,6 @@ func leaseNamespace(file, variable string) string {
 func (e *Election) applyTo(o *manager.Options, l *lock) {
 	o.LeaderElection, o.LeaderElectionID = true, e.ID
 	o.LeaderElectionResourceLockInterface = l
-	o.LeaderElectionReleaseOnCancel = true // the manager has stopped by then, and the lock takes care of calls that still run
+	o.LeaderElectionReleaseOnCancel = true // safe, because the manager has stopped by then, and the lock does not release the lease while a call still runs
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &e.LeaseDuration, &e.RenewDeadline, &e.RetryPeriod
 }

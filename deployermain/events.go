@@ -31,8 +31,9 @@ const (
 	maxEvent = 1 << 20
 )
 
-// eventFallback returns a wrapper for a transport. If the server forbids an event of events.k8s.io, the wrapper sends
-// it to the core API. If that is forbidden too, the event is lost, which is logged once.
+// eventFallback returns a wrapper for a transport. If the server forbids an event of the API group events.k8s.io, the
+// transport sends the event to the core API group. If the server forbids that request as well, the event is lost. The
+// transport logs the loss only once.
 func eventFallback(log logr.Logger) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return &eventSender{next: next, log: log.WithName("events")}
@@ -47,7 +48,7 @@ type eventSender struct {
 	fellBack, lost sync.Once
 }
 
-// RoundTrip sends a request. It treats only events differently from the wrapped transport.
+// RoundTrip sends a request. It passes all requests except events to the wrapped transport unchanged.
 func (s *eventSender) RoundTrip(req *http.Request) (*http.Response, error) {
 	isNew := isEvent(req, newEvents)
 	if !isNew && !isEvent(req, coreEvents) {
@@ -70,7 +71,7 @@ func (s *eventSender) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.sendToCore(req, body)
 }
 
-// sendToCore sends an event of the events.k8s.io API to the core API.
+// sendToCore sends an event of the API group events.k8s.io to the core API group.
 func (s *eventSender) sendToCore(req *http.Request, body []byte) (*http.Response, error) {
 	older, err := inCore(req, body)
 	if err != nil {
@@ -91,11 +92,11 @@ func (s *eventSender) sendToCore(req *http.Request, body []byte) (*http.Response
 	return answer(req, res, body)
 }
 
-// lose responds as if the event was stored. It responds to a change of an event with "not found", so that the event is
-// created again.
+// lose returns a response as if the event had been stored. For a change of an event, it returns "not found", so that
+// the recorder creates the event again.
 func (s *eventSender) lose(req *http.Request, refused *http.Response, body []byte) (*http.Response, error) {
 	s.lost.Do(func() {
-		s.log.Info("events are forbidden; they are lost, and this is logged only once", "path", req.URL.Path)
+		s.log.Info("events are forbidden and are lost; this message is logged only once", "path", req.URL.Path)
 	})
 	drain(refused)
 	if req.Method == http.MethodPatch {
@@ -104,11 +105,11 @@ func (s *eventSender) lose(req *http.Request, refused *http.Response, body []byt
 	return respond(refused, http.StatusCreated, req.Header.Get(contentType), body), nil
 }
 
-// answer converts the response of the core API to one of the events.k8s.io API.
+// answer converts a response of the core API group to a response of the API group events.k8s.io.
 func answer(req *http.Request, res *http.Response, body []byte) (*http.Response, error) {
 	if req.Method == http.MethodPost {
 		drain(res)
-		return respond(res, res.StatusCode, req.Header.Get(contentType), body), nil // nothing reads what the server added
+		return respond(res, res.StatusCode, req.Header.Get(contentType), body), nil // the fields that the server has added are not used
 	}
 	stored, err := readAll(res.Body)
 	if err != nil {
@@ -122,15 +123,15 @@ func answer(req *http.Request, res *http.Response, body []byte) (*http.Response,
 	return respond(res, res.StatusCode, jsonType, changed), err
 }
 
-// isEvent reports whether the request creates or changes an event of the given API.
+// isEvent reports whether the request creates or changes an event of the given API group.
 func isEvent(req *http.Request, api string) bool {
 	after, found := strings.CutPrefix(req.URL.Path, api)
 	parts := strings.Split(after, "/")
 	return found && len(parts) > 1 && parts[1] == "events" && (req.Method == http.MethodPost || req.Method == http.MethodPatch)
 }
 
-// inCore returns the request for the core API. A patch of an event changes its series, which has the same name in both
-// APIs.
+// inCore converts the request to a request for the core API group. A patch needs no conversion, because a patch only
+// changes the series, which has the same name in both API groups.
 func inCore(req *http.Request, body []byte) (*http.Request, error) {
 	if req.Method == http.MethodPost {
 		decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, &eventsv1.Event{})
@@ -183,7 +184,7 @@ func withBody(req *http.Request, body []byte) *http.Request {
 	return out
 }
 
-// respond returns a response that replaces one that has been read.
+// respond returns a copy of a response in which the status and the body are replaced.
 func respond(to *http.Response, status int, kind string, body []byte) *http.Response {
 	out := *to
 	out.StatusCode, out.Status = status, fmt.Sprintf("%d %s", status, http.StatusText(status))

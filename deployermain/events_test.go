@@ -25,7 +25,8 @@ func deployerArgs(count func(int)) *deployerlib.DeployerArgs {
 	return &deployerlib.DeployerArgs{CountCalls: count}
 }
 
-// eventServer allows requests with some prefixes, and answers them with their body.
+// eventServer allows the requests whose path begins with one of the allowed prefixes. The response to an allowed
+// request contains the body of the request.
 type eventServer struct {
 	allowed  []string
 	requests []string
@@ -91,7 +92,7 @@ func TestEventFallback(t *testing.T) {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(recorded().Note, got.Note); diff != "" {
-					t.Errorf("what the recorder gets: -want, +got:\n%s", diff)
+					t.Errorf("response to the recorder: -want, +got:\n%s", diff)
 				}
 			}
 			got, err := events.Patch(t.Context(), "e", types.StrategicMergePatchType, []byte(`{"series":{"count":7}}`), metav1.PatchOptions{})
@@ -137,7 +138,8 @@ func TestEventFallback(t *testing.T) {
 	})
 }
 
-// eventClients returns clients of a server that send events as a program does, and what is logged meanwhile.
+// eventClients returns a clientset for a server with the given handler. The clients send events as a program does. The
+// second result is the log of the clients.
 func eventClients(t *testing.T, handler http.Handler) (kubernetes.Interface, *[]string) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -156,6 +158,6 @@ func TestEventFallbackRefusesNonsense(t *testing.T) {
 	clients, _ := eventClients(t, &eventServer{})
 	err := clients.EventsV1().RESTClient().Post().Namespace("ns").Resource("events").Body([]byte("nonsense")).Do(t.Context()).Error()
 	if err == nil {
-		t.Error("a body that is no event must be an error")
+		t.Error("want an error for a body that is not an event")
 	}
 }

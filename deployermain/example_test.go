@@ -40,7 +40,7 @@ func ExampleRun() {
 	_ = main
 }
 
-// A program can have flags of its own. NewArgs is called when they are parsed.
+// A program can have flags of its own. NewArgs is called after the flags have been parsed.
 func ExampleProgram() {
 	var greeting string
 	program := deployermain.Program{

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// flags holds the values of the common flags.
+// flags contains the values of the common flags.
 type flags struct {
 	kubeconfig           string
 	landscaperKubeconfig string
@@ -32,14 +32,14 @@ type flags struct {
 
 	options Options
 	logs    logFlags
-	tracer  trace.TracerProvider // of the variables of OpenTelemetry; nil if they name no endpoint
+	tracer  trace.TracerProvider // configured by the OpenTelemetry variables; nil if these contain no endpoint
 }
 
-// newFlags returns flags without values. addTo sets the defaults.
+// newFlags returns flags without values. The method `addTo` sets the defaults.
 func newFlags() *flags { return &flags{} }
 
-// addTo registers all flags in fs, a flag set of its own. Packages that register flags on flag.CommandLine, such as
-// controller-runtime, therefore cause no conflict.
+// addTo registers all flags in fs. The flag set is not flag.CommandLine, so there is no conflict with packages that
+// register their flags there, such as controller-runtime.
 func (f *flags) addTo(fs *pflag.FlagSet) {
 	f.given = fs.Changed
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
@@ -49,21 +49,21 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "file with the deployer's configuration")
 	fs.IntVar(&f.workers, "workers", deployerlib.DefaultWorkers, "number of deploy items that are reconciled at the same time; takes precedence over the configuration file")
 	fs.Float64Var(&f.targetShare, "target-share", deployerlib.DefaultTargetShare,
-		"largest share of the workers that the deploy items of one target occupy while those of others wait, greater than 0 and at most 1")
+		"largest share of the workers that the deploy items of one target may occupy while deploy items of other targets wait; greater than 0 and at most 1")
 	fs.StringVar(&f.itemSelector, "item-selector", "",
 		"label selector of the deploy items to reconcile, to shard them between deployments (default: all)")
 	fs.StringVar(&f.options.Namespace, "namespace", "",
-		"namespace of the deploy items to reconcile; nothing is read in other namespaces, so rights in this one are enough (default: all)")
+		"namespace of the deploy items to reconcile; nothing is read in other namespaces, so rights in this namespace are sufficient (default: all)")
 	fs.DurationVar(&f.gracePeriod, "grace-period", deployerlib.DefaultGracePeriod,
-		"how long a running call may continue after SIGTERM, and after it was cancelled")
+		"time that running calls have to finish after SIGTERM; after this time, they are cancelled and have the same time again to return")
 	fs.DurationVar(&f.targetGrace, "missing-target-grace", deployerlib.DefaultMissingTargetGrace,
-		"how long the deletion of a deploy item waits for a Target that does not exist before it fails")
+		"how long the deletion of a deploy item waits for a missing Target before the deletion fails")
 	fs.StringVar(&f.options.MetricsBindAddress, "metrics-bind-address", defaultMetricsBindAddress, `bind address of the metrics endpoint; "0" disables it`)
 	fs.StringVar(&f.options.HealthProbeBindAddress, "health-probe-bind-address", defaultHealthProbeBindAddress,
 		`bind address of /healthz and /readyz; "0" disables them`)
 	fs.StringVar(&f.options.HistoryBindAddress, "history-bind-address", defaultHistoryBindAddress,
-		`address of the history of reconciles, over TLS and for those that may get the deploy item; "0" for none`)
-	fs.StringVar(&f.options.HistoryCertDir, "history-cert-dir", "", "directory with tls.crt and tls.key for that address (default: a certificate signed by itself)")
+		`bind address of the history of reconciles, which is served over TLS to users who may get the deploy item; "0" disables it`)
+	fs.StringVar(&f.options.HistoryCertDir, "history-cert-dir", "", "directory with tls.crt and tls.key for the history of reconciles (default: a self-signed certificate)")
 	f.addElection(fs)
 	f.logs.addTo(fs)
 }
@@ -73,18 +73,18 @@ func (f *flags) addElection(fs *pflag.FlagSet) {
 	e := &f.options.Election
 	fs.BoolVar(&f.elect, "leader-elect", true, "elect a leader among the replicas; only the leader reconciles")
 	fs.StringVar(&e.Namespace, "leader-election-namespace", "",
-		`namespace of the lease in the host cluster (default: that of the pod, from its token or $MY_POD_NAMESPACE; "default" outside a cluster)`)
+		`namespace of the lease in the host cluster (default: the namespace of the pod, from its token or $MY_POD_NAMESPACE; "default" outside a cluster)`)
 	fs.StringVar(&e.ID, "leader-election-id", "",
 		"name of the lease (default: derived from the deployer's name, its configured identity, the item selector and the namespace)")
 	fs.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", defaultLeaseDuration,
-		"how long a leader that does not renew its lease keeps it")
+		"time after which another replica may take over a lease that was not renewed")
 	fs.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", defaultRenewDeadline,
-		"how long a leader tries to renew its lease before it gives up")
+		"how long a leader tries to renew its lease before it gives up leadership")
 	fs.DurationVar(&e.RetryPeriod, "leader-election-retry-period", defaultRetryPeriod,
 		"how often a replica tries to acquire or renew the lease")
 }
 
-// applyTo sets the values of the flags in args.
+// applyTo copies the values of the flags to the arguments of the deployer.
 func (f *flags) applyTo(args *deployerlib.DeployerArgs) error {
 	f.options.Election.Disabled = !f.elect
 	if f.itemSelector != "" {
@@ -130,11 +130,11 @@ func (f *flags) validate() error {
 		faults = append(faults, fmt.Errorf("--missing-target-grace %s: must be positive", f.targetGrace))
 	}
 	if level := f.logs.zap.Level; level != nil && level.Enabled(zapcore.Level(-bodies)) {
-		faults = append(faults, errors.New("--zap-log-level: must be at most 7, because from 8 on client-go logs the bodies of requests, including Secrets"))
+		faults = append(faults, errors.New("--zap-log-level: must be at most 7, because client-go logs the bodies of requests, including Secrets, at level 8 and above"))
 	}
 	e := f.options.Election
 	if e.RetryPeriod <= 0 || e.RenewDeadline <= e.RetryPeriod || e.LeaseDuration <= e.RenewDeadline {
-		faults = append(faults, fmt.Errorf("--leader-election-…: must be 0 < retry period < renew deadline < lease duration, are %s, %s and %s",
+		faults = append(faults, fmt.Errorf("--leader-election-…: want 0 < retry period < renew deadline < lease duration, have %s, %s and %s",
 			e.RetryPeriod, e.RenewDeadline, e.LeaseDuration))
 	}
 	return errors.Join(faults...)

@@ -34,7 +34,7 @@ func parse(t *testing.T, args ...string) *flags {
 	return f
 }
 
-// argsOf returns the arguments of the mock deployer with a command line.
+// argsOf parses a command line for the program p and returns the arguments of its deployer.
 func argsOf(t *testing.T, p Program, args ...string) (deployerlib.DeployerArgs, error) {
 	t.Helper()
 	got, _, err := parse(t, args...).args(p)
@@ -82,7 +82,7 @@ func TestFlagsOfTheProgram(t *testing.T) {
 	p.Flags = func(fs *pflag.FlagSet) { fs.StringVar(&own, "own", "", "") }
 	fs := Command(p).Flags()
 	if err := fs.Parse([]string{"--own=here", "--workers=2"}); err != nil || own != "here" {
-		t.Errorf("want the program's flag besides those of all, got %q, %v", own, err)
+		t.Errorf("want the program's own flag and the common flags, got %q, %v", own, err)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 	_, err := argsOf(t, program(), "--workers=-1", "--grace-period=0", "--missing-target-grace=-1s", "--target-share=2", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8")
 	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--missing-target-grace -1s", "--target-share 2", "--leader-election-", "--zap-log-level: must be at most 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want all faults at once, %q among them, got %v", want, err)
+			t.Errorf("want one error with all faults, including %q, got %v", want, err)
 		}
 	}
 	if _, err := argsOf(t, program(), "--zap-log-level=7"); err != nil {
@@ -117,7 +117,7 @@ func TestLeaseOfEachDeployment(t *testing.T) {
 		t.Errorf("one deployment: want the deployer's name, got %q", got)
 	}
 	if got := id("me", "--leader-election-id=mine"); got != "mine" {
-		t.Errorf("with a flag: want what it says, got %q", got)
+		t.Errorf("with a flag: want the value of the flag, got %q", got)
 	}
 	seen := map[string]bool{id(`""`): true}
 	for _, other := range []string{id("me"), id(`""`, "--item-selector=shard=a"), id(`""`, "--item-selector=shard=b"), id("me", "--item-selector=shard=a"), id(`""`, "--namespace=a"), id(`""`, "--namespace=b")} {
@@ -162,7 +162,7 @@ func TestLeaseNamespace(t *testing.T) {
 	}
 }
 
-// errToDo ends a process with code 2.
+// errToDo is an error with which a process exits with code 2.
 type errToDo struct{}
 
 func (errToDo) Error() string { return "there is something to do" }

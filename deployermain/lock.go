@@ -23,33 +23,34 @@ import (
 	"github.com/deployerkit/deployerkit/deployermain/registration"
 )
 
-// lock is a lease that is not released while a call still runs, and that is optional where leases are forbidden. If all
-// requests with a verb are refused for the duration of a lease, the replica counts as the leader until the process
-// ends, because a leader with the same rights would have lost its lease by then.
+// lock is a lease that is not released while a call still runs. If the API server forbids all requests with one verb
+// for the duration of a lease, the replica stops the election and acts as the leader until the process ends. No other
+// replica with the same rights is the leader then, because it could not renew its lease.
 type lock struct {
 	resourcelock.Interface
 
-	lease    *resourcelock.LeaseLock // to set its recorder; nil in tests
+	lease    *resourcelock.LeaseLock // used to set the recorder of the lease; nil in tests
 	log      logr.Logger
 	clock    clock.PassiveClock
 	patience time.Duration
-	busy     func() bool // reports whether a call of the deployer is running
+	busy     func() bool // reports whether the deployer is processing a call
 
 	mu         sync.Mutex
-	forbidden  map[string]time.Time // by verb: the time of the first refusal
-	last       error                // of the last request
-	known      bool                 // whether the lease was read or created
-	withoutOne bool                 // whether the replica works without election
+	forbidden  map[string]time.Time // the time of the first refusal, by verb
+	last       error                // the error of the last request, if the error persists until rights or settings are changed
+	known      bool                 // the lease has been read or created
+	withoutOne bool                 // the replica works without election
 }
 
-// newLock returns the lock of a process. The lease says what r does. busy reports whether a call of the deployer is running.
+// newLock returns the lock of a process. The lease contains the registration r. The function `busy` reports whether the
+// deployer is processing a call.
 func newLock(cfg *rest.Config, e Election, r registration.Registration, log logr.Logger, busy func() bool) (*lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
 	cfg = rest.AddUserAgent(cfg, "leader-election")
-	cfg.Timeout = max(e.RenewDeadline/2, time.Second) // one request that hangs must not cost the lease
+	cfg.Timeout = max(e.RenewDeadline/2, time.Second) // a single request that hangs must not lead to the loss of the lease
 	leases, err := coordinationv1client.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
@@ -67,11 +68,11 @@ func newLock(cfg *rest.Config, e Election, r registration.Registration, log logr
 // recordWith makes the lock record an event when the leader changes.
 func (l *lock) recordWith(m manager.Manager) {
 	if l != nil {
-		l.lease.LockConfig.EventRecorder = m.GetEventRecorderFor(l.Identity()) //nolint:staticcheck // what leaderelection takes
+		l.lease.LockConfig.EventRecorder = m.GetEventRecorderFor(l.Identity()) //nolint:staticcheck // leaderelection requires this type
 	}
 }
 
-// Get reads the lease.
+// Get reads the lease, or returns a record that names this replica as the leader if the replica works without election.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if l.works() {
 		return l.own()
@@ -101,7 +102,7 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 		return nil
 	}
 	if record.HolderIdentity == "" && l.busy() {
-		l.log.Info("not releasing the lease, which will expire: an abandoned call is still running")
+		l.log.Info("not releasing the lease, because an abandoned call is still running; the lease will expire")
 		return nil
 	}
 	err := l.Interface.Update(ctx, record)
@@ -121,14 +122,14 @@ func (l *lock) RecordEvent(text string) {
 	}
 }
 
-// works reports whether the replica works without election.
+// works reports whether the replica acts as the leader without election.
 func (l *lock) works() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.withoutOne
 }
 
-// note records the outcome of a request and reports whether the replica works without election from now on.
+// note records the result of a request and reports whether the replica works without election from now on.
 func (l *lock) note(verb string, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,12 +152,12 @@ func (l *lock) note(verb string, err error) bool {
 		return false
 	}
 	l.withoutOne, l.last = true, nil
-	l.log.Error(err, "leader election is forbidden: this replica works without it, so make sure that no other one runs; to elect leaders, grant "+
+	l.log.Error(err, "leader election is forbidden: this replica works without it, so make sure that no other replica runs; to elect leaders, grant "+
 		"get, create and update of leases and restart", "lease", l.Describe())
 	return true
 }
 
-// own returns the record of a lease that this replica holds.
+// The method `own` returns a record in which this replica is the holder of the lease.
 func (l *lock) own() (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record := &resourcelock.LeaderElectionRecord{
 		HolderIdentity: l.Identity(), LeaseDurationSeconds: int(l.patience.Seconds()), RenewTime: metav1.NewTime(l.clock.Now()),
@@ -165,12 +166,13 @@ func (l *lock) own() (*resourcelock.LeaderElectionRecord, []byte, error) {
 	return record, raw, err
 }
 
-// hopeless reports whether a request will fail until rights or settings change. A missing lease does not count.
+// hopeless reports whether a request will fail until rights or settings are changed. If a get request does not find the
+// lease, hopeless returns false, because the replica can create the lease.
 func hopeless(verb string, err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) && verb != "get"
 }
 
-// fault returns why the replica can neither lead nor wait for the leader, or nil if it can.
+// fault returns an error if the replica can neither lead nor wait for the leader, and nil otherwise.
 func (l *lock) fault() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,7 @@ var (
 	notFound  = apierrors.NewNotFound(leases, "x")
 )
 
-// fakeLease responds as a test defines.
+// fakeLease is a lease whose responses are set by the test.
 type fakeLease struct {
 	get, create, update error
 	held                *resourcelock.LeaderElectionRecord
@@ -50,7 +50,7 @@ func (f *fakeLease) RecordEvent(string) { f.events++ }
 func (f *fakeLease) Identity() string   { return "me" }
 func (f *fakeLease) Describe() string   { return "ns/x" }
 
-// newFakeLock is a lock with a lease of 15 s.
+// newFakeLock returns a lock with a lease of 15 s.
 func newFakeLock(lease *fakeLease, busy bool) (*lock, *clocktesting.FakeClock) {
 	clk := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	return &lock{
@@ -71,7 +71,7 @@ func TestLockWhereLeasesAreForbidden(t *testing.T) {
 		}
 		record, _, err := l.Get(t.Context())
 		if err != nil || record.HolderIdentity != "me" || l.fault() != nil {
-			t.Fatalf("Get(...): want our own record, ready, got %+v, %v, %v", record, err, l.fault())
+			t.Fatalf("Get(...): want the record of this replica and ready, got %+v, %v, %v", record, err, l.fault())
 		}
 		before := lease.requests
 		if err := errors.Join(l.Update(t.Context(), *record), l.Create(t.Context(), *record)); err != nil || lease.requests != before {
@@ -92,7 +92,7 @@ func TestLockWhereLeasesAreForbidden(t *testing.T) {
 		}
 		clk.Step(15 * time.Second)
 		if err := attempt(); err != nil {
-			t.Errorf("want to work without one, got %v", err)
+			t.Errorf("want the replica to work without election, got %v", err)
 		}
 	})
 	t.Run("waits after a single refusal [F56]", func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestLockWhereLeasesAreForbidden(t *testing.T) {
 		lease.get = forbidden
 		clk.Step(10 * time.Second)
 		if _, _, err := l.Get(t.Context()); !apierrors.IsForbidden(err) {
-			t.Errorf("Get(...): the time must count anew, got %v", err)
+			t.Errorf("Get(...): the time must start again, got %v", err)
 		}
 	})
 }

@@ -27,8 +27,8 @@ const (
 	formatJSON = "json"
 )
 
-// logFlags holds the values of the flags for logs: those of Landscaper, and those of controller-runtime, which take
-// precedence.
+// logFlags contains the values of the logging flags of Landscaper and of controller-runtime. The flags of
+// controller-runtime take precedence.
 type logFlags struct {
 	verbosity         string
 	format            string
@@ -53,14 +53,14 @@ func (l *logFlags) addTo(fs *pflag.FlagSet) {
 	fs.BoolVar(&l.disableCaller, "disable-caller", true, "log without the file and line of the caller (default: true, false with --dev)")
 	fs.BoolVar(&l.disableTimestamp, "disable-timestamp", false, "log without timestamps (default: false, true with --cli)")
 	for name, text := range map[string]string{"format": "", "disable-stacktrace": "", "disable-caller": "", "disable-timestamp": ""} {
-		fs.Lookup(name).DefValue = text // the usage text names the defaults
+		fs.Lookup(name).DefValue = text // the usage text contains the defaults
 	}
 	logging := flag.NewFlagSet("", flag.ContinueOnError)
 	l.zap.BindFlags(logging)
 	fs.AddGoFlagSet(logging)
 }
 
-// logger returns the logger that the flags describe. It returns an error for an unknown level or format.
+// logger returns the logger that the flags describe. If the level or the format is unknown, it returns an error.
 func (l *logFlags) logger() (logr.Logger, error) { return l.loggerTo(os.Stderr) }
 
 func (l *logFlags) loggerTo(w io.Writer) (logr.Logger, error) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// loggedWith returns what a program with some flags logs.
+// loggedWith returns the log of a program that was started with the given flags.
 func loggedWith(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer

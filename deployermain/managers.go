@@ -34,7 +34,7 @@ const (
 	defaultRetryPeriod            = 2 * time.Second
 )
 
-// shutdownReserve is the time for the last writes after all calls have ended.
+// shutdownReserve is the time for the last writes after all calls have returned.
 const shutdownReserve = 15 * time.Second
 
 // Options configures the managers of a program. Only Host is required.
@@ -43,17 +43,19 @@ type Options struct {
 	Host *rest.Config
 	// Landscaper is the configuration for the cluster with the deploy items. The default is Host.
 	Landscaper *rest.Config
-	// Namespace restricts the program to the deploy items of one namespace. By default it reconciles those of all
-	// namespaces.
+	// Namespace restricts the program to the deploy items of one namespace. By default, it reconciles the deploy items of
+	// all namespaces.
 	Namespace string
 	// MetricsBindAddress is the address of the metrics endpoint. "0" disables it. The default is 127.0.0.1:8080.
 	MetricsBindAddress string
-	// HealthProbeBindAddress is the address of /healthz and /readyz. "0" disables them. The default is 127.0.0.1:8081.
+	// HealthProbeBindAddress is the address of /healthz and /readyz. "0" disables both endpoints. The default is
+	// 127.0.0.1:8081.
 	HealthProbeBindAddress string
-	// HistoryBindAddress is where the last reconciles of each item are served over TLS, to those that may get the item;
-	// "0" for none. Default: 127.0.0.1:8082. See [history.Handler].
+	// HistoryBindAddress is the address at which the history of reconciles is served over TLS. A user who may get an item
+	// may read the history of the item. "0" disables the endpoint. The default is 127.0.0.1:8082. See [history.Handler].
 	HistoryBindAddress string
-	// HistoryCertDir holds the certificate of that address, tls.crt and tls.key. Default: one that is signed by itself.
+	// HistoryCertDir is the directory with the certificate and the key for HistoryBindAddress (tls.crt and tls.key). By
+	// default, a self-signed certificate is used.
 	HistoryCertDir string
 	// Election configures the leader election.
 	Election Election
@@ -68,17 +70,18 @@ type Election struct {
 	// Namespace is the namespace of the lease. The default is the namespace of the pod, or "default" outside of a
 	// cluster.
 	Namespace string
-	// ID is the name of the lease. The default is derived from what distinguishes the deployments of a deployer.
+	// ID is the name of the lease. The default is derived from the deployer's name and identity, the item selector and the
+	// namespace.
 	ID string
-	// LeaseDuration is how long a leader that does not renew its lease keeps it. The default is 15 s.
+	// LeaseDuration is how long a leader keeps a lease that it does not renew. The default is 15 s.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader tries to renew its lease before it gives up. The default is 10 s.
+	// RenewDeadline is how long a leader tries to renew its lease before it gives up the leadership. The default is 10 s.
 	RenewDeadline time.Duration
 	// RetryPeriod is how often a replica tries to acquire or renew the lease. The default is 2 s.
 	RetryPeriod time.Duration
 }
 
-// setDefaults sets every zero value that has a default.
+// setDefaults sets every field that has the zero value to its default.
 func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 	if o.Landscaper == nil {
 		o.Landscaper = o.Host
@@ -92,27 +95,27 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 	o.Election.setDefaults(args, o.Namespace)
 }
 
-// NewManagers returns two managers for [deployerlib.Add]: one for the Landscaper cluster, which runs the controller,
-// and one for the host cluster, which is nil if both are the same cluster. Starting the first starts both. The managers
-//   - elect a leader, and release the lease when all calls of the deployer have returned. If leases are forbidden, they
-//     log a warning and work without a leader;
-//   - do not cache Secrets, and cache deploy items of other types without their content;
-//   - serve probes and metrics on the local host. The process is ready when it can read deploy items, Targets and
-//     Contexts;
-//   - keep a history of reconciles and serve it on the local host, if args have none yet;
+// NewManagers returns two managers for [deployerlib.Add]. The manager `ls` is for the Landscaper cluster and runs the
+// controller. The manager `host` is for the host cluster. It is nil if the Landscaper cluster is the host cluster. The
+// manager `ls` starts the manager `host`. The managers
+//   - elect a leader, and release the lease when all calls of the deployer have returned. If leases are forbidden, the
+//     managers log an error and work without an election;
+//   - do not cache Secrets, and cache deploy items of other types without configuration and status;
+//   - serve probes and metrics on localhost by default. The process is ready when it can read deploy items, Targets and
+//     Contexts, may write deploy items, and leads or waits for the leader;
+//   - store a history of reconciles and serve it, by default on localhost, unless args.History is set;
 //   - log each warning of an API server once;
-//   - send events to the older API if only that is allowed;
+//   - send events to the core API group if events of the API group events.k8s.io are forbidden;
 //   - wait for running calls when the process stops.
 //
-// NewManagers completes args, and uses their CountCalls to count the deployer's calls. The caller still has to set the
-// logger of controller-runtime and klog, and to stop the managers on SIGTERM. [Run] does this too.
+// NewManagers sets the defaults of args, and wraps args.CountCalls to count the deployer's calls. The caller still has
+// to set the loggers of controller-runtime and klog, and to stop the managers on SIGTERM. [Run] does both.
 //
-// A manager with the defaults of controller-runtime has none of this: it elects no leader, serves metrics on all
-// interfaces, caches every Secret that its client reads, ends running calls after 30 s, and logs a warning at each
-// write.
+// A manager with the defaults of controller-runtime elects no leader, serves metrics on all interfaces, caches every
+// Secret that its client reads, waits at most 30 s for running calls, and logs a warning at each write.
 func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Manager, err error) {
 	if o.Host == nil {
-		return nil, nil, errors.New("new managers: Host is required")
+		return nil, nil, errors.New("create managers: the field Host is required")
 	}
 	args.Default()
 	o.setDefaults(args)
@@ -152,7 +155,7 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	return ls, host, nil
 }
 
-// addHistory makes the deployer keep a history, and the manager serve it.
+// addHistory sets args.History and adds a server for it to the manager.
 func (o *Options) addHistory(ls manager.Manager, args *deployerlib.DeployerArgs) error {
 	if o.HistoryBindAddress == "0" || args.History != nil {
 		return nil
@@ -170,7 +173,7 @@ func (o *Options) addHistory(ls manager.Manager, args *deployerlib.DeployerArgs)
 	return ls.Add(server)
 }
 
-// prepare returns a copy of cfg with which warnings are logged once and events are sent where they are allowed.
+// prepare returns a copy of cfg with a handler that logs each warning once, and with the transport of eventFallback.
 func prepare(cfg *rest.Config, log logr.Logger) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.WarningHandlerWithContext = NewWarningLog(log)
@@ -178,7 +181,7 @@ func prepare(cfg *rest.Config, log logr.Logger) *rest.Config {
 	return cfg
 }
 
-// countCalls makes args count the deployer's calls. It returns a function that reports whether a call is running.
+// countCalls wraps args.CountCalls, and returns a function that reports whether a call is running.
 func countCalls(args *deployerlib.DeployerArgs) func() bool {
 	running, next := &atomic.Int64{}, args.CountCalls
 	args.CountCalls = func(delta int) {
@@ -196,7 +199,7 @@ func (o *Options) manager(args *deployerlib.DeployerArgs, reads *readCheck) (man
 	if err != nil {
 		return manager.Options{}, err
 	}
-	shutdown := 2*args.GracePeriod + shutdownReserve // a call may continue, and may then ignore its cancellation
+	shutdown := 2*args.GracePeriod + shutdownReserve // one grace period before a call is cancelled, and one after its cancellation
 	options := manager.Options{
 		Scheme: scheme, Logger: o.Logger,
 		Cache:                   cache.Options{ByObject: deployerlib.CacheByObject(args.Type), DefaultWatchErrorHandler: reads.failed},
@@ -211,8 +214,8 @@ func (o *Options) manager(args *deployerlib.DeployerArgs, reads *readCheck) (man
 	return options, nil
 }
 
-// hostManager returns a manager that only provides its cluster. It neither elects a leader nor serves endpoints, and
-// the other manager starts and stops it like a cache.
+// hostManager returns a manager that only provides its cluster. It neither elects a leader nor serves endpoints. The
+// manager `ls` starts and stops the returned manager like a cache.
 func hostManager(config *rest.Config, o manager.Options, ls manager.Manager) (manager.Manager, error) {
 	host, err := manager.New(config, manager.Options{
 		Scheme: o.Scheme, Logger: o.Logger.WithName("host"), Client: o.Client, Metrics: metricsserver.Options{BindAddress: "0"},

@@ -34,21 +34,22 @@ type Program struct {
 	// Version is printed by --version. The default is the version of the build.
 	Version string
 
-	// Args are the arguments of the deployer. Flags and the configuration file change a copy of them. Without a
-	// TracerProvider, the program exports traces if the variables of OpenTelemetry (OTEL_EXPORTER_OTLP_ENDPOINT) say where to.
+	// Args are the arguments of the deployer. Flags and the configuration file change a copy of Args. If the
+	// TracerProvider is nil and the OpenTelemetry variables (such as OTEL_EXPORTER_OTLP_ENDPOINT) contain an endpoint, the
+	// program exports traces to this endpoint.
 	Args deployerlib.DeployerArgs
-	// NewArgs replaces Args if the deployer depends on flags or on the configuration file. It is called once, after
-	// both were read.
+	// NewArgs replaces Args if the deployer depends on flags or on the configuration file. NewArgs is called once, after
+	// the flags and the file were read.
 	NewArgs func() (deployerlib.DeployerArgs, error)
-	// Flags registers flags of this program, in addition to the common ones.
+	// Flags registers the flags of this program, in addition to the common flags.
 	Flags func(*pflag.FlagSet)
 	// Config receives the content of the file that --config names. It is a pointer to a struct that embeds
 	// [Configuration] and adds fields. The default is a *Configuration.
 	Config Config
-	// ConfigKinds are the kinds that the file may have. By default it may have the kind Configuration of every group.
+	// ConfigKinds are the kinds that the configuration file may have. The default is the kind Configuration of any group.
 	ConfigKinds []schema.GroupVersionKind
-	// Commands are subcommands of the program. Without a subcommand, the program runs the deployer. An error of a
-	// subcommand with a method ExitCode() int is not printed, and the process ends with that code.
+	// Commands are subcommands of the program. Without a subcommand, the program runs the deployer. If the error of a
+	// subcommand has a method ExitCode() int, the error is not printed, and the process ends with that code.
 	Commands []*cobra.Command
 }
 
@@ -65,13 +66,13 @@ func Run(p Program) { os.Exit(Main(p)) }
 
 // Main is like [Run] but returns the exit code. Call it at most once per process.
 func Main(p Program) int {
-	klog.SetLogger(ctrl.Log.WithName("client-go")) // not in run, because it races with clients that are in use
+	klog.SetLogger(ctrl.Log.WithName("client-go")) // set before any client is created, because clients use this logger
 	cmd := Command(p)
 	return report(cmd.ErrOrStderr(), cmd.Name(), cmd.ExecuteContext(ctrl.SetupSignalHandler()))
 }
 
-// report prints an error as one line and returns the exit code. It does not print an [exitCoder], which has printed its
-// message already.
+// report prints an error as one line and returns the exit code. It does not print an exitCoder, because the command has
+// already printed its message.
 func report(w io.Writer, name string, err error) int {
 	if err == nil {
 		return 0
@@ -83,9 +84,9 @@ func report(w io.Writer, name string, err error) int {
 	return 1
 }
 
-// Command returns the command of the program. It runs until its context is done and does not print its error. It sets
-// the logger of controller-runtime but not that of klog, which client-go uses, because klog does not allow to change it
-// while clients are in use. [Main] sets that too.
+// Command returns the command of the program. The command runs until its context is done and does not print its error.
+// It sets the logger of controller-runtime, but not the logger of klog, which client-go uses, because the logger of
+// klog must not be changed while clients are in use. [Main] sets the logger of klog.
 func Command(p Program) *cobra.Command {
 	p.Name = cmp.Or(p.Name, filepath.Base(os.Args[0]))
 	f := newFlags()
@@ -148,8 +149,8 @@ func run(ctx context.Context, p Program, f *flags) error {
 	return nil
 }
 
-// args returns the arguments of the deployer, with the values of flags and configuration file. noEffect lists the
-// fields of the file that have no effect.
+// args returns the arguments of the deployer, with the values of the flags and of the configuration file. The result
+// `noEffect` lists the fields of the file that have no effect.
 func (f *flags) args(p Program) (args deployerlib.DeployerArgs, noEffect []string, err error) {
 	if err := f.validate(); err != nil {
 		return args, nil, err

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// probeTimeout limits a check, because a kubelet waits for one second.
+// probeTimeout limits the duration of a check. By default, a kubelet waits one second for a probe.
 const probeTimeout = 800 * time.Millisecond
 
-// addChecks adds the checks of the process. It is healthy while it responds, and ready when it can read what it needs
-// and leads or waits for the leader.
+// addChecks adds the checks of the process. The process is healthy if it responds. It is ready if it can read deploy
+// items, Targets and Contexts, may write deploy items, and leads or waits for the leader.
 func addChecks(mgr manager.Manager, reads *readCheck, elected *lock, log logr.Logger) error {
 	log = log.WithName("readiness")
 	writes := &writeCheck{client: mgr.GetClient(), namespace: reads.namespace}
@@ -39,8 +39,8 @@ func addChecks(mgr manager.Manager, reads *readCheck, elected *lock, log logr.Lo
 	return errors.Join(checks...)
 }
 
-// logged wraps a check and logs its result when it changes, because the response to a probe of all checks does not
-// include the reason.
+// logged wraps a check. If the check fails for a new reason, it logs the reason. This is needed because the response to
+// a probe of all checks does not contain the reasons.
 func logged(log logr.Logger, check healthz.Checker) healthz.Checker {
 	var mu sync.Mutex
 	reason := ""
@@ -60,8 +60,9 @@ func logged(log logr.Logger, check healthz.Checker) healthz.Checker {
 	}
 }
 
-// readCheck reports whether the process can read deploy items, Targets and Contexts. It asks the API server only if the
-// cache is not filled, or if a watch failed since all of them could last be read.
+// readCheck checks whether the process can read deploy items, Targets and Contexts. It sends requests to the API server
+// only if the cache is not filled yet, or if the API server has refused a list or watch since the last successful
+// check.
 type readCheck struct {
 	namespace string
 	cache     cache.Cache
@@ -70,7 +71,7 @@ type readCheck struct {
 	refused atomic.Bool
 }
 
-// failed is called when a list or watch of the cache failed.
+// failed is called when a list or watch of the cache has failed.
 func (r *readCheck) failed(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		r.refused.Store(true)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fakeCache is filled or not.
+// fakeCache is a cache that is filled only if the field `filled` is true.
 type fakeCache struct {
 	cache.Cache
 
@@ -53,7 +53,7 @@ func TestReadiness(t *testing.T) {
 		filled, reader := &fakeCache{}, &fakeReader{err: refused}
 		check := &readCheck{cache: filled, live: reader}
 		if err := check.check(request); !errors.Is(err, refused) || !strings.Contains(err.Error(), "list targets") {
-			t.Errorf("want that targets must not be listed, got %v", err)
+			t.Errorf("want an error about the permission to list Targets, got %v", err)
 		}
 		if reader.err = nil; check.check(request) == nil {
 			t.Error("the cache is not filled yet")
@@ -63,7 +63,7 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("want ready, got %v", err)
 		}
 		if reader.lists = 0; check.check(request) != nil || reader.lists > 0 {
-			t.Errorf("a process that works asks nothing, got %d lists", reader.lists)
+			t.Errorf("want no requests of a ready process, got %d lists", reader.lists)
 		}
 	})
 	t.Run("fails after the rights are gone [F56]", func(t *testing.T) {
@@ -71,14 +71,14 @@ func TestReadiness(t *testing.T) {
 		check := &readCheck{cache: &fakeCache{filled: true}, live: reader}
 		check.failed(t.Context(), &toolscache.Reflector{}, errors.New("connection refused"))
 		if err := check.check(request); err != nil {
-			t.Errorf("an outage is not a lack of rights: %v", err)
+			t.Errorf("an outage counts as a missing permission: %v", err)
 		}
 		check.failed(t.Context(), &toolscache.Reflector{}, refused)
 		if err := check.check(request); !errors.Is(err, refused) {
 			t.Errorf("want the reason, got %v", err)
 		}
 		if reader.err = nil; check.check(request) != nil {
-			t.Error("the rights are back")
+			t.Error("the check still fails after the list is allowed again")
 		}
 	})
 	t.Run("logs a reason once [F56]", func(t *testing.T) {

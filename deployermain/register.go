@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployermain/registration"
 )
 
-// registration returns what the lease publishes about the deployer.
+// registration returns the registration that the lease of the deployer contains.
 func (o *Options) registration(args *deployerlib.DeployerArgs) registration.Registration {
 	r := registration.Registration{
 		Name: args.Name, Identity: args.Identity, Version: args.Version, Type: string(args.Type), TargetSelectors: args.TargetSelectors, Namespace: o.Namespace,

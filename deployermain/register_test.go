@@ -78,7 +78,7 @@ func TestTraces(t *testing.T) {
 		}
 		end()
 		if _, _, err = traces(t.Context(), "me", logr.Discard(), lookup(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "x"})); err == nil {
-			t.Error("want an error for an endpoint that is no URL")
+			t.Error("want an error for an endpoint that is not a URL")
 		}
 	})
 	t.Run("go to the deployer, unless it has a provider of its own [E9]", func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writeCheck reports whether the process may write deploy items and their status, by patch or by update. It asks the API server until
-// it may.
+// writeCheck checks whether the process may write deploy items and their status, by patch or by update. It asks the API
+// server at each probe until both writes are allowed.
 type writeCheck struct {
 	client    client.Client
 	namespace string
@@ -41,7 +41,7 @@ func (w *writeCheck) check(req *http.Request) error {
 	return nil
 }
 
-// may asks the API server. If the response is not clear, it returns true.
+// The method `may` asks the API server whether a verb is allowed. If there is no clear response, it returns true.
 func (w *writeCheck) may(ctx context.Context, verb, subresource string) bool {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",

@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// reviewer answers access reviews: rights are written as verb/subresource.
+// reviewer returns a client that answers access reviews. It allows only the given rights, which have the form
+// verb/subresource.
 func reviewer(asked *int, broken bool, rights ...string) client.Client {
 	return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
@@ -55,7 +56,7 @@ func TestWriteRights(t *testing.T) {
 				}
 			}
 			if tc.want == "" && asked > 4 {
-				t.Errorf("asked %d times, want no more once it is allowed", asked)
+				t.Errorf("got %d access reviews, want no more after the write is allowed", asked)
 			}
 		})
 	}

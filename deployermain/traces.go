@@ -16,11 +16,11 @@ import (
 	"github.com/deployerkit/deployerkit/internal/otlp"
 )
 
-// flushTimeout limits the export of the last spans when the process ends.
+// flushTimeout limits how long the process waits for the export of the last spans before it ends.
 const flushTimeout = 5 * time.Second
 
-// traces returns a TracerProvider that exports spans if the standard variables of OpenTelemetry contain an endpoint, and
-// nil otherwise. The caller must call end before the process ends.
+// traces returns a TracerProvider that exports spans if the standard variables of OpenTelemetry contain an endpoint,
+// and nil otherwise. The caller must call the function `end` before the process ends.
 func traces(ctx context.Context, name string, log logr.Logger, env func(string) (string, bool)) (provider *sdktrace.TracerProvider, end func(), err error) {
 	settings, err := otlp.FromEnvironment(env)
 	if err != nil {
@@ -34,13 +34,13 @@ func traces(ctx context.Context, name string, log logr.Logger, env func(string) 
 		return nil, nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	log = log.WithName("traces")
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Info("spans are lost", "error", err.Error()) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Info("traces could not be exported and are lost", "error", err.Error()) }))
 	provider = sdktrace.NewTracerProvider(sdktrace.WithBatcher(otlp.New(*settings)), sdktrace.WithResource(about))
 	return provider, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
-			log.Info("spans are lost", "error", err.Error())
+			log.Info("traces could not be exported and are lost", "error", err.Error())
 		}
 	}, nil
 }

@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxWarnings is the number of warnings that a WarningLog remembers.
+// maxWarnings is the maximum number of warnings that a WarningLog remembers.
 const maxWarnings = 256
 
 // WarningLog logs each warning of the API server once. Current API servers warn about the name of Landscaper's
-// finalizer at every write. This warning is logged at V(1), because a deployer cannot change the name.
+// finalizer at every write. WarningLog logs this warning at V(1), because a deployer cannot change the name.
 type WarningLog struct {
 	log  logr.Logger
 	mu   sync.Mutex
@@ -24,7 +24,7 @@ type WarningLog struct {
 
 var _ rest.WarningHandlerWithContext = (*WarningLog)(nil)
 
-// NewWarningLog returns a WarningLog that writes to log.
+// NewWarningLog returns a WarningLog that writes to the given log.
 func NewWarningLog(log logr.Logger) *WarningLog {
 	return &WarningLog{log: log.WithName("api-server"), seen: map[string]bool{}}
 }
@@ -41,7 +41,7 @@ func (w *WarningLog) HandleWarningHeaderWithContext(_ context.Context, code int,
 	log.Info("warning", "text", text)
 }
 
-// first reports whether text is new. It forgets all texts when there are too many.
+// first reports whether a text is new. If too many texts are stored, it removes all of them.
 func (w *WarningLog) first(text string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -28,7 +28,7 @@ func TestWarningLog(t *testing.T) {
 	old := `"level"=0 "msg"="warning" "text"="v1 Old is deprecated"`
 	send(log(0))
 	if diff := cmp.Diff([]string{old}, got); diff != "" {
-		t.Errorf("at V(0) each warning once, the finalizer's not: -want, +got:\n%s", diff)
+		t.Errorf("want each warning once at V(0), except the warning about the finalizer: -want, +got:\n%s", diff)
 	}
 	send(log(1))
 	if len(got) != 2 {

@@ -11,11 +11,11 @@ import (
 	"github.com/deployerkit/deployerkit/docs/internal/markdown"
 )
 
-// declarativeExamples are the deployers of declarative.md.
+// declarativeExamples is the directory of the deployers that declarative.md shows.
 var declarativeExamples = filepath.Join(root, "examples", "declarative")
 
-// TestDeclarativeDeployer checks that the guide begins with a complete, tested deployer, except for its licence line,
-// and that it is short.
+// TestDeclarativeDeployer checks that the guide begins with the complete source of a tested deployer, except for the
+// licence line, and that the deployer is short.
 func TestDeclarativeDeployer(t *testing.T) {
 	const limit = 60
 	_, code, _ := strings.Cut(read(t, filepath.Join(declarativeExamples, "echo", "main.go")), "\n\n")
@@ -29,7 +29,7 @@ func TestDeclarativeDeployer(t *testing.T) {
 	}
 }
 
-// TestDeclarativeExamples checks that a spec deploys each of the examples' items.
+// TestDeclarativeExamples checks that a spec deploys each deploy item of the examples.
 func TestDeclarativeExamples(t *testing.T) {
 	specs, items := "", 0
 	for _, path := range files(t, "_test.go") {

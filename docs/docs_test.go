@@ -14,10 +14,10 @@ import (
 	"github.com/deployerkit/deployerkit/docs/internal/markdown"
 )
 
-// root is the repository, seen from this package.
+// root is the path of the repository, relative to this package.
 const root = ".."
 
-// TestLinks checks that every relative link leads to a file and to a heading in it.
+// TestLinks checks that the file and the heading in every relative link exist.
 func TestLinks(t *testing.T) {
 	for _, path := range files(t, ".md") {
 		broken, err := markdown.BrokenLinks(path)
@@ -41,7 +41,7 @@ func TestTablesOfContents(t *testing.T) {
 	})
 }
 
-// TestDefects checks that defects.md explains each ID of a defect of Landscaper's deployers that is cited anywhere.
+// TestDefects checks that defects.md explains each defect of Landscaper's deployers whose ID occurs in the repository.
 func TestDefects(t *testing.T) {
 	t.Run("are explained [F50]", func(t *testing.T) {
 		cited := regexp.MustCompile(`\b[CH]-[0-9]+\b`)
@@ -83,7 +83,8 @@ func TestGoCode(t *testing.T) {
 	}
 }
 
-// TestReadmeDeployer checks that the deployer in the README is the complete tested one, except for its licence line.
+// TestReadmeDeployer checks that the README contains the complete source of a tested deployer, except for the licence
+// line.
 func TestReadmeDeployer(t *testing.T) {
 	source := read(t, filepath.Join(root, "examples", "readme-deployer", "main.go"))
 	_, code, _ := strings.Cut(source, "\n\n")

@@ -58,7 +58,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// explanations returns the columns for people by reason and operation.
+// explanations returns the columns "Cause" and "What to do" of the table. The keys consist of the reason and the
+// operation.
 func explanations(table string) map[[2]string][2]string {
 	out := map[[2]string][2]string{}
 	for line := range strings.Lines(table) {

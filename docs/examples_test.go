@@ -10,10 +10,11 @@ import (
 	"github.com/deployerkit/deployerkit/docs/internal/markdown"
 )
 
-// manifestExamples are the deploy items of manifest-deployer.md.
+// manifestExamples is the directory of the deploy items in manifest-deployer.md.
 var manifestExamples = filepath.Join(root, "examples", "manifest-deployer")
 
-// TestManifestExamples checks that what the guide shows is in a deploy item, and that a spec deploys each of these.
+// TestManifestExamples checks that each YAML block of the guide is copied from a deploy item of the examples, and that
+// a spec deploys each of these deploy items.
 func TestManifestExamples(t *testing.T) {
 	items, specs := map[string]string{}, ""
 	for _, path := range files(t, ".yaml") {
@@ -40,7 +41,7 @@ func TestManifestExamples(t *testing.T) {
 	}
 }
 
-// names are the names of the deploy items of a file.
+// names returns the names of the deploy items in a file.
 func names(body string) []string {
 	var out []string
 	for line := range strings.Lines(body) {

@@ -13,11 +13,11 @@ import (
 	"github.com/deployerkit/deployerkit/docs/internal/markdown"
 )
 
-// gettingStartedItem is the deploy item that the guide creates by hand.
+// gettingStartedItem is the file of the deploy item that the user of the guide creates.
 var gettingStartedItem = filepath.Join(root, "examples", "readme-deployer", "item.yaml")
 
-// TestGettingStarted checks that what the guide shows is in the files that a spec deploys, and that the guide uses all
-// of them.
+// TestGettingStarted checks that each YAML block of the guide is copied from a file that a spec deploys, and that the
+// guide links these files.
 func TestGettingStarted(t *testing.T) {
 	guide := read(t, "getting-started.md")
 	t.Run("shows what a spec deploys [F48]", func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestDeployItems(t *testing.T) {
 	})
 }
 
-// deployItem is what a deploy item says about its configuration.
+// deployItem contains the type of a deploy item and the kind of its configuration.
 type deployItem struct {
 	Spec struct {
 		Type   string `json:"type"`
@@ -89,7 +89,7 @@ type deployItem struct {
 	} `json:"spec"`
 }
 
-// deployItems are the deploy items of a file.
+// deployItems returns the deploy items in a file.
 func deployItems(t *testing.T, path string) []deployItem {
 	t.Helper()
 	var out []deployItem

@@ -15,11 +15,11 @@ import (
 	"github.com/deployerkit/deployerkit/examples/postgres"
 )
 
-// galeraExample is the deployer of stategraph.md.
+// galeraExample is the directory of the deployer that stategraph.md shows.
 var galeraExample = filepath.Join(root, "examples", "galera")
 
-// TestStateGraphDeployer checks that the guide begins with the complete graph, except for its licence line, and with
-// its diagram.
+// TestStateGraphDeployer checks that the guide begins with the complete source of the graph, except for the licence
+// line, and with the diagram of the graph.
 func TestStateGraphDeployer(t *testing.T) {
 	_, code, _ := strings.Cut(read(t, filepath.Join(galeraExample, "galera.go")), "\n\n")
 	want := strings.Split(strings.TrimSuffix(code, "\n"), "\n")
@@ -48,7 +48,7 @@ func TestStateGraphDeployer(t *testing.T) {
 	}
 }
 
-// TestStateGraphTemplates checks that the templates that the guide shows are those of the example.
+// TestStateGraphTemplates checks that the templates in the guide are copied from the example.
 func TestStateGraphTemplates(t *testing.T) {
 	templates := map[string]string{}
 	for _, path := range files(t, ".yaml") {
@@ -59,7 +59,7 @@ func TestStateGraphTemplates(t *testing.T) {
 	shown := 0
 	for _, block := range markdown.Blocks(read(t, "stategraph.md"), "yaml") {
 		if slices.Contains(block.Code, "kind: ProviderStatus") {
-			continue // a spec of test/envtest/stategraph compares the same
+			continue // a spec of test/envtest/stategraph checks this block
 		}
 		if shown++; !copied(block, templates) {
 			t.Errorf("stategraph.md:%d: this is in no template of examples/galera:\n%s", block.Line, strings.Join(block.Code, "\n"))

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// The symptoms, which are the sections of docs/troubleshooting.md.
+// These constants are the symptoms. Each symptom is the title of a section in docs/troubleshooting.md.
 const (
 	SymptomNotPickedUp  = "not picked up"
 	SymptomInit         = "stuck in Init"
@@ -23,18 +23,18 @@ const (
 	SymptomTarget       = "refused target"
 	SymptomPermissions  = "missing permissions"
 	SymptomNothingToDo  = "nothing to do"
-	settled             = 30 * time.Second // a younger run is not stuck
+	settled             = 30 * time.Second // a run that was requested more recently does not count as stuck
 	operationAnnotation = lsv1alpha1.OperationAnnotation
 )
 
-// Symptoms returns all symptoms.
+// Symptoms returns the symptoms for which there is advice.
 func Symptoms() []string {
 	return []string{
 		SymptomNotPickedUp, SymptomInit, SymptomProgressing, SymptomFailed, SymptomDeleting, SymptomFight, SymptomTarget, SymptomPermissions, SymptomNothingToDo,
 	}
 }
 
-// situation is the input of a rule.
+// situation contains what the rules depend on: the facts, the explanation and the decision.
 type situation struct {
 	*Facts
 
@@ -42,14 +42,14 @@ type situation struct {
 	d contract.Decision
 }
 
-// rule gives advice in some situations.
+// rule is a piece of advice and the condition under which it applies.
 type rule struct {
 	symptom string
 	when    func(situation) bool
 	text    string
 }
 
-// rules lists all rules. The advice is in their order.
+// rules contains all rules. An explanation lists its advice in this order.
 var rules = []rule{
 	{SymptomNotPickedUp, func(s situation) bool { return s.d.Held }, "Remove the annotation deployerkit.dev/paused to let the run begin."},
 	{SymptomNotPickedUp, reason("Ignored"), "Remove the annotation landscaper.gardener.cloud/ignore to let the item run again."},
@@ -61,71 +61,71 @@ var rules = []rule{
 		SymptomNotPickedUp, func(s situation) bool {
 			return s.managed() && slices.Contains([]contract.Reason{"AwaitingJob", "NeverRun", "GenerationMoved", "NotFinal"}, s.d.Reason)
 		},
-		"Look at the Execution and its Installation with deployerkit tree: Landscaper hands out the job when what comes before has succeeded.",
+		"Look at the Execution and its Installation with deployerkit tree: Landscaper hands out the job when everything on which the item depends has succeeded.",
 	},
 	{
-		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.noneResponsible() },
+		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.e.Responsible.none() },
 		"Compare the type and the Target of the item with the deployers above, or install a deployer for the type.",
 	},
 	{
-		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.stopped() },
+		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.e.Responsible.stopped() },
 		"The deployer does not run. Start it, and look at its log.",
 	},
 	{
-		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.works() && s.long() },
-		"The deployer runs and does not start the item. Check its readiness (/readyz) and its log: it may lack rights, or its workers may be busy.",
+		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.e.Responsible.workers() > 0 && s.long() },
+		"The deployer is running but does not start the item. Check its readiness (/readyz) and its log: it may lack rights, or its workers may be busy.",
 	},
 	{
-		SymptomInit, func(s situation) bool { return s.inInit() && s.stopped() },
-		"The replica that started the run has stopped. The run goes on when a deployer runs again; it fails at its deadline.",
+		SymptomInit, func(s situation) bool { return s.inInit() && s.e.Responsible.stopped() },
+		"The replica that started the run has stopped. The run continues when a deployer runs again. Otherwise it fails at its deadline.",
 	},
 	{
 		SymptomInit, func(s situation) bool {
-			return s.inInit() && !s.stopped() && s.e.Outcome.LastError == nil && !s.TargetMissing && !s.ContextMissing
+			return s.inInit() && !s.e.Responsible.stopped() && s.e.Outcome.LastError == nil && !s.TargetMissing && !s.ContextMissing
 		},
-		"The call of the deployer has not returned yet. Look at its log and its history; the run fails at its deadline.",
+		"The call of the deployer has not returned yet. Look at the log and the history of the deployer. If the call does not return, the run fails at its deadline.",
 	},
 	{
 		SymptomInit, func(s situation) bool { return s.inInit() && s.e.Outcome.LastError != nil },
-		"The run fails again and again. The last error says why; it is retried until the deadline.",
+		"The run fails again and again. The last error says why. The run is retried until its deadline.",
 	},
-	{SymptomInit, func(s situation) bool { return s.running() && s.ContextMissing }, "Create the Context that the item names."},
-	{SymptomTarget, func(s situation) bool { return s.running() && s.TargetMissing }, "Create the Target that the item names, in the namespace of the item."},
+	{SymptomInit, func(s situation) bool { return s.running() && s.ContextMissing }, "Create the Context to which the item refers."},
+	{SymptomTarget, func(s situation) bool { return s.running() && s.TargetMissing }, "Create the Target to which the item refers, in the namespace of the item."},
 	{
 		SymptomProgressing, func(s situation) bool { return s.phase() == lsv1alpha1.PhaseStringProgressing && !s.d.Expired },
-		"Look at what the item waits for. The run goes on when it is ready, and fails at the deadline.",
+		"Look at the reason for waiting. The run continues when the item no longer has to wait. Otherwise the run fails at its deadline.",
 	},
 	{SymptomTarget, failedWith("AllowPrivateHosts"), "If the address is right, start the deployer with --allow-private-hosts."},
 	{SymptomTarget, func(s situation) bool { return s.refusedTarget() }, "Change the kubeconfig of the Target. The message names the field that is refused."},
 	{
 		SymptomPermissions, func(s situation) bool { return s.failsFor("ERR_UNAUTHORIZED") || s.failureHas("forbidden") },
-		"Give the account named in the message the right that it lacks, then start a new job.",
+		"An account lacks a right. Grant the right that the message names, then start a new job.",
 	},
-	{SymptomPermissions, func(s situation) bool { return len(s.Unknown) > 0 }, "Parts of this explanation are unknown. With the rights named there you see more."},
+	{SymptomPermissions, func(s situation) bool { return len(s.Unknown) > 0 }, "Parts of this explanation are unknown. Each entry names the right that you need to see that part."},
 	{
 		SymptomFailed, func(s situation) bool { return s.failed() && s.failsFor("ERR_CONFIGURATION_PROBLEM") },
 		"Correct the configuration. A retry without a change fails in the same way.",
 	},
 	{
 		SymptomFailed, func(s situation) bool { return s.failed() && s.failsFor("ERR_TIMEOUT") },
-		"The run did not end in time. The first error and the end of the message say what it waited for; raise spec.timeout if that needs longer.",
+		"The run did not end in time. The message says why: see the first error and the end of the message. If the run needs more time, increase spec.timeout.",
 	},
-	{SymptomFailed, func(s situation) bool { return s.failed() && s.d.Revision == contract.RevisionJobID && !s.deleting() }, "After the cause is gone, start a new job: annotate the Installation with " + operationAnnotation + "=reconcile."},
+	{SymptomFailed, func(s situation) bool { return s.failed() && s.d.Revision == contract.RevisionJobID && !s.deleting() }, "When the cause has been removed, start a new job: annotate the Installation with " + operationAnnotation + "=reconcile."},
 	{SymptomFailed, func(s situation) bool {
 		return s.failed() && s.d.Revision == contract.RevisionAnnotation && !s.deleting()
-	}, "After the cause is gone, annotate the item with " + operationAnnotation + "=reconcile."},
-	{SymptomDeleting, reason("NoFinalizer"), "The finalizer of another controller keeps the item. That controller has to remove it; see metadata.finalizers."},
+	}, "When the cause has been removed, annotate the item with " + operationAnnotation + "=reconcile."},
+	{SymptomDeleting, reason("NoFinalizer"), "A finalizer of another controller blocks the deletion. That controller has to remove the finalizer; see metadata.finalizers."},
 	{
 		SymptomDeleting, reason("DeletionPending"),
-		"Delete the Installation, not the deploy item: Landscaper then hands out the job that deletes it. For an item of your own, annotate it with " + operationAnnotation + "=test-reconcile.",
+		"Delete the Installation, not the deploy item: Landscaper then hands out the job that deletes it. If you created the item yourself, annotate it with " + operationAnnotation + "=test-reconcile.",
 	},
-	{SymptomDeleting, func(s situation) bool { return s.deleting() && s.phase() == lsv1alpha1.PhaseStringDeleting }, "Look at what the item waits for: often a finalizer in the target cluster that its controller does not remove."},
+	{SymptomDeleting, func(s situation) bool { return s.deleting() && s.phase() == lsv1alpha1.PhaseStringDeleting }, "Look at the reason for waiting. Often, a controller in the target cluster does not remove its finalizer."},
 	{
 		SymptomDeleting, func(s situation) bool { return s.deleting() && (s.failed() || s.TargetMissing) },
-		"If the target cluster is gone, annotate the item with landscaper.gardener.cloud/delete-without-uninstall=true and start the deletion again. Its objects stay if the cluster exists.",
+		"If the target cluster is gone, annotate the item with landscaper.gardener.cloud/delete-without-uninstall=true and start the deletion again. If the cluster still exists, the objects remain in it.",
 	},
-	{SymptomFight, func(s situation) bool { return s.fight() != "" }, "Another client sets a field that the item sets too. Remove the field from one of them."},
-	{SymptomFight, func(s situation) bool { return s.workers() > 1 }, "Restrict the deployers by target selectors, item selectors or namespaces, so that one of them is responsible."},
+	{SymptomFight, func(s situation) bool { return s.fight() != "" }, "The item and another client set the same field. Make sure that only one of them sets it."},
+	{SymptomFight, func(s situation) bool { return s.e.Responsible.workers() > 1 }, "Restrict the deployers by target selectors, item selectors or namespaces, so that one of them is responsible."},
 	{SymptomNothingToDo, func(s situation) bool { return s.d.Reason == "Finished" && !s.failed() && !s.d.Held }, "There is nothing to do. The next job starts when Landscaper hands it out."},
 }
 
@@ -138,7 +138,7 @@ func advise(f *Facts, e *Explanation, d contract.Decision) []Advice {
 			out = append(out, Advice{Symptom: r.symptom, Text: r.text})
 		}
 	}
-	if len(out) > 1 { // there is something to do
+	if len(out) > 1 { // if there is other advice, there is something to do
 		out = slices.DeleteFunc(out, func(a Advice) bool { return a.Symptom == SymptomNothingToDo })
 	}
 	return out
@@ -160,51 +160,49 @@ func (s situation) managed() bool {
 	return ok
 }
 
-// failed reports whether the last run failed and nothing new is due.
+// failed reports whether the last run failed and no new run is due.
 func (s situation) failed() bool {
 	return (s.phase() == lsv1alpha1.PhaseStringFailed || s.phase() == lsv1alpha1.PhaseStringDeleteFailed) && !s.d.Due
 }
 
-// running reports whether a run is due, begun or not.
+// running reports whether a run is due or in progress and its deadline has not passed.
 func (s situation) running() bool { return s.d.Due && !s.d.Expired }
 
-// waitsForDeployer reports whether a run is due that no deployer has begun.
+// waitsForDeployer reports whether a run is due and no deployer has begun it.
 func (s situation) waitsForDeployer() bool { return s.d.Due && s.d.New }
 
-// inInit reports whether a run has begun, and has said nothing since.
+// inInit reports whether a run has begun but has not left its first phase.
 func (s situation) inInit() bool {
 	return s.d.Due && !s.d.New && (s.phase() == lsv1alpha1.PhaseStringInit || s.phase() == lsv1alpha1.PhaseStringInitDelete)
 }
 
-// noneResponsible reports whether no known deployer is responsible.
-func (s situation) noneResponsible() bool {
-	return !slices.ContainsFunc(s.e.Responsible.Registrations, func(r Registration) bool { return r.Responsible != no })
+// none reports whether no known deployer can be responsible for the item.
+func (r Responsible) none() bool {
+	return !slices.ContainsFunc(r.Registrations, func(one Registration) bool { return one.Responsible != no })
 }
 
-// workers returns the number of responsible deployers that work.
-func (s situation) workers() (n int) {
-	for _, r := range s.e.Responsible.Registrations {
-		if r.Responsible == yes && r.Working {
+// workers returns the number of deployers that are responsible and active.
+func (r Responsible) workers() (n int) {
+	for _, one := range r.Registrations {
+		if one.Responsible == yes && one.Working {
 			n++
 		}
 	}
 	return n
 }
 
-func (s situation) works() bool { return s.workers() > 0 }
-
-// stopped reports whether a known deployer is responsible and none of them works.
-func (s situation) stopped() bool {
-	return !s.works() && slices.ContainsFunc(s.e.Responsible.Registrations, func(r Registration) bool { return r.Responsible == yes })
+// stopped reports whether there are responsible deployers, but none of them is active.
+func (r Responsible) stopped() bool {
+	return r.workers() == 0 && slices.ContainsFunc(r.Registrations, func(one Registration) bool { return one.Responsible == yes })
 }
 
-// long reports whether the run was requested a while ago.
+// long reports whether the run was requested so long ago that it may be stuck.
 func (s situation) long() bool {
 	since := requested(s.Facts)
 	return since != nil && s.Now.Sub(since.Time) > settled
 }
 
-// failureHas reports whether the error of the item contains a text.
+// failureHas reports whether the text of an error of the item contains the given text.
 func (s situation) failureHas(text string) bool {
 	for _, e := range []*Error{s.e.Outcome.LastError, s.e.Outcome.FirstError} {
 		if e != nil && strings.Contains(e.Message, text) {
@@ -214,7 +212,7 @@ func (s situation) failureHas(text string) bool {
 	return false
 }
 
-// failsFor reports whether the error of the item has a code.
+// failsFor reports whether an error of the item has a given error code.
 func (s situation) failsFor(code string) bool {
 	for _, e := range []*Error{s.e.Outcome.LastError, s.e.Outcome.FirstError} {
 		if e != nil && slices.Contains(e.Codes, code) {
@@ -229,7 +227,8 @@ func (s situation) refusedTarget() bool {
 	return s.failureHas("kubeconfig") && (s.failsFor("ERR_CONFIGURATION_PROBLEM") || s.failureHas("not allowed"))
 }
 
-// fight returns the event of a fight.
+// fight returns the message of the newest event about a fight, or "" if there is none. In a fight, another client and
+// the deployer change the same fields again and again.
 func (s situation) fight() string {
 	for _, e := range slices.Backward(s.Events) {
 		if strings.Contains(e.Message, "(a fight with ") {

@@ -24,10 +24,11 @@ const (
 func before(d time.Duration) metav1.Time     { return metav1.NewTime(now.Add(-d)) }
 func beforeRef(d time.Duration) *metav1.Time { t := before(d); return &t }
 
-// change changes facts.
+// change is a function that changes facts.
 type change func(*explain.Facts)
 
-// facts are those of an item of the job-ID contract that an Execution manages, with a Target and a deployer that works.
+// facts returns facts about an item that has a Target, an active deployer and an Execution, and follows the job-ID
+// revision.
 func facts(changes ...change) explain.Facts {
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web", UID: "1", Generation: 1, CreationTimestamp: before(time.Hour),
@@ -46,7 +47,7 @@ func facts(changes ...change) explain.Facts {
 	return f
 }
 
-// deployer is one whose lease was renewed a while ago.
+// deployer returns a deployer whose lease was renewed the given time ago.
 func deployer(ago time.Duration) explain.KnownDeployer {
 	return explain.KnownDeployer{
 		Source: "Lease ls-system/" + manifestName, Registered: explain.Registered{Name: manifestName, Type: manifestType},
@@ -62,12 +63,12 @@ func annotated(key, value string) change {
 	return func(f *explain.Facts) { f.Item.Annotations[key] = value }
 }
 
-// job hands out a job.
+// job sets a job that Landscaper handed out the given time ago.
 func job(ago time.Duration) change {
 	return status(func(s *lsv1alpha1.DeployItemStatus) { s.JobID, s.JobIDGenerationTime = "2", beforeRef(ago) })
 }
 
-// started starts a run of the job.
+// started sets a job whose run started the given time ago. The item is now in the given phase.
 func started(phase string, ago time.Duration) change {
 	return func(f *explain.Facts) {
 		job(ago + time.Second)(f)
@@ -78,7 +79,7 @@ func started(phase string, ago time.Duration) change {
 	}
 }
 
-// finished ends the run.
+// finished sets a job that ended in the given phase the given time ago.
 func finished(phase string, ago time.Duration) change {
 	return func(f *explain.Facts) {
 		started(phase, ago+30*time.Second)(f)
@@ -124,14 +125,15 @@ func event(reason, message string) change {
 	}
 }
 
-// selecting is a deployer with target selectors.
+// selecting returns a deployer whose target selectors do not match the Target of the item.
 func selecting() explain.KnownDeployer {
 	d := deployer(10 * time.Second)
 	d.TargetSelectors = []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "stage", Operator: "=", Values: []string{"dev"}}}}}
 	return d
 }
 
-// second is another deployer for the same items.
+// second returns another deployer that is responsible for the same items as the one that the function `deployer`
+// returns.
 func second() explain.KnownDeployer {
 	d := deployer(5 * time.Second)
 	d.Source, d.Name, d.Lease.Holder = "Lease other/manifest", "manifest-copy", "other-1_b2"
@@ -151,7 +153,8 @@ const graph = `{"apiVersion": "stategraph.deployerkit.dev/v1alpha1", "kind": "Pr
 const privateHost = "target cluster: kubeconfig: clusters[0].cluster.server: is an address that only the deployer can reach " +
 	"(loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)"
 
-// cases are the cases of docs/troubleshooting.md, by the names that the guide uses. advice are the symptoms that they show.
+// cases contains the examples in docs/troubleshooting.md. The keys are the names of the examples in the guide. The
+// field `advice` lists the expected symptoms.
 var cases = map[string]struct {
 	facts  explain.Facts
 	advice []string
@@ -181,7 +184,7 @@ var cases = map[string]struct {
 	"other finalizer":         {facts(finished("Succeeded", time.Hour), deleted(time.Minute), func(f *explain.Facts) { f.Item.Finalizers = []string{"example.org/keep"} }), []string{"stuck in Deleting"}},
 
 	"fight": {facts(finished("Succeeded", time.Hour), provider(inventory),
-		event("Drift", "Deployment.apps shop/web: kubectl changed spec.replicas (a fight with kubectl about spec.replicas: put right again after 1m0s)")), []string{"fights"}},
+		event("Drift", "Deployment.apps shop/web: kubectl changed spec.replicas (a fight with kubectl about spec.replicas: corrected again after 1m0s)")), []string{"fights"}},
 	"two deployers": {facts(finished("Succeeded", time.Hour), deployers(deployer(time.Second), second())), []string{"fights"}},
 
 	"refused target": {facts(finished("Failed", time.Hour), failing("OpenTarget", "Refused", privateHost, "ERR_CONFIGURATION_PROBLEM")), []string{"refused target", "refused target", "Failed", "Failed"}},

@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// sentences explains each reason of the contract. A test fails if a reason has no sentence.
+// sentences explains each reason that contract.Evaluate can return. A test fails if a reason is missing.
 var sentences = map[contract.Reason]string{
 	"NoItem":           "There is no deploy item.",
 	"UnknownRevision":  "The revision of the contract is not known, so nothing runs.",
@@ -21,21 +21,21 @@ var sentences = map[contract.Reason]string{
 	"Paused":           "A run would be due, but the annotation deployerkit.dev/paused holds it back.",
 	"Finished":         "The last run is finished and nothing has changed since.",
 	"NeverRun":         "No job was ever handed out for the item. Under the job-ID contract, only Landscaper starts the first run.",
-	"DeletionPending":  "The item is being deleted, and Landscaper has not handed out the job that deletes it. Items go in the order of their dependencies.",
+	"DeletionPending":  "The item is being deleted, and Landscaper has not handed out the job that deletes it. Landscaper first deletes the items that depend on it.",
 	"GenerationMoved":  "The spec changed, and Landscaper has not handed out a job for the change yet.",
 	"NotFinal":         "The job counts as finished, but the phase is not final. Only a new job can run.",
 	"Operation":        "The operation annotation asks for a run.",
 	"Generation":       "The spec changed since the last run.",
 	"NotStarted":       "No run has started yet.",
-	"InProgress":       "A run has started and goes on.",
+	"InProgress":       "A run is in progress.",
 	"Deletion":         "The item is being deleted, and no deletion has run yet.",
 	"NewJob":           "Landscaper handed out a new job, and no deployer has started it yet.",
 	"Unchanged":        "There is a new job, but the item has updateOnChangeOnly and its spec did not change. The job ends without a call of the deployer.",
-	"BackgroundOwed":   "A background run did not come to its end and is tried again.",
+	"BackgroundOwed":   "A background run did not finish and is tried again.",
 	"BackgroundForced": "The annotation force-reconcile asks for a background run of the finished job.",
 }
 
-// decision explains what has to be done with the item by the contract.
+// decision explains whether the contract requires a run of the item now, and why.
 func (f *Facts) decision(d contract.Decision) Decision {
 	out := Decision{Due: d.Due, Reason: string(d.Reason), Why: sentences[d.Reason], Action: string(d.Action)}
 	if out.Why == "" {
@@ -46,11 +46,11 @@ func (f *Facts) decision(d contract.Decision) Decision {
 			out.Details = append(out.Details, text)
 		}
 	}
-	add(d.Paused && !d.Held, "The item is paused. Nothing is due at the moment that the pause holds back.")
+	add(d.Paused && !d.Held, "The item is paused. At the moment, there is no run that the pause holds back.")
 	add(d.Due && d.New, "The run begins with the next reconcile.")
 	add(d.Due && d.Background, "It is a background run: it does not change the phase.")
 	add(d.NewJob, "The run gets a job ID of its own, because the operation is test-reconcile.")
-	add(d.SkipUninstall, "The annotation delete-without-uninstall is set: only the finalizer goes, and the objects in the target stay.")
+	add(d.SkipUninstall, "The annotation delete-without-uninstall is set: the deletion only removes the finalizer and leaves the objects in the target.")
 	add(d.Expired, "The deadline has passed. The next reconcile ends the run as failed.")
 	add(!d.Due && d.Forceable, "A hook, such as that of continuous reconciliation, may force a run.")
 	return out
@@ -73,7 +73,7 @@ func revision(di *lsv1alpha1.DeployItem, r contract.Revision) Revision {
 	return out
 }
 
-// nextJob explains what the next job or operation would do.
+// nextJob explains what the next job or the next operation would do.
 func nextJob(f *Facts, now contract.Decision) string {
 	next := f.Item.DeepCopy()
 	what := "The next job"
@@ -96,7 +96,7 @@ func nextJob(f *Facts, now contract.Decision) string {
 	return what + " " + effectOf(d)
 }
 
-// effectOf explains what a decision would do.
+// effectOf describes what a deployer would do after a decision.
 func effectOf(d contract.Decision) string {
 	switch {
 	case d.Action == contract.ActionNone:
@@ -108,7 +108,7 @@ func effectOf(d contract.Decision) string {
 	case d.Unchanged:
 		return "would end at once without a call of the deployer, because nothing changed (updateOnChangeOnly)."
 	case d.SkipUninstall:
-		return "would only remove the finalizer; the objects in the target stay (delete-without-uninstall)."
+		return "would only remove the finalizer and leave the objects in the target (delete-without-uninstall)."
 	}
 	return map[contract.Action]string{
 		contract.ActionAbort:          "would abort the run in progress.",
@@ -118,7 +118,7 @@ func effectOf(d contract.Decision) string {
 	}[d.Action]
 }
 
-// lower converts a sentence to a clause.
+// lower makes the first letter of a sentence lower case, so that it can follow a colon.
 func lower(sentence string) string {
 	if sentence == "" {
 		return "nothing is due."
@@ -126,7 +126,7 @@ func lower(sentence string) string {
 	return string(sentence[0]|0x20) + sentence[1:]
 }
 
-// errorOf returns an error of the status.
+// errorOf returns an error of the status as part of an explanation.
 func errorOf(e *lsv1alpha1.Error) *Error {
 	if e == nil {
 		return nil

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain explains why a deploy item is in its state: which contract it follows, whether a run is due and why
-// not, which deployer is responsible, what the item waits for, what happens next, and what to do about it.
+// Package explain explains the state of a deploy item: which revision of the contract it follows, whether a run is due
+// and why, which deployer is responsible, what the item waits for, what happens next, and what a user should do.
 //
-// [Gather] reads the facts with the rights of the caller. If a read is forbidden, one part is unknown. [Explain], a
-// pure function, converts the facts to an [Explanation]. [Explanation.Text] formats it for users, and its fields are
-// the schema of the JSON and YAML output. It contains no content of a configuration or a Secret, and every text from an
-// API server is one line of limited length without control characters.
+// [Gather] reads the facts with the rights of the caller. If a request is forbidden, the facts that it would return are
+// unknown. The rest of the explanation is not affected. [Explain] is a pure function that converts the facts to an
+// [Explanation]. [Explanation.Text] formats the explanation for users. The fields of Explanation define the JSON and
+// YAML output. An explanation contains no content of configurations and Secrets. Every text that comes from an API
+// server is shortened to a single line without control characters.
 //
 //	facts, err := explain.Gather(ctx, client, key, explain.Options{})
 //	if err != nil { … } // only if the deploy item itself cannot be read
 //	fmt.Print(explain.Explain(facts).Text(explain.Style{}))
 //
-// [Tree] shows what belongs to an Installation, an Execution or a deploy item.
+// [Tree] shows the objects that belong to an Installation, an Execution or a deploy item.
 package explain

@@ -48,7 +48,7 @@ func (f *Facts) outcome() Outcome {
 	return o
 }
 
-// hooks returns the hooks that had an effect, as far as the history or the status show.
+// hooks returns the hooks whose effect is visible in the history or in the status.
 func (f *Facts) hooks() []HookEffect {
 	var out []HookEffect
 	if c := contract.GetCondition(f.Item.Status.Conditions, contract.ConditionBackground); c != nil && c.Reason == "HookFailed" {
@@ -61,7 +61,7 @@ func (f *Facts) hooks() []HookEffect {
 			case h.Failed:
 				effect = "failed"
 			case effect == "":
-				continue // it had no opinion
+				continue // the hook returned no result
 			}
 			out = append(out, HookEffect{Hook: word(h.Type + " " + h.Name), Effect: word(effect), At: &metav1.Time{Time: r.Began}})
 		}
@@ -72,7 +72,7 @@ func (f *Facts) hooks() []HookEffect {
 	return out
 }
 
-// waits explains what the item waits for.
+// waits returns what the item waits for.
 func (f *Facts) waits(d contract.Decision) []Wait {
 	var out []Wait
 	di := f.Item
@@ -80,7 +80,7 @@ func (f *Facts) waits(d contract.Decision) []Wait {
 		out = append(out, Wait{For: line(c.Message), Since: timeOf(c.LastTransitionTime)})
 	}
 	if c := contract.GetCondition(di.Status.Conditions, contract.ConditionPaused); c != nil && c.Status == "True" {
-		out = append(out, Wait{For: "the end of the pause: annotation " + contract.PausedAnnotation, Since: timeOf(c.LastTransitionTime)})
+		out = append(out, Wait{For: "the removal of the annotation " + contract.PausedAnnotation, Since: timeOf(c.LastTransitionTime)})
 	}
 	if f.TargetMissing && (d.Due || d.Held) {
 		out = append(out, Wait{For: "Target " + word(di.Spec.Target.Name) + ", which does not exist"})
@@ -97,7 +97,8 @@ func (f *Facts) waits(d contract.Decision) []Wait {
 	return out
 }
 
-// requested returns when the due run was requested, as far as the item shows.
+// requested returns the time when the current run was requested. It returns nil if this time is not recorded in the
+// item.
 func requested(f *Facts) *metav1.Time {
 	di := f.Item
 	switch {
@@ -111,7 +112,8 @@ func requested(f *Facts) *metav1.Time {
 	return nil
 }
 
-// deletedOr returns when the item was deleted or, if it was not, created.
+// deletedOr returns the deletion timestamp of the item. If the item is not being deleted and has never been reconciled,
+// deletedOr returns the creation timestamp. Otherwise it returns nil.
 func deletedOr(f *Facts) *metav1.Time {
 	if f.Item.DeletionTimestamp != nil {
 		return timeRef(f.Item.DeletionTimestamp)
@@ -129,10 +131,10 @@ func contextName(name string) string {
 	return name
 }
 
-// word returns a name as one line.
+// word returns a name without line breaks, shortened to maxName bytes.
 func word(s string) string { return contract.OneLine(s, maxName) }
 
-// line returns a message as one line.
+// line returns a message without line breaks, shortened to maxText bytes.
 func line(s string) string { return contract.OneLine(s, maxText) }
 
 func timeOf(t metav1.Time) *metav1.Time { return timeRef(&t) }

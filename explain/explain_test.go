@@ -28,7 +28,7 @@ const (
 
 var update = flag.Bool("update", false, "write the texts of the cases into the guide")
 
-// block is a case in the guide: a comment with its name, and its text.
+// block matches an example in the guide: a comment with the name of a case, followed by the text of the explanation.
 var block = regexp.MustCompile("(?s)<!-- explain: ([^>]*) -->\n```text\n(.*?)```\n")
 
 func TestCases(t *testing.T) {
@@ -118,7 +118,7 @@ func TestDetails(t *testing.T) {
 			deleted(0)(f)
 			job(0)(f)
 			annotated("landscaper.gardener.cloud/delete-without-uninstall", "true")(f)
-		}, "only the finalizer goes"},
+		}, "only removes the finalizer"},
 		"expired":          {started("Init", 11*60e9), "The deadline has passed"},
 		"a hook may force": {finished("Succeeded", 0), "may force a run"},
 	} {
@@ -210,7 +210,7 @@ func TestNoContent(t *testing.T) {
 	})
 }
 
-// TestSchema requires that each field of the output is in the documentation.
+// TestSchema checks that the documentation lists each field of the output.
 func TestSchema(t *testing.T) {
 	raw, err := os.ReadFile(fields)
 	if err != nil {

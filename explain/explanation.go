@@ -8,14 +8,15 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// The apiVersion and the kinds of the output. Within a version, fields are only added.
+// These constants are the apiVersion and the kinds of the output. As long as the apiVersion stays the same, fields may
+// be added, but not changed or removed.
 const (
 	APIVersion      = "explain.deployerkit.dev/v1alpha1"
 	KindExplanation = "Explanation"
 	KindTree        = "Tree"
 )
 
-// Explanation is everything that is known about a deploy item.
+// Explanation contains everything that is known about a deploy item.
 type Explanation struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`
@@ -37,7 +38,7 @@ type Explanation struct {
 	Unknown     []Unknown           `json:"unknown,omitempty"`
 }
 
-// Item is the name of the deploy item.
+// Item identifies the deploy item and summarizes its state.
 type Item struct {
 	Namespace          string       `json:"namespace"`
 	Name               string       `json:"name"`
@@ -55,12 +56,12 @@ type Revision struct {
 	Why  string `json:"why"`
 }
 
-// Decision is what has to be done with the item now by the contract.
+// Decision describes whether the contract requires a run of the item now, and why.
 type Decision struct {
 	Due    bool   `json:"due"`
 	Reason string `json:"reason"`
 	Why    string `json:"why"`
-	// Action is what a run would do: reconcile, delete, force-reconcile or abort. It is empty if nothing may run.
+	// Action is what the run does: reconcile, delete, force-reconcile or abort. It is empty if no run may take place.
 	Action string `json:"action,omitempty"`
 	// Details are further facts about the decision.
 	Details []string `json:"details,omitempty"`
@@ -72,9 +73,9 @@ type Responsible struct {
 	Deployer *Deployer `json:"deployer,omitempty"`
 	// Target is the Target of the item.
 	Target *Target `json:"target,omitempty"`
-	// Registrations are the known deployers.
+	// Registrations lists the known deployers.
 	Registrations []Registration `json:"registrations,omitempty"`
-	// Summary is one sentence about the responsible deployer.
+	// Summary is a sentence about the responsible deployer.
 	Summary string `json:"summary"`
 }
 
@@ -85,25 +86,25 @@ type Deployer struct {
 	Version  string `json:"version,omitempty"`
 }
 
-// Target is the part of a Target that matters for the item.
+// Target describes the Target of the item.
 type Target struct {
 	Name  string `json:"name"`
 	Type  string `json:"type,omitempty"`
 	State string `json:"state"` // found, missing or unknown
 }
 
-// Registration is a known deployer, and whether it is responsible for the item.
+// Registration describes a known deployer, and whether the deployer is responsible for the item.
 type Registration struct {
-	// Source is the source of the registration: a lease or a DeployerRegistration.
+	// Source is the object that contains the registration: a lease or a DeployerRegistration.
 	Source string `json:"source"`
 	Name   string `json:"name"`
-	// Responsible is yes, no or unknown. Why is the condition that is not met or not known.
+	// Responsible is yes, no or unknown. Why explains a value other than yes.
 	Responsible string `json:"responsible"`
 	Why         string `json:"why,omitempty"`
-	// Holder is the replica that holds the lease. Renewed is when it last renewed it.
+	// Holder is the replica that holds the lease. Renewed is the time when the lease was last renewed.
 	Holder  string       `json:"holder,omitempty"`
 	Renewed *metav1.Time `json:"renewed,omitempty"`
-	// Working is false if the lease has expired or has no holder.
+	// Working is false if the lease has expired or no replica holds it.
 	Working bool `json:"working"`
 }
 
@@ -113,16 +114,16 @@ type Wait struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// Times has the times of the next events.
+// Times contains the times at which something will happen to the item.
 type Times struct {
 	Deadline                *metav1.Time `json:"deadline,omitempty"`
 	NextReconcile           *metav1.Time `json:"nextReconcile,omitempty"`
 	NextContinuousReconcile *metav1.Time `json:"nextContinuousReconcile,omitempty"`
-	// Notes explain why a time is missing.
+	// Notes explains why times are missing.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Outcome describes how the last run ended, or the state of the current one.
+// Outcome describes how the last run ended, or the state of the current run.
 type Outcome struct {
 	Phase      string       `json:"phase,omitempty"`
 	Started    *metav1.Time `json:"started,omitempty"`
@@ -131,7 +132,7 @@ type Outcome struct {
 	LastError  *Error       `json:"lastError,omitempty"`
 }
 
-// Error is an error of the status.
+// Error is an error from the status of the item.
 type Error struct {
 	Operation string       `json:"operation,omitempty"`
 	Reason    string       `json:"reason,omitempty"`
@@ -147,14 +148,15 @@ type HookEffect struct {
 	At     *metav1.Time `json:"at,omitempty"`
 }
 
-// Objects has the objects of the item by their state.
+// Objects contains the objects of the item.
 type Objects struct {
-	// Counts has the number of objects by state.
+	// Counts maps each state to the number of objects in this state.
 	Counts map[string]int `json:"counts"`
-	// Listed has the objects, starting with those that are not ready. Omitted is the number of further objects.
+	// Listed contains the objects. Objects that are not ready come first. Omitted is the number of objects that are not
+	// listed.
 	Listed  []Object `json:"listed,omitempty"`
 	Omitted int      `json:"omitted,omitempty"`
-	// Drift has changes by other managers, the newest last.
+	// Drift describes the changes that other clients made to the objects, the newest last.
 	Drift []string `json:"drift,omitempty"`
 }
 
@@ -168,7 +170,7 @@ type Object struct {
 	Reason     string `json:"reason,omitempty"`
 }
 
-// Graph is the state of the components of a state graph.
+// Graph contains the states of the components of a state graph.
 type Graph struct {
 	Nodes   []Node `json:"nodes"`
 	Omitted int    `json:"omitted,omitempty"`
@@ -182,14 +184,14 @@ type Node struct {
 	BlockedBy []string `json:"blockedBy,omitempty"`
 }
 
-// Advice is one recommendation for the state of an item.
+// Advice is a recommendation for the state of an item.
 type Advice struct {
-	// Symptom is the section of docs/troubleshooting.md.
+	// Symptom is the title of a section in docs/troubleshooting.md.
 	Symptom string `json:"symptom"`
 	Text    string `json:"text"`
 }
 
-// Unknown is a part that could not be read.
+// Unknown describes a part of the facts that could not be read.
 type Unknown struct {
 	Part string `json:"part"`
 	Why  string `json:"why"`

@@ -9,5 +9,5 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// ExplainedReasons returns the reasons that have a sentence, sorted.
+// ExplainedReasons returns a sorted list of the reasons that are explained by a sentence.
 func ExplainedReasons() []contract.Reason { return slices.Sorted(maps.Keys(sentences)) }

@@ -10,10 +10,10 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// Limits of what is shown.
+// These constants limit the size of the output.
 const (
-	maxText          = 1024 // bytes of a message
-	maxName          = 256  // bytes of a name
+	maxText          = 1024 // length of a message in bytes
+	maxName          = 256  // length of a name in bytes
 	maxRegistrations = 50
 	maxLeases        = 200
 	maxEvents        = 100
@@ -24,29 +24,29 @@ const (
 	maxErrorCodes    = 10
 )
 
-// Facts is the result of [Gather]. A field that is zero means that there is none.
+// Facts is the result of [Gather]. A field is zero if the fact does not exist or could not be read.
 type Facts struct {
 	Now  time.Time
 	Item *lsv1alpha1.DeployItem
-	// Target is the item's Target. It is nil if the item names none or if it could not be read. TargetMissing reports
-	// that it does not exist.
+	// Target is the Target of the item. It is nil if the item has no Target or if the Target could not be read.
+	// TargetMissing is true if the item refers to a Target that does not exist.
 	Target        *lsv1alpha1.Target
 	TargetMissing bool
-	// ContextMissing reports that the Context of the item does not exist.
+	// ContextMissing is true if the Context of the item does not exist.
 	ContextMissing bool
-	// Deployers are the known deployers.
+	// Deployers contains the deployers that have published for which items they are responsible.
 	Deployers []KnownDeployer
-	// Events has the events about the item, oldest first.
+	// Events contains the events about the item, oldest first.
 	Events []Event
-	// History has the last reconciles, oldest first.
+	// History contains the last reconciles, oldest first.
 	History []history.Reconcile
 	// Unknown lists the parts that could not be read.
 	Unknown []Unknown
 }
 
-// KnownDeployer is a deployer that publishes which items it is responsible for.
+// KnownDeployer is a deployer that publishes for which items it is responsible.
 type KnownDeployer struct {
-	// Source is the source of the information.
+	// Source is the object in which the deployer has published this.
 	Source string
 	Registered
 	// Lease is the lease of the deployer, or nil if there is none.
@@ -66,7 +66,7 @@ type Event struct {
 	At              time.Time
 }
 
-// isUnknown reports whether a part could not be read.
+// isUnknown reports whether a part of the facts could not be read.
 func (f *Facts) isUnknown(part string) bool {
 	for _, u := range f.Unknown {
 		if u.Part == part {
@@ -76,7 +76,7 @@ func (f *Facts) isUnknown(part string) bool {
 	return false
 }
 
-// The parts that may be unknown.
+// These constants name the parts of the facts that may be unknown.
 const (
 	partTarget    = "target"
 	partContext   = "context"

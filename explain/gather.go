@@ -28,17 +28,17 @@ import (
 
 // Options configures Gather.
 type Options struct {
-	// Host is the cluster in which the deployers run and hold their leases. The default is the cluster of the deploy
+	// Host reads from the cluster that contains the deployers and their leases. The default is the cluster of the deploy
 	// items.
 	Host client.Reader
-	// History returns the last reconciles of an item. Optional.
+	// History returns the last reconciles of an item. It may be nil.
 	History func(ctx context.Context, item types.NamespacedName) ([]history.Reconcile, error)
 	// Clock returns the current time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
-// Gather reads what is known about a deploy item, with the rights of the client. It returns an error only if the deploy
-// item itself cannot be read. Errors of other parts are in Facts.Unknown.
+// Gather reads everything that is known about a deploy item, with the rights of the client. It returns an error only if
+// the deploy item itself cannot be read. Facts.Unknown contains the errors of all other reads.
 func Gather(ctx context.Context, c client.Reader, key types.NamespacedName, o Options) (Facts, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -65,7 +65,7 @@ func Gather(ctx context.Context, c client.Reader, key types.NamespacedName, o Op
 	return f, nil
 }
 
-// unknown records that a part could not be read.
+// unknown records that a part of the facts could not be read.
 func (f *Facts) unknown(part string, err error) {
 	why := err.Error()
 	if apierrors.IsForbidden(err) {
@@ -83,7 +83,7 @@ func (f *Facts) readTarget(ctx context.Context, c client.Reader) {
 	err := c.Get(ctx, types.NamespacedName{Namespace: f.Item.Namespace, Name: ref.Name}, target)
 	switch {
 	case err == nil:
-		target.Spec.Configuration = nil // it may contain a kubeconfig, which is not needed here
+		target.Spec.Configuration = nil // the configuration may contain a kubeconfig, which is not needed here
 		f.Target = target
 	case apierrors.IsNotFound(err):
 		f.TargetMissing = true
@@ -104,7 +104,7 @@ func (f *Facts) readContext(ctx context.Context, c client.Reader) {
 	}
 }
 
-// readLeases finds the deployers that registered themselves on their leases.
+// readLeases finds the deployers that have written a registration to their leases.
 func (f *Facts) readLeases(ctx context.Context, c client.Reader) {
 	var leases coordinationv1.LeaseList
 	if err := c.List(ctx, &leases, client.HasLabels{registration.Label}, client.Limit(maxLeases)); err != nil {
@@ -120,7 +120,7 @@ func (f *Facts) readLeases(ctx context.Context, c client.Reader) {
 		f.Deployers = append(f.Deployers, KnownDeployer{Source: "Lease " + l.Namespace + "/" + l.Name, Registered: r, Lease: leaseOf(l)})
 	}
 	if leases.Continue != "" {
-		f.unknown(partLeases, fmt.Errorf("there are more than %d", maxLeases))
+		f.unknown(partLeases, fmt.Errorf("there are more than %d leases of deployers; only the first %d were read", maxLeases, maxLeases))
 	}
 }
 
@@ -138,7 +138,7 @@ func leaseOf(l *coordinationv1.Lease) *Lease {
 	return out
 }
 
-// readRegistrations finds the DeployerRegistrations of Landscapers that have them.
+// readRegistrations reads the DeployerRegistrations. Only some versions of Landscaper have this kind.
 func (f *Facts) readRegistrations(ctx context.Context, c client.Reader) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployerRegistrationList"))
@@ -174,7 +174,7 @@ func (f *Facts) readEvents(ctx context.Context, c client.Reader) {
 	for i := range events.Items {
 		e := &events.Items[i]
 		if f.Item.UID != "" && e.InvolvedObject.UID != "" && e.InvolvedObject.UID != f.Item.UID {
-			continue // of an earlier item with this name
+			continue // the event is about a former item with the same name
 		}
 		at := e.LastTimestamp.Time
 		if at.IsZero() {
@@ -185,7 +185,7 @@ func (f *Facts) readEvents(ctx context.Context, c client.Reader) {
 	slices.SortStableFunc(f.Events, func(a, b Event) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Message, b.Message)) })
 }
 
-// IsMissing reports whether an error of Gather or ReadTree says that the object does not exist.
+// IsMissing reports whether an error of Gather or ReadTree means that the object does not exist.
 func IsMissing(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err)

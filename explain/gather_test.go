@@ -30,7 +30,8 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// cluster is a fake API server with some objects.
+// cluster returns a client of a fake API server with the given objects. If `forbidden` returns true for a kind, reading
+// objects of this kind fails.
 func cluster(t *testing.T, forbidden func(kind string) bool, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme, err := deployerlib.Scheme()
@@ -59,7 +60,7 @@ func cluster(t *testing.T, forbidden func(kind string) bool, objects ...client.O
 					return err
 				}
 				options := (&client.ListOptions{}).ApplyOptions(o)
-				options.Limit = 0 // the fake has no pages
+				options.Limit = 0 // the fake client does not support pages
 				return c.List(ctx, list, options)
 			},
 		}).Build()
@@ -72,7 +73,7 @@ func typeName(obj any) string {
 	return fmt.Sprintf("%T", obj)
 }
 
-// web is the item of the specs, with what belongs to it.
+// web returns the item "web" with its Target, its Context, a lease and events.
 func web() []client.Object {
 	f := facts(job(0))
 	return []client.Object{
@@ -122,7 +123,7 @@ func TestGather(t *testing.T) {
 		if f.Target == nil || f.TargetMissing || f.ContextMissing || len(f.Unknown) > 0 || len(f.Deployers) != 1 || len(f.Events) != 1 || len(f.History) != 1 {
 			t.Errorf("got %+v", f)
 		}
-		if got := explain.Explain(f).Responsible.Summary; got != manifestName+" is responsible, and replica pod_1 works." {
+		if got := explain.Explain(f).Responsible.Summary; got != manifestName+" is responsible, and its replica pod_1 is active." {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -148,7 +149,7 @@ func TestGather(t *testing.T) {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 		e := explain.Explain(f)
-		if e.Responsible.Summary != "Which deployers there are is not known." || e.Responsible.Target.State != "unknown" {
+		if e.Responsible.Summary != "It is not known which deployers exist." || e.Responsible.Target.State != "unknown" {
 			t.Errorf("got %+v", e.Responsible)
 		}
 	})

@@ -15,20 +15,20 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// The states of an object.
+// These constants are the possible states of an object.
 const (
-	stateApplied   = "applied"     // written, and not known to be unready
-	stateNotReady  = "not ready"   // the item waits for it
+	stateApplied   = "applied"     // written, and ready as far as is known
+	stateNotReady  = "not ready"   // the item waits for the object
 	statePending   = "pending"     // written, but not usable yet
-	statePatchDue  = "patch due"   // a patch after the deployment is still to be sent
-	stateUnwritten = "not written" // named, but not written yet
+	statePatchDue  = "patch due"   // a patch that must follow the deployment was not sent yet
+	stateUnwritten = "not written" // recorded in the inventory, but not written yet
 	stateDeleting  = "deleting"    // its deletion was accepted
-	stateFormer    = "former"      // in a cluster that the item has left; to be deleted there
-	stateListed    = "listed"      // Landscaper's own deployer lists it; nothing else is known
+	stateFormer    = "former"      // in a cluster that the item no longer uses; will be deleted there
+	stateListed    = "listed"      // listed by one of Landscaper's own deployers; nothing else is known
 )
 
-// providerStatus has the common fields of the provider statuses of the manifest deployer, of declarative deployers and
-// of graphs.
+// providerStatus contains the fields that the provider statuses of the manifest deployer, of declarative deployers and
+// of state graphs have in common.
 type providerStatus struct {
 	Inventory   apply.Inventory `json:"inventory"`
 	DeployerKit struct {
@@ -39,7 +39,8 @@ type providerStatus struct {
 	Omitted    int                                       `json:"omitted"`
 }
 
-// provider reads the objects and the graph from the provider status. A status that cannot be read makes both unknown.
+// provider reads the objects and the graph from the provider status. If the provider status cannot be decoded, both
+// results are nil.
 func (f *Facts) provider() (*Objects, *Graph) {
 	raw := f.Item.Status.ProviderStatus
 	if raw == nil || len(raw.Raw) == 0 || len(raw.Raw) > contract.MaxProviderStatus {
@@ -52,7 +53,7 @@ func (f *Facts) provider() (*Objects, *Graph) {
 	return f.objects(&s), graphOf(&s)
 }
 
-// objects lists the objects by state.
+// objects returns the objects of the item with their states.
 func (f *Facts) objects(s *providerStatus) *Objects {
 	waits := ""
 	if c := contract.GetCondition(f.Item.Status.Conditions, contract.ConditionWaiting); c != nil && c.Status == "True" {
@@ -95,7 +96,7 @@ func objectOf(ref apply.Ref, state string) Object {
 	return Object{APIVersion: word(ref.APIVersion), Kind: word(ref.Kind), Namespace: word(ref.Namespace), Name: word(ref.Name), State: state}
 }
 
-// rankOf orders states: those that need attention first.
+// rankOf returns the rank of a state, for sorting. States that need attention come first.
 func rankOf(state string) int {
 	switch state {
 	case stateApplied, stateListed:
@@ -104,7 +105,7 @@ func rankOf(state string) int {
 	return 0
 }
 
-// stateOf is the state of an object of an inventory.
+// stateOf returns the state of an object in an inventory.
 func stateOf(e *apply.Entry) string {
 	switch {
 	case e.Deleting:
@@ -119,7 +120,8 @@ func stateOf(e *apply.Entry) string {
 	return stateApplied
 }
 
-// waitOf finds an object in the message of the condition Waiting, which lists objects as "Kind namespace/name: reason".
+// waitOf returns the reason why the item waits for an object. The parameter `message` is the message of the condition
+// Waiting, which lists objects in the form "Kind namespace/name: reason".
 func waitOf(message string, ref apply.Ref) (reason string, found bool) {
 	_, rest, found := strings.Cut(message, ref.String()+": ")
 	if !found {
@@ -129,7 +131,7 @@ func waitOf(message string, ref apply.Ref) (reason string, found bool) {
 	return reason, true
 }
 
-// drift lists what others changed, as events say.
+// drift returns the messages of those events that report changes by other clients.
 func (f *Facts) drift() []string {
 	var out []string
 	for _, e := range f.Events {
@@ -140,7 +142,7 @@ func (f *Facts) drift() []string {
 	return out[max(0, len(out)-maxDrift):]
 }
 
-// graphOf lists the components of a graph.
+// graphOf returns the components of a state graph.
 func graphOf(s *providerStatus) *Graph {
 	if len(s.Components) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Registered is what a deployer publishes about itself.
+// Registered is the information that a deployer publishes about itself.
 type Registered = registration.Registration
 
 // decodeRegistered reads the annotation of a lease.
@@ -26,57 +26,59 @@ func decodeRegistered(text string) (Registered, error) {
 	return r, err
 }
 
-// The answers of judge.
+// These constants are the results of the function `judge`.
 const (
 	yes       = "yes"
 	no        = "no"
 	undecided = "unknown"
 )
 
-// judge reports whether a deployer is responsible for the item, and why not.
+// judge reports whether a deployer is responsible for the item. The answer is yes, no or undecided. Unless the answer
+// is yes, judge also returns the reason.
 func judge(d *KnownDeployer, f *Facts) (answer, why string) {
 	di := f.Item
 	switch {
 	case d.Type != "" && d.Type != string(di.Spec.Type):
-		return no, fmt.Sprintf("it works on type %s", word(d.Type))
+		return no, fmt.Sprintf("the deployer processes items of type %s", word(d.Type))
 	case d.Namespace != "" && d.Namespace != di.Namespace:
-		return no, fmt.Sprintf("it works in namespace %s only (--namespace)", word(d.Namespace))
+		return no, fmt.Sprintf("the deployer only processes namespace %s (--namespace)", word(d.Namespace))
 	}
 	if d.ItemSelector != "" {
 		selector, err := labels.Parse(d.ItemSelector)
 		if err != nil {
-			return undecided, "its item selector cannot be read"
+			return undecided, "the item selector of the deployer cannot be read"
 		}
 		if !selector.Matches(labels.Set(di.Labels)) {
-			return no, fmt.Sprintf("the item's labels do not match its selector %s", word(d.ItemSelector))
+			return no, fmt.Sprintf("the item's labels do not match the selector %s of the deployer", word(d.ItemSelector))
 		}
 	}
 	return judgeTarget(d, f)
 }
 
-// judgeTarget compares the Target with the selectors of the deployer.
+// judgeTarget compares the Target of the item with the target selectors of the deployer. Its results have the same
+// meaning as those of the function `judge`.
 func judgeTarget(d *KnownDeployer, f *Facts) (answer, why string) {
 	switch {
 	case len(d.TargetSelectors) == 0 || f.Item.Spec.Target == nil:
 		return yes, ""
 	case f.TargetMissing && f.Item.Status.Deployer.Name == d.Name:
-		return yes, "" // the deployer that was responsible before keeps the item
+		return yes, "" // if the Target was deleted, the deployer that processed the item before stays responsible
 	case f.TargetMissing:
-		return no, "it selects Targets, and the item's Target does not exist"
+		return no, "the deployer selects Targets, and the item's Target does not exist"
 	case f.Target == nil:
-		return undecided, "it selects Targets, and the item's Target cannot be read"
+		return undecided, "the deployer selects Targets, and the item's Target cannot be read"
 	}
 	matches, err := targets.Matches(f.Target, d.TargetSelectors)
 	switch {
 	case err != nil:
-		return undecided, "its target selectors are not valid"
+		return undecided, "the target selectors of the deployer are not valid"
 	case !matches:
-		return no, "its target selectors do not match the item's Target: " + selectorsText(d.TargetSelectors)
+		return no, "the target selectors of the deployer do not match the item's Target: " + selectorsText(d.TargetSelectors)
 	}
 	return yes, ""
 }
 
-// selectorsText is short for selectors.
+// selectorsText returns selectors as a short text.
 func selectorsText(selectors []lsv1alpha1.TargetSelector) string {
 	raw, err := json.Marshal(selectors)
 	if err != nil {

@@ -34,12 +34,12 @@ func (f *Facts) responsible() Responsible {
 	return out
 }
 
-// registration judges one known deployer.
+// registration describes a known deployer, and whether the deployer is responsible for the item.
 func (f *Facts) registration(d *KnownDeployer) Registration {
 	r := Registration{Source: word(d.Source), Name: word(d.Name), Working: true}
 	r.Responsible, r.Why = judge(d, f)
 	if d.Partial && r.Responsible == yes {
-		r.Responsible, r.Why = undecided, "its selectors are too long for its registration"
+		r.Responsible, r.Why = undecided, "the selectors of the deployer are too long for its registration"
 	}
 	if l := d.Lease; l != nil {
 		r.Holder, r.Renewed = word(l.Holder), timeAt(l.Renewed)
@@ -48,7 +48,7 @@ func (f *Facts) registration(d *KnownDeployer) Registration {
 	return r
 }
 
-// summary is one sentence about who is responsible.
+// summary returns a sentence about the responsible deployer.
 func (f *Facts) summary(known []Registration) string {
 	responsible := slices.DeleteFunc(slices.Clone(known), func(r Registration) bool { return r.Responsible != yes })
 	working := slices.DeleteFunc(slices.Clone(responsible), func(r Registration) bool { return !r.Working })
@@ -56,19 +56,19 @@ func (f *Facts) summary(known []Registration) string {
 	case len(working) > 1:
 		return fmt.Sprintf("%d deployers are responsible for the item. They may disturb each other.", len(working))
 	case len(working) == 1 && working[0].Holder != "":
-		return fmt.Sprintf("%s is responsible, and replica %s works.", working[0].Name, working[0].Holder)
+		return fmt.Sprintf("%s is responsible, and its replica %s is active.", working[0].Name, working[0].Holder)
 	case len(working) == 1:
 		return working[0].Name + " is responsible."
 	case len(responsible) > 0:
 		return responsible[0].Name + " is responsible, but no replica holds its lease."
 	case slices.ContainsFunc(known, func(r Registration) bool { return r.Responsible == undecided }):
-		return "Who is responsible is not known."
+		return "It is not known which deployer is responsible."
 	case len(known) > 0:
 		return "None of the known deployers is responsible for the item."
 	case f.isUnknown(partLeases):
-		return "Which deployers there are is not known."
+		return "It is not known which deployers exist."
 	case f.Item.Status.Deployer.Name != "":
-		return word(f.Item.Status.Deployer.Name) + " worked on the item before. No deployer registered itself."
+		return word(f.Item.Status.Deployer.Name) + " processed the item before. No deployer has registered itself."
 	}
-	return "No deployer registered itself. Deployers without leader election, and those of Landscaper, do not."
+	return "No deployer has registered itself. Deployers without leader election and Landscaper's own deployers do not register."
 }

@@ -18,21 +18,21 @@ const Width = 80
 
 // Style configures the text.
 type Style struct {
-	// Color is set if the text is for a terminal that displays colors.
+	// Color is true if the text is for a terminal that displays colors.
 	Color bool
 }
 
-// page is a text with a label at the beginning of each entry.
+// page builds a text that consists of entries with labels.
 type page struct {
 	b     strings.Builder
 	style Style
 	now   time.Time
 }
 
-// labelWidth is where the text beside the labels begins.
+// labelWidth is the width of the column with the labels.
 const labelWidth = 13
 
-// title writes a line of its own.
+// title writes a text that has no label.
 func (p *page) title(text string) {
 	for _, l := range wrap(text, Width) {
 		p.b.WriteString(p.paint(bold, l) + "\n")
@@ -55,7 +55,7 @@ func (p *page) painted(label, text, color string) {
 	}
 }
 
-// list writes entries below one label.
+// list writes several entries below a single label.
 func (p *page) list(label string, texts []string) {
 	for i, text := range texts {
 		if i > 0 {
@@ -65,7 +65,7 @@ func (p *page) list(label string, texts []string) {
 	}
 }
 
-// The colors, as in ANSI escape sequences.
+// These constants are ANSI escape codes for colors and styles.
 const (
 	bold   = "1"
 	red    = "31"
@@ -80,7 +80,7 @@ func (p *page) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// at formats a time, and how far in the future it is.
+// at formats a time, followed by how long ago it was or how soon it will be.
 func (p *page) at(t *metav1.Time) string {
 	if t == nil {
 		return ""
@@ -88,7 +88,7 @@ func (p *page) at(t *metav1.Time) string {
 	return fmt.Sprintf("%s (%s)", t.UTC().Format("2006-01-02 15:04:05"), relative(t.Sub(p.now)))
 }
 
-// since formats how long ago a time was.
+// since formats the duration from the given time until now.
 func (p *page) since(t *metav1.Time) string {
 	if t == nil {
 		return ""
@@ -96,7 +96,7 @@ func (p *page) since(t *metav1.Time) string {
 	return ", for " + short(p.now.Sub(t.Time))
 }
 
-// relative is a duration from now.
+// relative formats a duration relative to now.
 func relative(d time.Duration) string {
 	if d < 0 {
 		return short(-d) + " ago"
@@ -104,7 +104,7 @@ func relative(d time.Duration) string {
 	return "in " + short(d)
 }
 
-// short is a duration with at most two units.
+// short formats a duration with at most two units.
 func short(d time.Duration) string {
 	d = max(d, 0).Round(time.Second)
 	switch {
@@ -118,7 +118,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%ds", int(d.Seconds()))
 }
 
-// wrap breaks a text at spaces. A word that is too long for a line is broken too.
+// wrap breaks a text into lines at spaces. It also breaks words that are longer than a line.
 func wrap(text string, width int) []string {
 	var lines []string
 	current := ""
@@ -180,7 +180,7 @@ func (e *Explanation) Text(style Style) string {
 	return p.b.String()
 }
 
-// first is the label of the first entry of a list.
+// first returns `label` if i is 0, and "" otherwise. In a list, only the first entry has a label.
 func first(i int, label string) string {
 	if i == 0 {
 		return label
@@ -224,7 +224,7 @@ func (e *Explanation) writeResponsible(p *page) {
 			text += ", " + known.Why
 		}
 		if known.Responsible != no && !known.Working {
-			text += ", not working"
+			text += ", not active"
 			if known.Renewed != nil {
 				text += " since " + p.at(known.Renewed)
 			}
@@ -232,7 +232,7 @@ func (e *Explanation) writeResponsible(p *page) {
 		p.entry("", "- "+text)
 	}
 	if r.Deployer != nil {
-		p.entry("", strings.TrimSpace(fmt.Sprintf("Worked on last by %s %s", r.Deployer.Name, r.Deployer.Version))+".")
+		p.entry("", strings.TrimSpace(fmt.Sprintf("Last processed by %s %s", r.Deployer.Name, r.Deployer.Version))+".")
 	}
 }
 
@@ -262,7 +262,7 @@ func (e *Explanation) writeErrors(p *page) {
 	}
 }
 
-// text is an error in one line.
+// text returns an error as a single line.
 func (e *Error) text() string {
 	text := strings.Trim(e.Operation+" "+e.Reason, " ") + ": " + e.Message
 	if len(e.Codes) > 0 {
@@ -306,7 +306,7 @@ func (e *Explanation) writeGraph(p *page) {
 			text += ", " + n.Reason
 		}
 		if len(n.BlockedBy) > 0 {
-			text += ", behind " + strings.Join(n.BlockedBy, ", ")
+			text += ", waiting for " + strings.Join(n.BlockedBy, ", ")
 		}
 		p.entry(first(i, "Graph"), text)
 	}
@@ -315,7 +315,7 @@ func (e *Explanation) writeGraph(p *page) {
 	}
 }
 
-// shownHistory is how many reconciles the text has.
+// shownHistory is the number of reconciles that the text contains.
 const shownHistory = 5
 
 func (e *Explanation) writeHistory(p *page) {

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// times returns the times of the next events.
+// times returns when the next events for the item are expected.
 func (f *Facts) times(d contract.Decision) Times {
 	var t Times
 	note := func(text string) { t.Notes = append(t.Notes, text) }
@@ -38,9 +38,9 @@ func (f *Facts) times(d contract.Decision) Times {
 	}
 	if d.Due && !d.New && t.NextReconcile == nil && !f.Item.Status.LastReconcileTime.IsZero() {
 		if f.Item.Status.LastError != nil {
-			note("Failures are retried with a backoff that doubles from 1 s to 5 min, if the deployer has the default one.")
+			note("Failures are retried with a backoff that doubles from 1 s to 5 min, if the deployer uses the default backoff.")
 		} else {
-			note("A run in phase Progressing is polled every 5 s, if the deployer has the default interval, and earlier if an object changes.")
+			note("A run in phase Progressing is checked when an object changes, and every 5 s if the deployer uses the default interval.")
 		}
 	}
 	next, why := nextContinuous(f.Item, f.Now)
@@ -51,14 +51,14 @@ func (f *Facts) times(d contract.Decision) Times {
 	return t
 }
 
-// clockAt is a clock that always returns the same time.
+// clockAt is a clock that always shows the same time.
 type clockAt time.Time
 
 func (c clockAt) Now() time.Time                  { return time.Time(c) }
 func (c clockAt) Since(t time.Time) time.Duration { return time.Time(c).Sub(t) }
 
-// nextContinuous returns when continuous reconciliation forces the next run, or why it does not. The time is zero
-// without a schedule.
+// nextContinuous returns the time when continuous reconciliation forces the next run. The time is zero if there is no
+// schedule or if the schedule is not in effect. In the second case, the text explains why.
 func nextContinuous(di *lsv1alpha1.DeployItem, now time.Time) (time.Time, string) {
 	spec := continuousSpec(di)
 	if spec == nil {
@@ -84,8 +84,8 @@ func nextContinuous(di *lsv1alpha1.DeployItem, now time.Time) (time.Time, string
 	return now.Add(res.ReconcileResult.RequeueAfter), ""
 }
 
-// continuousSpec reads the schedule where the manifest, the declarative and the mock deployer have it: in
-// spec.config.continuousReconcile.
+// continuousSpec reads the schedule from spec.config.continuousReconcile. The manifest deployer, the mock deployer and
+// declarative deployers use this field.
 func continuousSpec(di *lsv1alpha1.DeployItem) *cr.ContinuousReconcileSpec {
 	if di.Spec.Configuration == nil {
 		return nil

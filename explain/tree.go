@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Limits of a tree.
+// These constants are the limits of a tree, and the kinds of Landscaper's objects.
 const (
 	maxTreeNodes  = 2000
 	maxChildren   = 500
@@ -28,13 +28,13 @@ const (
 	kindItem      = "DeployItem"
 )
 
-// Tree is an Installation, an Execution or a deploy item with everything that belongs to it.
+// Tree contains an Installation, an Execution, a deploy item or a whole namespace, with all objects that belong to it.
 type Tree struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`
 	Time       metav1.Time `json:"time"`
 	Roots      []*TreeNode `json:"roots"`
-	// Omitted is the number of nodes that were omitted because there are too many.
+	// Omitted is the number of nodes that are missing because there are too many.
 	Omitted int `json:"omitted,omitempty"`
 	// Unknown lists the parts that could not be read.
 	Unknown []Unknown `json:"unknown,omitempty"`
@@ -45,9 +45,9 @@ type TreeNode struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Cluster is landscaper or target.
+	// Cluster is the cluster that contains the object: landscaper or target.
 	Cluster string `json:"cluster"`
-	// Phase is the phase of Landscaper's objects, and the readiness of others.
+	// Phase is the phase of a Landscaper object. For any other object, it is the readiness.
 	Phase    string       `json:"phase,omitempty"`
 	Created  *metav1.Time `json:"created,omitempty"`
 	Message  string       `json:"message,omitempty"`
@@ -57,18 +57,19 @@ type TreeNode struct {
 
 // TreeOptions configures ReadTree.
 type TreeOptions struct {
-	// Namespace is the namespace. Name is the name of an Installation, an Execution or a deploy item; if it is empty,
-	// the tree shows the whole namespace.
+	// Namespace is the namespace of all objects. Name is the name of an Installation, an Execution or a deploy item. If
+	// Name is empty, the tree shows the whole namespace.
 	Namespace, Name string
-	// Open opens the Target of an item with the rights of the caller. If Open is nil, objects are shown as in the
-	// status of their item. close may be nil.
+	// Open returns a client for the Target of an item, with the rights of the caller. If the returned function close is
+	// not nil, ReadTree calls it. If Open is nil, ReadTree does not read the objects in target clusters. The tree then
+	// contains only what the status of the items says about them.
 	Open func(ctx context.Context, target *lsv1alpha1.Target) (c client.Reader, close func(), err error)
 	// Clock returns the current time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
-// ReadTree reads a tree with the rights of the client. Tree.Unknown lists what cannot be read. ReadTree returns an
-// error if no object has the name, or if the namespace cannot be listed.
+// ReadTree reads a tree with the rights of the client. Tree.Unknown contains the errors of reads that failed. ReadTree
+// returns an error if the named object does not exist or cannot be read, or if the namespace cannot be listed.
 func ReadTree(ctx context.Context, c client.Reader, o TreeOptions) (*Tree, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -94,7 +95,8 @@ type treeReader struct {
 	nodes int
 }
 
-// all reads the Installations that belong to no other one, and the items that belong to no Execution.
+// all builds the tree of the whole namespace. The roots are the Installations that are not part of another
+// Installation, and the items that are not part of an Execution.
 func (r *treeReader) all(ctx context.Context) error {
 	var installations lsv1alpha1.InstallationList
 	if err := r.list(ctx, kindInst, &installations, ""); err != nil {
@@ -117,8 +119,8 @@ func (r *treeReader) all(ctx context.Context) error {
 	return nil
 }
 
-// named reads the object with the requested name. An Installation takes precedence over an Execution, and an Execution
-// over a deploy item.
+// named builds the tree of the object that the options name. The name may be that of an Installation, an Execution or a
+// deploy item. The kinds are tried in this order.
 func (r *treeReader) named(ctx context.Context) error {
 	key := types.NamespacedName{Namespace: r.o.Namespace, Name: r.o.Name}
 	var inst lsv1alpha1.Installation
@@ -149,7 +151,8 @@ func (r *treeReader) named(ctx context.Context) error {
 	return fmt.Errorf("there is no Installation, Execution or DeployItem %s", key)
 }
 
-// list reads objects of the namespace with a label, or all. More than the limit counts as omitted.
+// list reads the objects of a kind in the namespace. If `label` is not empty, it reads only objects whose label has the
+// given value. If there are more than maxChildren objects, the list is incomplete, and Tree.Unknown reports this.
 func (r *treeReader) list(ctx context.Context, kind string, into client.ObjectList, label string, value ...string) error {
 	options := []client.ListOption{client.InNamespace(r.o.Namespace), client.Limit(maxChildren)}
 	if label != "" {
@@ -159,7 +162,7 @@ func (r *treeReader) list(ctx context.Context, kind string, into client.ObjectLi
 		return fmt.Errorf("list %ss in namespace %s: %w", kind, r.o.Namespace, err)
 	}
 	if into.GetContinue() != "" {
-		r.unknown(kind+"s", fmt.Errorf("there are more than %d", maxChildren))
+		r.unknown(kind+"s", fmt.Errorf("there are more than %d %ss; the tree does not show all of them", maxChildren, kind))
 	}
 	return nil
 }
@@ -174,7 +177,7 @@ func (r *treeReader) root(n *TreeNode) {
 	}
 }
 
-// node returns a node, or nil if there are too many.
+// node returns a new node, or nil if the tree already has the maximum number of nodes.
 func (r *treeReader) node(kind, cluster string, obj metav1.Object) *TreeNode {
 	if r.nodes++; r.nodes > maxTreeNodes {
 		r.tree.Omitted++
@@ -190,7 +193,7 @@ func (n *TreeNode) add(child *TreeNode) {
 	}
 }
 
-// set sets the phase and the message of one of Landscaper's objects.
+// set sets the phase and the message in the node of a Landscaper object.
 func (n *TreeNode) set(phase string, e *lsv1alpha1.Error) {
 	n.Phase = word(phase)
 	n.Failed = phase == lsv1alpha1.PhaseStringFailed || phase == lsv1alpha1.PhaseStringDeleteFailed
@@ -264,7 +267,7 @@ func (r *treeReader) item(ctx context.Context, di *lsv1alpha1.DeployItem) *TreeN
 	return n
 }
 
-// open opens the Target of an item, if the caller may read it.
+// open returns a client for the Target of an item, or nil if there is none. The caller must call `done` in both cases.
 func (r *treeReader) open(ctx context.Context, di *lsv1alpha1.DeployItem) (live client.Reader, done func()) {
 	done = func() {}
 	if r.o.Open == nil || di.Spec.Target == nil {
@@ -285,7 +288,7 @@ func (r *treeReader) open(ctx context.Context, di *lsv1alpha1.DeployItem) (live 
 	return live, done
 }
 
-// ageOf is how old a node is.
+// ageOf returns the age of the object as text.
 func (n *TreeNode) ageOf(now time.Time) string {
 	if n.Created == nil {
 		return ""

@@ -31,7 +31,8 @@ func meta(name string, labels ...string) metav1.ObjectMeta {
 	return m
 }
 
-// shop is an Installation with a sub-installation, whose Execution has two items.
+// shop returns an Installation with a subinstallation. The Execution of the subinstallation manages two items. shop
+// also returns an item that no Execution manages.
 func shop() []client.Object {
 	root := &lsv1alpha1.Installation{ObjectMeta: meta("root")}
 	root.Status.InstallationPhase = "Failed"
@@ -49,7 +50,8 @@ func shop() []client.Object {
 	return []client.Object{root, sub, exec, web, fine, alone, facts().Target}
 }
 
-// target holds the Deployment of the inventory, and what it owns.
+// target returns a reader for a target cluster. The cluster contains the Deployment in the inventory, the dependents of
+// this Deployment, and other objects.
 func target(t *testing.T) client.Reader {
 	t.Helper()
 	owned := func(name, kind, by string) metav1.ObjectMeta {
@@ -75,7 +77,7 @@ func readTree(t *testing.T, c client.Reader, o explain.TreeOptions) *explain.Tre
 	return tree
 }
 
-// outline is a tree in short: names and phases.
+// outline returns a line with kind, name and phase for each node of a tree.
 func outline(nodes []*explain.TreeNode, indent string) string {
 	var b strings.Builder
 	for _, n := range nodes {

@@ -21,10 +21,10 @@ const (
 	clusterLandscaper = "landscaper"
 	clusterTarget     = "target"
 
-	maxOwned = 5 // how deep objects may own each other
+	maxOwned = 5 // the maximum number of levels of dependents below an object
 )
 
-// ownedBy are the kinds that objects of a kind own, as far as they are shown.
+// ownedBy maps a kind to the kinds of the dependents that a tree shows.
 var ownedBy = map[schema.GroupKind][]schema.GroupVersionKind{
 	{Group: "apps", Kind: "Deployment"}:  {{Group: "apps", Version: "v1", Kind: "ReplicaSet"}},
 	{Group: "apps", Kind: "ReplicaSet"}:  {{Version: "v1", Kind: "Pod"}},
@@ -34,7 +34,8 @@ var ownedBy = map[schema.GroupKind][]schema.GroupVersionKind{
 	{Group: "batch", Kind: "Job"}:        {{Version: "v1", Kind: "Pod"}},
 }
 
-// object shows an object of the target: live if the target is open, else as the status of the item has it.
+// object returns the node of an object in the target. If the client `live` is nil, the node contains only information
+// from the status of the item.
 func (r *treeReader) object(ctx context.Context, live client.Reader, o Object) *TreeNode {
 	stored := &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}
 	if live == nil || o.State == stateFormer {
@@ -61,7 +62,7 @@ func (r *treeReader) object(ctx context.Context, live client.Reader, o Object) *
 	return n
 }
 
-// liveObject shows an object and what it owns.
+// liveObject returns the node of an object that was read from the target, with the nodes of its dependents.
 func (r *treeReader) liveObject(ctx context.Context, live client.Reader, obj *unstructured.Unstructured, depth int) *TreeNode {
 	n := r.node(obj.GetKind(), clusterTarget, obj)
 	if n == nil {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// OnlyFailed removes the branches in which nothing failed.
+// OnlyFailed removes the branches that contain no failed object.
 func (t *Tree) OnlyFailed() { t.Roots = onlyFailed(t.Roots) }
 
 func onlyFailed(nodes []*TreeNode) []*TreeNode {
@@ -22,7 +22,8 @@ func onlyFailed(nodes []*TreeNode) []*TreeNode {
 	return out
 }
 
-// Text writes the tree for people. A line has at most [Width] characters; what is cut off ends with an ellipsis.
+// Text formats the tree for users. A line has at most [Width] characters. Longer lines are cut and end with an
+// ellipsis.
 func (t *Tree) Text(style Style) string {
 	p := &page{style: style, now: t.Time.Time}
 	if len(t.Roots) == 0 {
@@ -40,7 +41,8 @@ func (t *Tree) Text(style Style) string {
 	return p.b.String()
 }
 
-// branch writes a node behind head, and its children behind below.
+// branch writes a line for the node and lines for its children. The line for the node begins with `head`. The lines for
+// the children begin with `below`.
 func (p *page) branch(n *TreeNode, head, below string, now time.Time) {
 	text := n.Kind + " " + n.Name
 	var facts []string

@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// The race detector adds allocations of its own, hence the build tag.
+// TestAllocations does not run with the race detector, which adds its own allocations.
 func TestAllocations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hooks extension.ReconcileExtensionHooks

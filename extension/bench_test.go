@@ -24,7 +24,8 @@ func noops(n int, named bool) extension.ReconcileExtensionHooks {
 	return hooks
 }
 
-// BenchmarkExecuteHooks measures hooks, which may take at most 2 µs and one allocation each.
+// BenchmarkExecuteHooks measures ExecuteHooks with hooks that do nothing. The budget is 2 µs per hook and one
+// allocation per call.
 func BenchmarkExecuteHooks(b *testing.B) {
 	for _, n := range []int{0, 1, 10} {
 		for _, named := range []bool{false, true} {

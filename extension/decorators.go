@@ -9,10 +9,11 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// The decorators wrap a hook and return a hook. All of them return nil if the hook is nil, so that Validate reports it.
+// The decorators wrap a hook and return a hook. If the wrapped hook is nil, the returned hook is nil too, so that
+// Validate reports the nil hook.
 
-// Named sets the name of a hook in errors, traces and metrics, which is "<Type>[<index>]" otherwise. Use a constant,
-// because the name becomes a metric label. If names are nested, the outermost is used.
+// Named sets the name of a hook in errors, traces and metrics. Without Named, the name is "<Type>[<index>]". Use a
+// constant, because the name becomes a metric label. If calls of Named are nested, the outermost name is used.
 func Named(name string, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if hook == nil {
 		return nil
@@ -25,11 +26,12 @@ func Named(name string, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	}
 }
 
-// Condition decides for [When] whether a hook is called. The item and the target may be nil, as for the hook itself.
+// Condition reports whether the decorator [When] calls a hook. The item and the target may be nil, as for the hook
+// itself.
 type Condition func(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t HookType) bool
 
-// When calls the hook only if cond returns true. Otherwise the result is nil (no opinion). When returns nil if cond is
-// nil.
+// When returns a hook that calls the given hook only if cond returns true. Otherwise the result is nil (no opinion). If
+// cond is nil, the returned hook is nil.
 func When(cond Condition, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if hook == nil || cond == nil {
 		return nil
@@ -42,8 +44,8 @@ func When(cond Condition, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	}
 }
 
-// OnItem returns a hook that calls f for its side effects on an item. It does not call f if there is no item. The
-// target may be nil. The result of the hook is always nil, so it can neither abort nor force a run.
+// OnItem returns a hook that calls f only for its side effects. The hook does not call f if there is no item. The
+// target may be nil. The result of the hook is always nil, so the hook can neither abort nor force a run.
 func OnItem(f func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) error) ReconcileExtensionHook {
 	if f == nil {
 		return nil
@@ -56,8 +58,8 @@ func OnItem(f func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployIt
 	}
 }
 
-// OnStart returns a hook that calls f, which needs neither item nor target, as for [StartHook]. The result of the hook
-// is always nil.
+// OnStart returns a hook that calls f without item and target, for example for [StartHook]. The result of the hook is
+// always nil.
 func OnStart(f func(ctx context.Context, log logr.Logger) error) ReconcileExtensionHook {
 	if f == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 func TestNamed(t *testing.T) {
 	t.Run("works outside of ExecuteHooks", func(t *testing.T) {
 		want := hookResult(true, false, 0)
-		got, err := extension.Named("x", returns(new([]string), "", want, errBoom))(t.Context(), logr.Discard(), nil, nil, extension.StartHook)
+		got, err := extension.Named("x", hookReturning(new([]string), "", want, errBoom))(t.Context(), logr.Discard(), nil, nil, extension.StartHook)
 		if got != want || !errors.Is(err, errBoom) {
 			t.Errorf("got %v and %v", got, err)
 		}
@@ -29,7 +29,7 @@ func TestWhen(t *testing.T) {
 	deleting := func(_ context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, typ extension.HookType) bool {
 		return di.Name == "yes" && target.Name == "yes" && typ == extension.EndHook
 	}
-	hook := extension.When(deleting, returns(&calls, "called", hookResult(true, false, 0), errBoom))
+	hook := extension.When(deleting, hookReturning(&calls, "called", hookResult(true, false, 0), errBoom))
 	for name, tc := range map[string]struct {
 		item string
 		typ  extension.HookType

@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// OnStart makes a hook that needs neither item nor target.
+// OnStart returns a hook that needs neither an item nor a target.
 func ExampleOnStart() {
 	checkLicence := extension.OnStart(func(context.Context, logr.Logger) error { return errors.New("the licence has expired") })
 	hooks := extension.ReconcileExtensionHooks{}.RegisterHook(checkLicence, extension.StartHook)
@@ -23,7 +23,8 @@ func ExampleOnStart() {
 	// Output: hook Start[0]: the licence has expired
 }
 
-// OnItem makes a hook that has no opinion about what happens next. One hook can be registered for several points.
+// OnItem returns a hook whose result is always nil, so the hook does not influence the flow. One hook can be registered
+// for several hook types.
 func ExampleOnItem() {
 	audit := extension.OnItem(func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) error {
 		fmt.Println("deleting", di.Name)
@@ -70,7 +71,7 @@ func ExampleWithFailurePolicy() {
 	// Output: <nil>
 }
 
-// These are the points of the flow at which hooks run.
+// HookTypes returns the points of the flow at which hooks are called.
 func ExampleHookTypes() {
 	for _, t := range extension.HookTypes() {
 		fmt.Println(t)

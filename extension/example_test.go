@@ -14,14 +14,14 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// A hook that runs an item again every ten minutes as long as it has an annotation.
+// This hook forces a run of an item every ten minutes as long as the item has an annotation.
 func Example() {
 	refresh := func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 		if di.Annotations["example.org/refresh"] != "true" {
 			return nil, nil // no opinion
 		}
 		return &extension.HookResult{
-			AbortReconcile:  false, // run, whether something changed or not
+			AbortReconcile:  false, // force a run even if nothing has changed
 			ReconcileResult: reconcile.Result{RequeueAfter: 10 * time.Minute},
 		}, nil
 	}
@@ -36,7 +36,7 @@ func Example() {
 	// Output: false 10m0s <nil>
 }
 
-// The hook, and where it belongs, in one value that others register.
+// A setup combines a hook with its hook types in one value, so that other code can register the hook.
 func ExampleReconcileExtensionHooks_RegisterHookSetup() {
 	audit := extension.OnItem(func(_ context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) error {
 		log.Info("about to change something", "phase", di.Status.Phase)
@@ -53,7 +53,7 @@ func ExampleReconcileExtensionHooks_RegisterHookSetup() {
 	// Output: 2 <nil>
 }
 
-// A lone result is copied; several are merged.
+// This example merges results. The two functions merge AbortReconcile differently.
 func ExampleAggregateHookResults() {
 	tenMinutes := &extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: 10 * time.Minute}}
 	oneHour := &extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: time.Hour}}
@@ -70,7 +70,7 @@ func ExampleAggregateHookResults() {
 	// <nil>
 }
 
-// Decorators, from the inside to the outside.
+// This example applies decorators to a hook, from the innermost to the outermost.
 func ExampleNamed() {
 	askQuota := extension.OnItem(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) error {
 		return fmt.Errorf("quota service: %w", context.DeadlineExceeded)

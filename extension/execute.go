@@ -14,11 +14,12 @@ import (
 
 // ExecuteHooks calls the hooks of one type in the order of registration and returns their merged result, which is nil
 // if no hook has an opinion. AbortReconcile is combined with AND for [DuringResponsibilityCheckHook] and
-// [ShouldReconcileHook], and with OR otherwise. Later hooks of the same type are called even after one that aborts.
+// [ShouldReconcileHook], and with OR otherwise. After a hook that aborts, the remaining hooks of the same type are
+// still called.
 //
 // ExecuteHooks stops at the first error and returns a nil result and an error with the type, index and name of the
-// hook. An unknown type, a nil hook and a panic (see [PanicError]) are errors too. It does not call hooks that are
-// registered while it runs.
+// hook. It also returns an error for an unknown type, for a nil hook, and after a panic (see [PanicError]). It does not
+// call hooks that are registered while it runs.
 func (h ReconcileExtensionHooks) ExecuteHooks(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, hookType HookType) (*HookResult, error) {
 	point := find(hookType)
 	if point == nil {
@@ -41,13 +42,13 @@ func (h ReconcileExtensionHooks) ExecuteHooks(ctx context.Context, log logr.Logg
 	return results.result(), nil
 }
 
-// execution is the state that all hooks of one ExecuteHooks call share.
+// execution is the state that the hooks of a type share during one call of ExecuteHooks.
 type execution struct {
 	item     *lsv1alpha1.DeployItem
 	target   *lsv1alpha1.Target
 	hookType HookType
 	log      logr.Logger
-	record   *record // the context of all hooks; this is the only allocation
+	record   *record // the context that is passed to all hooks; this is the only allocation
 	observer Observer
 }
 

@@ -59,8 +59,8 @@ func TestExecuteHooksOrder(t *testing.T) {
 		for _, typ := range extension.HookTypes() {
 			var calls []string
 			hooks := extension.ReconcileExtensionHooks{}.
-				RegisterHook(returns(&calls, "a", hookResult(true, true, 0), nil), typ).
-				RegisterHook(returns(&calls, "b", nil, nil), typ)
+				RegisterHook(hookReturning(&calls, "a", hookResult(true, true, 0), nil), typ).
+				RegisterHook(hookReturning(&calls, "b", nil, nil), typ)
 			got, err := execute(t, hooks, typ)
 			if err != nil {
 				t.Error(err)
@@ -81,9 +81,9 @@ func TestExecuteHooksMerge(t *testing.T) {
 		for _, typ := range extension.HookTypes() {
 			var calls []string
 			hooks := extension.ReconcileExtensionHooks{}.
-				RegisterHook(returns(&calls, "a", hookResult(true, false, 3), nil), typ).
-				RegisterHook(returns(&calls, "b", nil, nil), typ).
-				RegisterHook(returns(&calls, "c", hookResult(false, false, 2), nil), typ)
+				RegisterHook(hookReturning(&calls, "a", hookResult(true, false, 3), nil), typ).
+				RegisterHook(hookReturning(&calls, "b", nil, nil), typ).
+				RegisterHook(hookReturning(&calls, "c", hookResult(false, false, 2), nil), typ)
 			got, err := execute(t, hooks, typ)
 			if err != nil {
 				t.Error(err)
@@ -97,7 +97,7 @@ func TestExecuteHooksMerge(t *testing.T) {
 		shared := withPriority(hookResult(false, false, 5), 1)
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}.
-			RegisterHook(returns(&calls, "a", shared, nil), extension.EndHook).
+			RegisterHook(hookReturning(&calls, "a", shared, nil), extension.EndHook).
 			RegisterHook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
 				shared.AbortReconcile = true
 				*shared.ReconcileResult.Priority = 9
@@ -123,10 +123,10 @@ func TestExecuteHooksErrors(t *testing.T) {
 		is     error
 	}{
 		"an error stops [Lx1] and drops every result [L12]": {
-			reason: "index and type are in the text", hook: returns(new([]string), "", forced, errBoom), want: "hook BeforeReconcile[1]: boom", is: errBoom,
+			reason: "index and type are in the text", hook: hookReturning(new([]string), "", forced, errBoom), want: "hook BeforeReconcile[1]: boom", is: errBoom,
 		},
 		"a named hook [Lx1]": {
-			reason: "the name is in the text, too", hook: extension.Named("quota", returns(new([]string), "", forced, errBoom)),
+			reason: "the name is in the text, too", hook: extension.Named("quota", hookReturning(new([]string), "", forced, errBoom)),
 			want: "hook BeforeReconcile[1] (quota): boom", is: errBoom,
 		},
 		"a nil hook [L67]":                  {reason: "no panic in production", hook: nil, want: "hook BeforeReconcile[1]: is nil"},
@@ -145,9 +145,9 @@ func TestExecuteHooksErrors(t *testing.T) {
 			}
 			var calls []string
 			hooks := extension.ReconcileExtensionHooks{}.
-				RegisterHook(returns(&calls, "before", forced, nil), extension.BeforeReconcileHook, "Other").
+				RegisterHook(hookReturning(&calls, "before", forced, nil), extension.BeforeReconcileHook, "Other").
 				RegisterHook(tc.hook, extension.BeforeReconcileHook).
-				RegisterHook(returns(&calls, "after", forced, nil), extension.BeforeReconcileHook)
+				RegisterHook(hookReturning(&calls, "after", forced, nil), extension.BeforeReconcileHook)
 			got, err := execute(t, hooks, typ)
 			if got != nil {
 				t.Errorf("%s: got the result %v, want nil", tc.reason, got)
@@ -206,10 +206,10 @@ func TestRegistrationWhileRunning(t *testing.T) {
 		hooks := extension.ReconcileExtensionHooks{}
 		hooks.RegisterHook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
 			calls = append(calls, "a")
-			hooks.RegisterHook(returns(&calls, "late", nil, nil), extension.StartHook)
+			hooks.RegisterHook(hookReturning(&calls, "late", nil, nil), extension.StartHook)
 			return nil, nil
 		}, extension.StartHook)
-		hooks.RegisterHook(returns(&calls, "b", nil, nil), extension.StartHook)
+		hooks.RegisterHook(hookReturning(&calls, "b", nil, nil), extension.StartHook)
 		if _, err := execute(t, hooks, extension.StartHook); err != nil {
 			t.Fatal(err)
 		}

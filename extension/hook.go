@@ -9,18 +9,18 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// HookType is a place in the reconciliation flow where hooks are called. [Points] describes all of them.
+// HookType is a place in the reconciliation flow where hooks are called. [Points] describes all hook types.
 type HookType string
 
-// The hook types in the order of the flow. A reconcile that performs an action calls one of the four types from
-// BeforeAbortHook to BeforeReconcileHook.
+// These constants are the hook types, in the order of the flow. A reconcile that performs an action calls one of the
+// four types from BeforeAbortHook to BeforeReconcileHook.
 const (
 	// StartHook runs at the beginning of a reconcile, before the item is read. Item and target are always nil.
 	StartHook HookType = "Start"
-	// DuringResponsibilityCheckHook runs after the default responsibility check, and a result replaces the result of
-	// that check. A non-nil result that does not abort makes the deployer responsible. Use it with great care.
+	// DuringResponsibilityCheckHook runs after the default responsibility check. A non-nil result of the hook replaces
+	// the result of that check: the deployer is responsible unless the hook's result aborts. Use it with great care.
 	DuringResponsibilityCheckHook HookType = "DuringResponsibilityCheck"
-	// AfterResponsibilityCheckHook runs when the deployer is known to be responsible, before anything is changed.
+	// AfterResponsibilityCheckHook runs after the check has found the deployer responsible, before anything is changed.
 	AfterResponsibilityCheckHook HookType = "AfterResponsibilityCheck"
 	// ShouldReconcileHook runs after the contract has decided whether a run is due. A non-nil result that does not
 	// abort forces a run. The hook cannot stop a run that is due.
@@ -39,18 +39,19 @@ const (
 	EndHook HookType = "End"
 )
 
-// ReconcileExtensionHook is a function that is called when the flow reaches a hook type that it is registered for; the
-// last argument is that type. The item is nil for [StartHook] only. The target is nil for StartHook, if the item has no
-// target, and if the target does not exist. Item and target are valid only during the call. The hook may change the
-// item's status in memory, and the library writes it. A change of the spec is an error, and changes of the metadata are
-// dropped. A nil result means "no opinion". If the hook returns an error, the result is ignored and the reconcile ends.
+// ReconcileExtensionHook is a function that the library calls at each hook type for which the function is registered.
+// The last argument is the hook type. The item is nil for [StartHook] only. The target is nil for StartHook, if the
+// item has no target, and if the target does not exist. Item and target are valid only during the call. The hook may
+// change the item's status in memory, and the library writes the changes. A change of the spec leads to an error, and
+// changes of the metadata are dropped. A nil result means "no opinion". If the hook returns an error, the result is
+// ignored and the reconcile ends.
 type ReconcileExtensionHook func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, HookType) (*HookResult, error)
 
-// ReconcileExtensionHookSetup combines a hook with its hook types, so that the code that registers it need not know
-// them.
+// ReconcileExtensionHookSetup combines a hook with its hook types, so that the code that registers the hook need not
+// specify the types.
 type ReconcileExtensionHookSetup struct {
 	// Hook is the function. [ReconcileExtensionHooks.Validate] reports a nil hook.
 	Hook ReconcileExtensionHook
-	// HookTypes are the types that it is registered for. If there are none, it is never called.
+	// HookTypes are the types for which the hook is registered. If there are none, the hook is never called.
 	HookTypes []HookType
 }

@@ -17,7 +17,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// These compile only with the promised types.
+// These declarations compile only if the types are as documented.
 var (
 	_ func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) = extension.ReconcileExtensionHook(nil)
 
@@ -57,7 +57,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// underlying spells a defined type without its own name.
+// underlying returns the underlying type of a type, as text.
 func underlying(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Func:
@@ -96,8 +96,9 @@ func TestHookTypeValues(t *testing.T) {
 	}
 }
 
-// returns makes a hook that always answers the same and writes its name down.
-func returns(calls *[]string, name string, result *extension.HookResult, err error) extension.ReconcileExtensionHook {
+// hookReturning creates a hook. Each call of the hook returns the given result and error, and appends the name of the
+// hook to the list of calls.
+func hookReturning(calls *[]string, name string, result *extension.HookResult, err error) extension.ReconcileExtensionHook {
 	return func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
 		*calls = append(*calls, name)
 		return result, err
@@ -108,7 +109,7 @@ func noop(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Targ
 	return nil, nil
 }
 
-// execute runs the hooks of a type with an empty item and target.
+// execute runs the hooks of a type with an empty item and an empty target.
 func execute(t *testing.T, hooks extension.ReconcileExtensionHooks, typ extension.HookType) (*extension.HookResult, error) {
 	t.Helper()
 	return hooks.ExecuteHooks(t.Context(), logr.Discard(), &lsv1alpha1.DeployItem{}, &lsv1alpha1.Target{}, typ)

@@ -4,37 +4,39 @@ package extension
 
 import "fmt"
 
-// Merge is how AbortReconcile of several results of one hook type is merged.
+// Merge is the rule that combines the AbortReconcile fields of several results of one hook type.
 type Merge string
 
 const (
-	// MergeAny aborts if at least one result aborts.
+	// MergeAny means that the merged result aborts if at least one result aborts.
 	MergeAny Merge = "any"
-	// MergeAll aborts if all non-nil results abort.
+	// MergeAll means that the merged result aborts if all non-nil results abort.
 	MergeAll Merge = "all"
 )
 
-// Point describes a hook type: where it runs, its arguments, and the effects of its merged result and of an error. The
-// table in docs/hooks.md is generated from the points, and a test of deployerlib checks that each of them is wired.
+// Point describes a hook type: where its hooks run, their arguments, the effects of their merged result, and the effect
+// of an error. The table in docs/hooks.md is generated from the points, and a test of deployerlib checks that each hook
+// type is called at its point.
 type Point struct {
 	// Type is the hook type.
 	Type HookType
 	// Phase is the phase of deployerlib's flow that calls the hook: start, responsibility, contract, should-reconcile,
 	// operate or end.
 	Phase string
-	// When describes at which moment, and how often per reconcile, the hook is called.
+	// When describes at which moment of a reconcile the hook is called, and how often.
 	When string
 	// Item and Target describe the arguments, each as "nil", "set" or "may be nil".
 	Item, Target string
-	// Merge is how AbortReconcile is merged.
+	// Merge is the rule that combines the AbortReconcile fields of several results.
 	Merge Merge
 	// OnAbort describes the effect of a merged result with AbortReconcile=true.
 	OnAbort string
 	// OnContinue describes the effect of a non-nil result that does not abort. This includes an empty result.
 	OnContinue string
-	// OnError describes what happens with an error. The reconcile ends with an empty result in any case.
+	// OnError describes the effect of an error that the hook returns. After an error, the reconcile always ends and
+	// returns an empty result.
 	OnError string
-	// Caution describes what to watch out for. It is "" if there is nothing.
+	// Caution describes risks of using the hook. It is "" if there are none.
 	Caution string
 }
 
@@ -43,13 +45,14 @@ const (
 	isSet    = "set"
 	mayBeNil = "may be nil"
 
-	goesOn     = "nothing"
+	goesOn     = "no effect"
 	skipAction = "the action is skipped, and the reconcile ends with the merged result"
-	toCaller   = "returned and retried with backoff; never written to the item"
-	toJob      = "`lastError` and backoff; the action does not run (background run: condition `BackgroundReconcile`=True instead)"
-	toDueOrNot = "due: `lastError` and backoff. Not due: `BackgroundReconcile`=Unknown/HookFailed and backoff under job IDs, " +
-		"`lastError` under annotations; the phase stays"
-	leavesInit = "An abort leaves the item in `Init` until another reconcile or the deadline ends the run"
+	toCaller   = "the error is never written to the item; the reconcile is retried with backoff"
+	toJob      = "the action does not run, the error is written to `lastError`, and the run is retried with backoff. " +
+		"In a background run, the error is written to the condition `BackgroundReconcile` (status True) instead of `lastError`"
+	toDueOrNot = "the reconcile is retried with backoff. If a run is due, the error is written to `lastError`. If no run is due, the phase does not change. " +
+		"In this case, the error is written to the condition `BackgroundReconcile` (status Unknown, reason HookFailed) under job IDs, and to `lastError` under annotations"
+	leavesInit = "After an abort, the item stays in the phase `Init` until another reconcile ends the run or the deadline passes"
 )
 
 // points is the table of hook points in the order of the flow. It is read-only.
@@ -58,28 +61,28 @@ var points = [...]Point{
 		Type: StartHook, Phase: "start", When: "at the start of every reconcile, before the item is read",
 		Item: isNil, Target: isNil, Merge: MergeAny,
 		OnAbort: "the reconcile ends with the merged result, and the item is not read", OnContinue: goesOn, OnError: toCaller,
-		Caution: "Runs for every item that reaches the deployer, even if the item does not exist or belongs to another deployer; " +
-			"there is no running patch",
+		Caution: "The hook runs for every item that reaches the deployer, even if the item does not exist or belongs to another deployer. " +
+			"`patch.FromContext` returns nil",
 	},
 	{
 		Type: DuringResponsibilityCheckHook, Phase: "responsibility", When: "after the default responsibility check of every item of the deployer's type",
 		Item: isSet, Target: mayBeNil, Merge: MergeAll,
-		OnAbort:    "not responsible, regardless of the check; the reconcile ends with the merged result",
-		OnContinue: "**responsible**, regardless of the check (the target is the one of the item)", OnError: toCaller,
+		OnAbort:    "the deployer is not responsible, regardless of the check, and the reconcile ends with the merged result",
+		OnContinue: "the deployer is **responsible**, regardless of the check, and receives the target of the item", OnError: toCaller,
 		Caution: "An empty result that is not nil claims **every** item of the type, so two deployers would overwrite each other's status. " +
-			"An item of another type cannot be claimed. Changes to the item in memory are dropped and there is no running patch, because the item may belong to another deployer",
+			"An item of another type cannot be claimed. The item may belong to another deployer. For this reason, changes to the item in memory are dropped, and `patch.FromContext` returns nil",
 	},
 	{
-		Type: AfterResponsibilityCheckHook, Phase: "contract", When: "once per reconcile, when the deployer is responsible and nothing has changed yet",
+		Type: AfterResponsibilityCheckHook, Phase: "contract", When: "once per reconcile, if the deployer is responsible, before the item is changed",
 		Item: isSet, Target: mayBeNil, Merge: MergeAny,
 		OnAbort: "the reconcile ends with the merged result, and the item does not change", OnContinue: goesOn, OnError: toDueOrNot,
-		Caution: "A due run does not start as long as this hook aborts, and Landscaper's pickup timeout continues",
+		Caution: "As long as this hook aborts, a due run does not start, and Landscaper's pickup timeout may expire",
 	},
 	{
-		Type: ShouldReconcileHook, Phase: "should-reconcile", When: "once per reconcile, after the contract has decided whether a run is due; if it is, the item shows the started run",
+		Type: ShouldReconcileHook, Phase: "should-reconcile", When: "once per reconcile, after the contract has decided whether a run is due; if a run is due, the status of the item already shows that the run has started",
 		Item: isSet, Target: mayBeNil, Merge: MergeAll,
-		OnAbort:    "due: **ignored**, now and at later points. Not due: the reconcile ends with the merged result, as it does without the hook",
-		OnContinue: "due: nothing. Not due: **a run is forced** where the contract allows one", OnError: toDueOrNot,
+		OnAbort:    "if a run is due, the abort is **ignored** and is not remembered for later hook types. Otherwise, the reconcile ends with the merged result, as it would without the hook",
+		OnContinue: "if a run is due, no effect. Otherwise, **a run is forced** if the contract allows one", OnError: toDueOrNot,
 		Caution: "An empty result that is not nil forces a run at every reconcile. Return nil to have no opinion",
 	},
 	{
@@ -94,9 +97,10 @@ var points = [...]Point{
 	{
 		Type: EndHook, Phase: "end", When: "after an action that returned nil, before the final write and before the finalizer is removed",
 		Item: isSet, Target: mayBeNil, Merge: MergeAny,
-		OnAbort: "nothing, because nothing is left to end; the rest of the result counts", OnContinue: goesOn,
-		OnError: "the run does not end: `lastError` and backoff, and the action runs again",
-		Caution: "Not called after an error, an abort by a hook, `WaitFor`, an unchanged item or a deletion without uninstall",
+		OnAbort: "no effect, because the reconcile ends anyway; the other fields of the result are used", OnContinue: goesOn,
+		OnError: "the run does not end: the error is written to `lastError`, and the action is called again with backoff",
+		Caution: "The hook is not called if the action returns an error or `WaitFor`, or if another hook aborts. " +
+			"It is not called either if the run ends without a call of the deployer (`updateOnChangeOnly`, deletion without uninstall)",
 	},
 }
 

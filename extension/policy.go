@@ -10,18 +10,18 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// FailurePolicy is what [WithFailurePolicy] does with an error of a hook. The zero value is Fail.
+// FailurePolicy determines how [WithFailurePolicy] handles an error of a hook. The zero value is Fail.
 type FailurePolicy int
 
 const (
-	// Fail returns the error and ends the reconcile, as for a hook without a policy.
+	// Fail returns the error, and the reconcile ends with this error. A hook without a policy has the same effect.
 	Fail FailurePolicy = 0
 	// Ignore logs the error and continues as if the hook had no opinion.
 	Ignore FailurePolicy = -1
 )
 
-// Retry returns a policy that calls a failing hook up to n more times, without a delay and as long as its context is
-// not done, and then fails with the last error. If n is 0 or less, the policy is Fail.
+// Retry returns a policy that calls a failing hook up to n more times without a delay, and then returns the last error.
+// If the context of the call is done, there are no more calls. If n is 0 or less, the policy is Fail.
 func Retry(n int) FailurePolicy {
 	return FailurePolicy(max(n, 0))
 }

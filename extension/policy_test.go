@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// failing fails n times, every other time with a panic, and then returns a result.
+// failing returns a hook that fails n times, every second time with a panic, and then returns a result.
 func failing(n int, calls *int) extension.ReconcileExtensionHook {
 	return func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
 		*calls++

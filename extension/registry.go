@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// ReconcileExtensionHooks maps hook types to the hooks that are called there, in this order. A nil or empty map means
-// that the deployer has no hooks.
+// ReconcileExtensionHooks maps each hook type to its hooks, in the order in which they are called. A nil or empty map
+// means that the deployer has no hooks.
 //
 // deployerlib copies the map when the deployer is added to a manager. Hooks that are registered later have no effect.
 // The map is not safe for concurrent use.
 type ReconcileExtensionHooks map[HookType][]ReconcileExtensionHook
 
-// RegisterHook appends the hook to the hooks of all given types and returns the map for chaining. Without types it has
-// no effect. Use the returned map, because RegisterHook creates a new one if h is nil. RegisterHook does not check its
+// RegisterHook appends the hook to the hooks of all given types and returns the map for chaining. Without types, it has
+// no effect. Use the returned map, because RegisterHook creates a new map if h is nil. RegisterHook does not check its
 // arguments; see [Validate].
 //
 // [Validate]: ReconcileExtensionHooks.Validate
@@ -26,14 +26,15 @@ func (h ReconcileExtensionHooks) RegisterHook(hook ReconcileExtensionHook, hts .
 		h = ReconcileExtensionHooks{}
 	}
 	for _, t := range hts {
-		// Clip makes append copy the list, so that a running ExecuteHooks or a shallow copy of the map does not see the
+		// Clip forces append to copy the list, so that a running ExecuteHooks or a shallow copy of the map does not see the
 		// change.
 		h[t] = append(slices.Clip(h[t]), hook)
 	}
 	return h
 }
 
-// RegisterHookSetup registers the hook of a setup for its types and returns the map for chaining; see [RegisterHook].
+// RegisterHookSetup registers the hook of a setup for the types of the setup and returns the map for chaining; see
+// [RegisterHook].
 //
 // [RegisterHook]: ReconcileExtensionHooks.RegisterHook
 func (h ReconcileExtensionHooks) RegisterHookSetup(hookSetup ReconcileExtensionHookSetup) ReconcileExtensionHooks {
@@ -41,7 +42,7 @@ func (h ReconcileExtensionHooks) RegisterHookSetup(hookSetup ReconcileExtensionH
 }
 
 // Validate returns one error that lists every unknown hook type and every nil hook, in a fixed order. deployerlib calls
-// it when the deployer is added. A nil map is valid.
+// Validate when the deployer is added. A nil map is valid.
 func (h ReconcileExtensionHooks) Validate() error {
 	var faults []error
 	for _, t := range slices.Sorted(maps.Keys(h)) {
@@ -57,7 +58,8 @@ func (h ReconcileExtensionHooks) Validate() error {
 	return errors.Join(faults...)
 }
 
-// DeepCopy returns a copy that later registrations in h do not change. It returns nil if h is nil.
+// DeepCopy returns a copy of h. Hooks that are registered in h later are not added to the copy. DeepCopy returns nil if
+// h is nil.
 func (h ReconcileExtensionHooks) DeepCopy() ReconcileExtensionHooks {
 	if h == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// order registers through f and returns what is called for a type.
+// order executes the hooks of a type and returns the names of the called hooks in order.
 func order(t *testing.T, hooks extension.ReconcileExtensionHooks, calls *[]string, typ extension.HookType) []string {
 	t.Helper()
 	*calls = nil
@@ -24,9 +24,9 @@ func TestRegisterHook(t *testing.T) {
 	t.Run("appends to each given type [L60] [L63]", func(t *testing.T) {
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}
-		hooks.RegisterHook(returns(&calls, "a", nil, nil), extension.StartHook, extension.EndHook)
-		hooks.RegisterHook(returns(&calls, "b", nil, nil), extension.EndHook)
-		hooks.RegisterHook(returns(&calls, "c", nil, nil), extension.EndHook, extension.StartHook)
+		hooks.RegisterHook(hookReturning(&calls, "a", nil, nil), extension.StartHook, extension.EndHook)
+		hooks.RegisterHook(hookReturning(&calls, "b", nil, nil), extension.EndHook)
+		hooks.RegisterHook(hookReturning(&calls, "c", nil, nil), extension.EndHook, extension.StartHook)
 		if diff := cmp.Diff([]string{"a", "c"}, order(t, hooks, &calls, extension.StartHook)); diff != "" {
 			t.Errorf("Start: -want +got:\n%s", diff)
 		}
@@ -64,8 +64,8 @@ func TestRegisterHook(t *testing.T) {
 		hooks := extension.ReconcileExtensionHooks{}
 		hooks[extension.StartHook] = make([]extension.ReconcileExtensionHook, 0, 4)
 		shallow := extension.ReconcileExtensionHooks{extension.StartHook: hooks[extension.StartHook]}
-		hooks.RegisterHook(returns(&calls, "a", nil, nil), extension.StartHook)
-		shallow.RegisterHook(returns(&calls, "b", nil, nil), extension.StartHook)
+		hooks.RegisterHook(hookReturning(&calls, "a", nil, nil), extension.StartHook)
+		shallow.RegisterHook(hookReturning(&calls, "b", nil, nil), extension.StartHook)
 		if diff := cmp.Diff([]string{"a"}, order(t, hooks, &calls, extension.StartHook)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -78,12 +78,12 @@ func TestRegisterHookSetup(t *testing.T) {
 		var none extension.ReconcileExtensionHooks
 		hooks := none.
 			RegisterHookSetup(extension.ReconcileExtensionHookSetup{
-				Hook:      returns(&calls, "a", nil, nil),
+				Hook:      hookReturning(&calls, "a", nil, nil),
 				HookTypes: []extension.HookType{extension.StartHook, extension.EndHook},
 			}).
 			RegisterHookSetup(extension.ReconcileExtensionHookSetup{Hook: noop}).
 			RegisterHookSetup(extension.ReconcileExtensionHookSetup{
-				Hook:      returns(&calls, "b", nil, nil),
+				Hook:      hookReturning(&calls, "b", nil, nil),
 				HookTypes: []extension.HookType{extension.EndHook},
 			})
 		if diff := cmp.Diff([]string{"a"}, order(t, hooks, &calls, extension.StartHook)); diff != "" {
@@ -154,7 +154,7 @@ func TestDeepCopy(t *testing.T) {
 	})
 	t.Run("later changes do not reach the copy [L64]", func(t *testing.T) {
 		var calls []string
-		hooks := extension.ReconcileExtensionHooks{}.RegisterHook(returns(&calls, "a", nil, nil), extension.StartHook)
+		hooks := extension.ReconcileExtensionHooks{}.RegisterHook(hookReturning(&calls, "a", nil, nil), extension.StartHook)
 		frozen := hooks.DeepCopy()
 		hooks[extension.StartHook][0] = noop
 		hooks.RegisterHook(noop, extension.StartHook, extension.EndHook)

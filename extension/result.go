@@ -10,11 +10,11 @@ import (
 
 // HookResult is a hook's opinion on how the reconcile continues. A nil *HookResult means "no opinion".
 //
-// The zero value means "continue". For [ShouldReconcileHook] and [DuringResponsibilityCheckHook] it overrides the
+// The zero value means "continue". For [ShouldReconcileHook] and [DuringResponsibilityCheckHook], it overrides the
 // default logic.
 type HookResult struct {
-	// ReconcileResult is merged into the result of the reconcile unless there is an error. It requests another
-	// reconcile, immediately (Requeue) or after a delay (RequeueAfter).
+	// ReconcileResult requests another reconcile, immediately (Requeue) or after a delay (RequeueAfter). It is merged into
+	// the result of the reconcile unless there is an error.
 	ReconcileResult reconcile.Result
 
 	// AbortReconcile ends the reconcile after the hooks of this type. [Points] describes its effect for each hook type.
@@ -24,19 +24,21 @@ type HookResult struct {
 // AggregateHookResults merges results into one:
 //
 //   - If all results are nil, or there are none, it returns nil.
-//   - If exactly one is not nil, it returns an unchanged copy, even if both Requeue and RequeueAfter are set.
-//   - Otherwise AbortReconcile and Requeue are combined with OR. RequeueAfter is the smallest that is greater than
-//     zero, or zero if Requeue is set. Priority is the highest that is set.
+//   - If exactly one result is not nil, it returns an unchanged copy of that result, even if both Requeue and
+//     RequeueAfter are set.
+//   - Otherwise, AbortReconcile and Requeue are combined with OR. RequeueAfter is the smallest value that is greater
+//     than zero, or zero if Requeue is set. Priority is the highest value that is set.
 //
-// It does not change the arguments, and the returned value shares nothing with them. With at least two non-nil results,
-// order and nesting do not matter.
+// It does not change the arguments, and the returned value shares no memory with them. If at least two results are not
+// nil, the merged result does not depend on the order of the results. It also does not matter whether the results are
+// merged in one call or step by step.
 func AggregateHookResults(results ...*HookResult) *HookResult {
 	return aggregate(results, MergeAny)
 }
 
-// AggregateHookResultsWithInvertedAbortPriority merges like [AggregateHookResults], except that AbortReconcile of the
-// non-nil results is combined with AND: one result that continues is enough. It is used for
-// [DuringResponsibilityCheckHook] and [ShouldReconcileHook], for which AbortReconcile=false enforces continuation.
+// AggregateHookResultsWithInvertedAbortPriority merges results like [AggregateHookResults], except that it combines
+// AbortReconcile of the non-nil results with AND: if one non-nil result continues, the merged result continues. It is
+// used for [DuringResponsibilityCheckHook] and [ShouldReconcileHook].
 func AggregateHookResultsWithInvertedAbortPriority(results ...*HookResult) *HookResult {
 	return aggregate(results, MergeAll)
 }
@@ -49,8 +51,8 @@ func aggregate(results []*HookResult, rule Merge) *HookResult {
 	return m.result()
 }
 
-// merger merges results one by one, so that a result is copied before the next hook can change it. It allocates nothing
-// while all results are nil.
+// merger merges results one by one, and copies each result before the next hook can change it. It allocates no memory
+// as long as all results are nil.
 type merger struct {
 	rule  Merge
 	count int // number of non-nil results
@@ -89,7 +91,8 @@ func (m *merger) result() *HookResult {
 	return &r
 }
 
-// shortest returns the smaller of the durations that are greater than zero, or zero if there is none.
+// shortest returns the smaller of two durations, but ignores durations that are not greater than zero. If it ignores
+// both, it returns zero.
 func shortest(a, b time.Duration) time.Duration {
 	a, b = max(a, 0), max(b, 0)
 	if a == 0 || b == 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// decode reads results from fuzz input: two bytes each, flags and time.
+// decode converts fuzz input to results. Each result consists of two bytes: the flags and the time.
 func decode(data []byte) []*result {
 	var results []*result
 	for pair := range slices.Chunk(data, 2) {
@@ -35,7 +35,7 @@ func decode(data []byte) []*result {
 	return results
 }
 
-// oracle follows the text of the rules, not their implementation.
+// oracle merges results according to the documented rules, independently of the tested code.
 func oracle(in []*result, abortNeedsAll bool) *result {
 	var given []result
 	for _, r := range in {
@@ -102,8 +102,8 @@ func FuzzAggregate(f *testing.F) {
 	})
 }
 
-// checkMergeLaws requires that order and grouping of results, and results without an opinion, do not matter, and that
-// the output is within the range of the inputs.
+// checkMergeLaws requires that the merged result does not depend on the order or the grouping of the results, or on
+// additional nil results. It also requires that the values of the merged result are within the range of the inputs.
 func checkMergeLaws(t *testing.T, name string, merge func(...*result) *result, in []*result) {
 	t.Helper()
 	whole := merge(in...)
@@ -123,12 +123,12 @@ func checkMergeLaws(t *testing.T, name string, merge func(...*result) *result, i
 	}
 	after := whole.ReconcileResult.RequeueAfter
 	if after != 0 && !slices.ContainsFunc(in, func(r *result) bool { return r != nil && r.ReconcileResult.RequeueAfter == after }) {
-		t.Errorf("%s: nobody asked for %s", name, after)
+		t.Errorf("%s: got the reconcile after %s, which was not requested", name, after)
 	}
 }
 
-// FuzzExecute runs hooks of all kinds as ExecuteHooks does for each hook type: they are called in order up to the first that
-// fails, and their results are merged by the rule of the type.
+// FuzzExecute runs ExecuteHooks with random hooks for each hook type. The hooks must be called in order up to the first
+// hook that fails, and their results must be merged by the rule of the type.
 func FuzzExecute(f *testing.F) {
 	f.Add(uint8(0), []byte{})
 	f.Add(uint8(3), []byte{1, 0, 0, 0, 3, 5, 9, 3})
@@ -179,7 +179,7 @@ func FuzzExecute(f *testing.F) {
 	})
 }
 
-// mergesAll returns for which types all results must abort.
+// mergesAll reports whether the merged result of a hook type aborts only if all results abort.
 func mergesAll(typ extension.HookType) bool {
 	return typ == extension.DuringResponsibilityCheckHook || typ == extension.ShouldReconcileHook
 }

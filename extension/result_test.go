@@ -29,7 +29,8 @@ func TestAggregateHookResults(t *testing.T) {
 		reason string
 		in     []*result
 		want   *result
-		// inverted is what the inverted variant gives, if it is something else.
+		// inverted is the result of AggregateHookResultsWithInvertedAbortPriority. If it is nil, the expected result is in
+		// the field `want`.
 		inverted *result
 	}{
 		"none [L14]":                            {reason: "nobody has an opinion", in: nil, want: nil},
@@ -104,7 +105,7 @@ func TestAggregateCopies(t *testing.T) {
 	}
 }
 
-// randomResults has at least the given number of results that are not nil.
+// randomResults returns random results, of which at least the given number are not nil.
 func randomResults(r *rand.Rand, atLeast int) []*result {
 	results := make([]*result, 0, 8)
 	for range atLeast + r.IntN(4) {
@@ -163,7 +164,7 @@ func TestAggregateLaws(t *testing.T) {
 	}
 }
 
-// The flow starts with an empty result and merges the result of each hook type into it.
+// deployerlib starts with an empty result and merges the result of each hook type into it.
 func TestAggregateOverTheFlow(t *testing.T) {
 	t.Run("starting from the default result, types one by one are all at once [L13] [L21]", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))

@@ -12,13 +12,14 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// WithTimeout limits a call of the hook to d. If d is 0 or less, there is no limit. When the time is over, the hook's
-// context is cancelled and the call fails with an error that is a [context.DeadlineExceeded]. If the reconcile itself
-// is cancelled, the call fails with the cause of the cancellation.
+// WithTimeout limits the duration of a call of the hook to d. If d is 0 or less, there is no limit. When the time is
+// over, the hook's context is cancelled and the call fails with an error that wraps [context.DeadlineExceeded]. If the
+// reconcile itself is cancelled, the call fails with the cause of the cancellation.
 //
-// The hook runs in a goroutine of its own. A hook that ignores its context continues until it returns, and one that
-// never returns leaks its goroutine. The hook works on copies of item and target. Its changes to the item take effect
-// only if it returns in time. Panics are recovered. Use Named outside of WithTimeout: Named("x", WithTimeout(d, hook)).
+// The hook runs in its own goroutine. A hook that ignores its context continues to run until it returns. If the hook
+// never returns, the goroutine leaks. The hook receives copies of item and target. Changes to the copy of the item take
+// effect only if the hook returns in time. Panics are recovered. Use Named outside of WithTimeout: Named("x",
+// WithTimeout(d, hook)).
 func WithTimeout(d time.Duration, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if d <= 0 || hook == nil {
 		return hook
@@ -41,7 +42,7 @@ func WithTimeout(d time.Duration, hook ReconcileExtensionHook) ReconcileExtensio
 	}
 }
 
-// timeoutError is the cause of a context that WithTimeout ended.
+// timeoutError is the cause with which WithTimeout cancels a context.
 type timeoutError struct{ limit time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("did not return within %s", e.limit) }
@@ -59,7 +60,7 @@ type pending chan outcome
 func background(f func() (*HookResult, error)) pending {
 	p := make(pending, 1)
 	go func() {
-		o := outcome{err: errors.New("exited its goroutine without returning")} // runtime.Goexit, as in t.FailNow
+		o := outcome{err: errors.New("exited its goroutine without returning")} // returned if f calls runtime.Goexit, as t.FailNow does
 		defer func() { p <- o }()
 		o.result, o.err = guard(f)
 	}()
@@ -74,26 +75,27 @@ func (p pending) wait(ctx context.Context) (*HookResult, error) {
 	case <-ctx.Done():
 	}
 	select {
-	case o := <-p: // both were ready
+	case o := <-p: // the call and the context have both ended
 		return o.judged(ctx)
 	default:
 		return nil, context.Cause(ctx)
 	}
 }
 
-// judged replaces the context error that a hook returns by the cause of the context.
+// judged returns the outcome. If the hook returned the error of the context, alone or wrapped, judged returns an error
+// that wraps the cause of the context.
 func (o outcome) judged(ctx context.Context) (*HookResult, error) {
 	switch end := ctx.Err(); {
 	case o.err == nil || end == nil || !errors.Is(o.err, end):
 		return o.result, o.err
-	case o.err == end: //nolint:errorlint // Only the bare error says nothing more than the cause.
+	case o.err == end: //nolint:errorlint // An error that wraps it may contain more information.
 		return nil, context.Cause(ctx)
 	default:
 		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), o.err)
 	}
 }
 
-// adoptName copies a name that was set in the goroutine to the outer record.
+// adoptName copies the name that was set in the goroutine, if any, to the outer record.
 func adoptName(ctx context.Context, own *record) {
 	if outer, name := recordOf(ctx), own.name.Load(); outer != nil && name != nil {
 		outer.name.CompareAndSwap(nil, name)

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// bubble runs f in fake time and lets late hooks end before it is left.
+// bubble runs f in a synctest bubble, and waits until late hooks have ended.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t)
@@ -25,7 +25,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// runTimed runs one hook with a limit of a second.
+// runTimed runs one hook with a time limit of one second.
 func runTimed(ctx context.Context, di *lsv1alpha1.DeployItem, hook extension.ReconcileExtensionHook) (*result, error) {
 	hooks := extension.ReconcileExtensionHooks{}.RegisterHook(extension.WithTimeout(time.Second, hook), extension.EndHook)
 	return hooks.ExecuteHooks(ctx, logr.Discard(), di, nil, extension.EndHook)
@@ -40,11 +40,11 @@ func TestWithTimeout(t *testing.T) {
 	}{
 		"in time": {
 			reason: "transparent",
-			hook:   returns(new([]string), "", hookResult(true, false, 0), nil),
+			hook:   hookReturning(new([]string), "", hookResult(true, false, 0), nil),
 		},
 		"an error in time": {
 			reason: "transparent",
-			hook:   returns(new([]string), "", hookResult(true, false, 0), errBoom), want: "hook End[0]: boom", is: errBoom,
+			hook:   hookReturning(new([]string), "", hookResult(true, false, 0), errBoom), want: "hook End[0]: boom", is: errBoom,
 		},
 		"a panic": {
 			reason: "contained in the goroutine",
@@ -76,7 +76,7 @@ func TestWithTimeout(t *testing.T) {
 		},
 		"a named hook": {
 			reason: "the name is known outside",
-			hook:   extension.Named("slow", returns(new([]string), "", nil, errBoom)), want: "hook End[0] (slow): boom", is: errBoom,
+			hook:   extension.Named("slow", hookReturning(new([]string), "", nil, errBoom)), want: "hook End[0] (slow): boom", is: errBoom,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,8 @@ func TestWithTimeout(t *testing.T) {
 }
 
 func TestWithTimeoutKeepsTheTextOfTheHook(t *testing.T) {
-	// Whether the hook or the limit is seen first is open: both texts are right, the cause comes first in both.
+	// The return of the hook and the end of the context are simultaneous, so either may be detected first. Both texts
+	// are correct, and both begin with the cause.
 	bubble(t, func(t *testing.T) {
 		_, err := runTimed(t.Context(), nil, func(ctx context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*result, error) {
 			<-ctx.Done()

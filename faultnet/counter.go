@@ -5,50 +5,53 @@ package faultnet
 import (
 	"maps"
 	"net/http"
-	"strings"
 	"sync"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/internal/apirequest"
 )
 
-// Request is one kind of request to an API server.
+// Request describes a request to an API server: the verb, the resource and, if there is one, the object.
 type Request struct {
 	// Verb is get, list, create, update, patch, delete or deletecollection.
 	Verb string
-	// Resource and Subresource are as in the URL, for example "deployitems" and "status".
+	// Resource and Subresource are spelled as in the URL, for example "deployitems" and "status".
 	Resource, Subresource string
 	// Namespace and Name identify the object. Name is empty for list, create and deletecollection.
 	Namespace, Name string
 }
 
-// isRead reports whether the request changes nothing.
+// isRead reports whether the request is a get or a list.
 func (r Request) isRead() bool { return r.Verb == "get" || r.Verb == "list" }
 
-// Injector may respond to a request instead of the API server, or fail it. If both results are nil, the request is
-// sent. An Injector may block until the request's context is done.
+// Injector can respond to a request instead of the API server. It returns a response or an error. If it returns
+// neither, the request is sent to the API server. An Injector may block until the context of the request is done.
 type Injector func(*http.Request) (*http.Response, error)
 
-// Counter counts the requests that pass it, by verb, resource, subresource and object, and can make them fail. It
-// ignores events, leases, watches and discovery. The zero value is ready to use. It is safe for concurrent use.
+// Counter counts requests by verb, resource, subresource and object. It can also make these requests fail. It ignores
+// watches, discovery, and requests about events and leases. The zero value is ready to use. A Counter is safe for
+// concurrent use.
 type Counter struct {
 	mu     sync.Mutex
 	counts Counts
 	inject Injector
 }
 
-// Wrap returns a copy of cfg whose requests pass the counter.
+// Wrap returns a copy of cfg. The requests of clients with this copy go through the counter.
 func (c *Counter) Wrap(cfg *rest.Config) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
 	wrapped.Wrap(c.Transport)
 	return wrapped
 }
 
-// Transport returns a transport whose requests pass the counter, for clients that are not created from a config.
+// Transport returns a transport that counts the requests and sends them through `next`. Use it for clients that are not
+// created from a config.
 func (c *Counter) Transport(next http.RoundTripper) http.RoundTripper {
 	return &countingTripper{counter: c, next: next}
 }
 
-// Inject sets the injector for later requests. If f is nil, all requests are sent.
+// Inject sets the Injector for later requests. If f is nil, all requests are sent to the API server.
 func (c *Counter) Inject(f Injector) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +67,7 @@ func (c *Counter) Snapshot() Counts {
 	return out
 }
 
-// count records a request and returns the injector for it.
+// count counts a request and returns the current injector, or nil.
 func (c *Counter) count(r Request) Injector {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +78,7 @@ func (c *Counter) count(r Request) Injector {
 	return c.inject
 }
 
-// countingTripper is the transport of a wrapped configuration.
+// countingTripper is the transport that Counter.Transport returns.
 type countingTripper struct {
 	counter *Counter
 	next    http.RoundTripper
@@ -95,54 +98,12 @@ func (t *countingTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// RequestOf returns the kind of a request to an API server. It returns false for events, leases, watches, discovery and
-// requests that are not API requests.
+// RequestOf returns the description of a request to an API server. The second result is false for watches, discovery,
+// requests about events and leases, and requests that do not concern the API.
 func RequestOf(req *http.Request) (Request, bool) { return requestOf(req) }
 
 func requestOf(req *http.Request) (Request, bool) {
-	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	switch {
-	case len(parts) >= 3 && parts[0] == "api":
-		parts = parts[2:]
-	case len(parts) >= 4 && parts[0] == "apis":
-		parts = parts[3:]
-	default:
-		return Request{}, false
-	}
-	r := Request{}
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		r.Namespace, parts = parts[1], parts[2:]
-	}
-	for i, to := range []*string{&r.Resource, &r.Name, &r.Subresource} {
-		if i < len(parts) {
-			*to = parts[i]
-		}
-	}
-	r.Verb = verbOf(req, r.Name != "")
-	counted := r.Verb != "watch" && r.Resource != "events" && r.Resource != "leases"
-	return r, counted
-}
-
-// verbOf returns the verb of a request.
-func verbOf(req *http.Request, named bool) string {
-	switch req.Method {
-	case http.MethodPost:
-		return "create"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		return "patch"
-	case http.MethodDelete:
-		if named {
-			return "delete"
-		}
-		return "deletecollection"
-	}
-	if watch := req.URL.Query().Get("watch"); watch == "true" || watch == "1" {
-		return "watch"
-	}
-	if named {
-		return "get"
-	}
-	return "list"
+	r, ok := apirequest.Parse(req.Method, req.URL)
+	counted := ok && r.Verb != "watch" && r.Resource != "events" && r.Resource != "leases"
+	return Request{Verb: r.Verb, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name}, counted
 }

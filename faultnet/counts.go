@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Counts has the number of requests per kind. Kinds without requests are not in it.
+// Counts maps each Request to the number of times that it was made. It contains no zeros.
 type Counts map[Request]int
 
-// Since returns the requests that were made after an earlier snapshot.
+// Since returns the counts of the requests that were made after the snapshot `before`.
 func (c Counts) Since(before Counts) Counts {
 	return c.filter(func(r Request) int { return c[r] - before[r] })
 }
 
-// Of returns the requests about one object.
+// Of returns the counts of the requests about one object.
 func (c Counts) Of(resource, namespace, name string) Counts {
 	return c.filter(func(r Request) int {
 		if r.Resource != resource || r.Namespace != namespace || r.Name != name {
@@ -27,15 +27,15 @@ func (c Counts) Of(resource, namespace, name string) Counts {
 	})
 }
 
-// Reads returns the requests that change nothing.
+// Reads returns the counts of the get and list requests.
 func (c Counts) Reads() Counts { return c.filter(func(r Request) int { return c.only(r, r.isRead()) }) }
 
-// Writes returns the requests that may change something.
+// Writes returns the counts of all requests that may change something.
 func (c Counts) Writes() Counts {
 	return c.filter(func(r Request) int { return c.only(r, !r.isRead()) })
 }
 
-// only returns the count of r if ok, or zero.
+// only returns the count of r if ok is true, and zero otherwise.
 func (c Counts) only(r Request, ok bool) int {
 	if !ok {
 		return 0
@@ -43,7 +43,7 @@ func (c Counts) only(r Request, ok bool) int {
 	return c[r]
 }
 
-// filter returns the counts for which f is not zero.
+// filter calls f for each Request, and returns the results that are not zero as new counts.
 func (c Counts) filter(f func(Request) int) Counts {
 	out := Counts{}
 	for r := range c {
@@ -54,7 +54,7 @@ func (c Counts) filter(f func(Request) int) Counts {
 	return out
 }
 
-// Total returns the number of requests.
+// Total returns the number of all requests.
 func (c Counts) Total() int {
 	total := 0
 	for _, n := range c {
@@ -63,7 +63,7 @@ func (c Counts) Total() int {
 	return total
 }
 
-// String lists the requests, one per line and sorted, for example "2 patch deployitems/status ns/name".
+// String returns a sorted list of the counts, one per line, for example "2 patch deployitems/status ns/name".
 func (c Counts) String() string {
 	lines := make([]string, 0, len(c))
 	for r, n := range maps.All(c) {

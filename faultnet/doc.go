@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faultnet provides a network between a client and its API servers that fails by a script or by a seed. It does
-// not depend on Landscaper and can test any Kubernetes client. Import it only in tests.
+// Package faultnet injects faults into the connections between a client and API servers. A script determines the
+// faults, or they are chosen at random from a seed. The package does not depend on Landscaper, and can be used to test
+// any Kubernetes client. Import it only in tests.
 //
 //   - [Start] runs a [Scenario] and returns the [Network] that implements it.
 //   - [Counter] counts requests to an API server and can make them fail.
 //   - Package hostile provides a hostile API server.
 //
-// A [Scenario] is a list of rules. A [Rule] counts the requests that its [Match] selects. It applies a [Fault] to the
-// Nth of them and the following ones, Times times, or to each with a Chance that the seed of the scenario decides.
+// A [Scenario] is a list of rules. The [Match] of a [Rule] selects requests, and the rule counts them. Beginning with
+// request number Nth, the rule applies its [Fault] to as many requests as Times specifies. If Chance is set, the rule
+// applies the fault to each request only with this probability. The Seed of the scenario determines the random numbers.
 //
 //	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
 //		{Match: faultnet.Match{Verb: "patch", Subresource: "status"}, Times: 3, Fault: faultnet.Conflict()},
@@ -18,12 +20,14 @@
 //
 // The faults are:
 //
-//   - responses instead of the API server: [Status], [Conflict], [ExpiredToken], [Denied], [BrokenWebhook], and
-//     [InPlace] for any [Injector];
-//   - connection faults: [Reset] before the request takes effect, [LostAnswer] after it, [Timeout], [Delay];
+//   - responses that do not come from the API server: [Status], [Conflict], [ExpiredToken], [Denied], [BrokenWebhook],
+//     and [InPlace] for any [Injector];
+//   - connection faults: [Reset] before the request takes effect, [LostAnswer] after the request takes effect,
+//     [Timeout] and [Delay];
 //   - stale data: [Stale] for reads, [ReplayWatch] and [StallWatch] for watches, and [CutWatch];
 //   - the end of the process: [KillBefore] and [KillAfter].
 //
-// [Network.Wrap] and [Network.Transport] are for clients in the test's own process, [Network.Proxy] for programs. A
-// rule that did nothing fails the test. [Counter.Inject] is for tests that switch a fault on and off.
+// Use [Network.Wrap] and [Network.Transport] for clients in the process of the test, and [Network.Proxy] for programs
+// that run in other processes. The test fails if a rule had no effect, unless the rule is Optional. To switch a fault
+// on and off during a test, use [Counter.Inject].
 package faultnet

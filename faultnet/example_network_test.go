@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// A deployer that uses the configuration of the network loses the answer to its second write.
+// A deployer that uses the config from Wrap does not receive the response to its second write.
 func ExampleStart() {
 	test := func(t *testing.T, cfg *rest.Config) *rest.Config {
 		network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
@@ -24,7 +24,7 @@ func ExampleStart() {
 	_ = test
 }
 
-// Chaos makes requests fail at random. The same seed has the same effect.
+// Chaos makes requests fail at random. The same seed always selects the same faults.
 func ExampleChaos() {
 	scenario := faultnet.Chaos(42, faultnet.Match{Resource: "deployitems"}, 0.05)
 	fmt.Println(scenario.Seed, len(scenario.Rules) > 0)
@@ -55,7 +55,7 @@ func ExampleCounter() {
 	// Output: 2 0
 }
 
-// roundTripper is a function that answers requests.
+// roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// A rule says which requests it is for, which of them it acts on, and what it does to them.
+// The Match of a rule selects requests. The rule applies its Fault to some of these requests.
 func ExampleRule() {
 	rules := []faultnet.Rule{
 		{Match: faultnet.Match{Verb: "patch", Resource: "deployitems"}, Times: 3, Fault: faultnet.Conflict()},
@@ -27,7 +27,8 @@ func ExampleRule() {
 	// replayed after 2 events
 }
 
-// TestKillEverywhere is the example of the guide: a deployer of three writes is killed at each of them.
+// TestKillEverywhere runs a deployer that makes three writes. Each time, it kills the deployer before or after another
+// one of these writes. The guide docs/testing-your-deployer.md shows this code.
 func TestKillEverywhere(t *testing.T) {
 	var server *standIn
 	run := func(network *faultnet.Network) {
@@ -44,7 +45,7 @@ func TestKillEverywhere(t *testing.T) {
 	}
 
 	writes := faultnet.Match{Verb: faultnet.WriteVerb}
-	count := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Match: writes}}}) // no fault: it only counts
+	count := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Match: writes}}}) // this rule only counts requests
 	run(count)
 	for n := 1; n <= count.Report().Rules[0].Matched; n++ {
 		for _, kill := range []faultnet.Fault{faultnet.KillBefore(), faultnet.KillAfter()} {

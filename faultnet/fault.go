@@ -15,14 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault is what a [Rule] does to a request. The zero value does nothing.
+// Fault is what a [Rule] does to a request. If a fault has an effect on a request, it hits this request. Otherwise it
+// misses. The zero Fault has no effect.
 type Fault struct {
 	what string
-	// inflict applies the fault. It calls hit on the exchange if the fault had an effect, and miss if it did not.
+	// inflict applies the fault to a request, and returns the response for the client. It may send, delay or replace the
+	// request. It must call exchange.hit or exchange.miss.
 	inflict func(*exchange) (*http.Response, error)
-	// verb is the verb to which the fault applies. If it is empty, it applies to any request.
+	// verb is the verb of the requests to which the fault can be applied. If verb is empty, the fault can be applied to
+	// any request.
 	verb string
-	// remembers is set if the fault needs earlier responses. kills is set if no later request passes.
+	// remembers is true if the fault needs earlier responses. kills is true if all requests after the fault must fail.
 	remembers, kills bool
 }
 
@@ -34,21 +37,22 @@ func (f Fault) String() string {
 	return f.what
 }
 
-// noFault describes a rule without a fault.
+// noFault is the description of the zero Fault. A rule with the zero Fault only counts requests.
 const noFault = "count"
 
-// LongestDelay limits every delay and wait of a fault. Longer ones are cut.
+// LongestDelay is the maximum time for which a fault delays a request. A longer delay is shortened to this time.
 const LongestDelay = 30 * time.Second
 
-// Values that Chaos uses.
+// chaosDelay is how long the faults of Chaos delay a request or a watch. chaosEvents is the number of events after
+// which Chaos cuts a watch.
 const (
 	chaosDelay  = 200 * time.Millisecond
 	chaosEvents = 3
 )
 
-// InPlace returns a fault that responds to a request, or fails it, instead of the API server. The request has no
-// effect. what describes the fault in reports. If f returns neither, the request is sent and the fault did not hit. The
-// context of its request is done after [LongestDelay].
+// InPlace returns a fault that calls f instead of sending the request to the API server. The context of the request
+// that f receives is done after [LongestDelay]. If f returns neither a response nor an error, the request is sent, and
+// the fault misses. The parameter `what` describes the fault in reports.
 func InPlace(what string, f Injector) Fault {
 	return Fault{what: what, inflict: func(x *exchange) (*http.Response, error) {
 		ctx, cancel := x.bound(LongestDelay)
@@ -63,16 +67,17 @@ func InPlace(what string, f Injector) Fault {
 	}}
 }
 
-// Status returns a fault that responds with a status, as [Refuse] does.
+// Status returns a fault that responds to a request with a failure status. See [Refuse].
 func Status(code int, reason metav1.StatusReason) Fault {
 	return InPlace(fmt.Sprintf("%d %s", code, reason), Refuse(code, reason))
 }
 
-// Conflict returns a fault that responds with 409, as if another client had changed the object. Use Times for repeated
-// conflicts.
+// Conflict returns a fault that responds with 409, as if another client had changed the object. For several conflicts
+// in a row, set Rule.Times.
 func Conflict() Fault { return Status(http.StatusConflict, metav1.StatusReasonConflict) }
 
-// ExpiredToken returns a fault that responds with 401. With Match.All and Times, the client has no access for a while.
+// ExpiredToken returns a fault that responds with 401. To let a client begin without access, set Match.All in the rule,
+// and set Times to the number of requests that must fail.
 func ExpiredToken() Fault { return Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized) }
 
 // Denied returns a fault that responds with 403, as if an admission webhook had denied the request.
@@ -81,25 +86,26 @@ func Denied(webhook string) Fault {
 		fmt.Sprintf("admission webhook %q denied the request: injected by the test", webhook)))
 }
 
-// BrokenWebhook returns a fault that responds with 500, as if a mandatory admission webhook could not be reached.
+// BrokenWebhook returns a fault that responds with 500, as if the API server could not reach an admission webhook with
+// failurePolicy Fail.
 func BrokenWebhook(webhook string) Fault {
 	return InPlace("broken webhook "+webhook, refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError,
 		fmt.Sprintf("Internal error occurred: failed calling webhook %q: injected by the test", webhook)))
 }
 
-// errReset returns the error that a client gets when the other side resets the connection.
+// errReset returns the error that a client receives when the server resets the connection.
 func errReset() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
-// Reset returns a fault that breaks the connection before the request takes effect. client-go then retries reads by
-// itself; writes fail.
+// Reset returns a fault that breaks the connection before the request takes effect. A read still succeeds, because
+// client-go retries it. A write fails.
 func Reset() Fault {
 	return InPlace("reset before it took effect", func(*http.Request) (*http.Response, error) { return nil, errReset() })
 }
 
-// LostAnswer returns a fault that lets the request take effect and breaks the connection before the response arrives.
-// If the API server rejects the request, the fault misses and the response arrives.
+// LostAnswer returns a fault that sends the request, and breaks the connection before the response arrives. If the API
+// server rejects the request, the fault misses, and the client gets the response.
 func LostAnswer() Fault {
 	return Fault{what: "reset after it took effect", inflict: loseAnswer}
 }
@@ -114,10 +120,10 @@ func loseAnswer(x *exchange) (*http.Response, error) {
 	return nil, errors.Join(errReset(), res.Body.Close())
 }
 
-// Timeout returns a fault that makes the client wait for the given time and then fails the request with a network
-// timeout. The request has no effect.
+// Timeout returns a fault that does not send the request. The client waits for the given time, and then gets a network
+// timeout.
 func Timeout(after time.Duration) Fault {
-	what := fmt.Sprintf("no answer within %s", after)
+	what := fmt.Sprintf("no response within %s", after)
 	return Fault{what: what, inflict: func(x *exchange) (*http.Response, error) {
 		x.hit()
 		if err := x.sleep(after, nil); err != nil {
@@ -127,7 +133,7 @@ func Timeout(after time.Duration) Fault {
 	}}
 }
 
-// Delay returns a fault that delays a request. A delayed watch begins late.
+// Delay returns a fault that delays a request. A delayed watch starts late.
 func Delay(d time.Duration) Fault {
 	return Fault{what: fmt.Sprintf("%s late", d), inflict: func(x *exchange) (*http.Response, error) {
 		if err := x.sleep(d, nil); err != nil {
@@ -140,8 +146,8 @@ func Delay(d time.Duration) Fault {
 }
 
 // KillBefore returns a fault that cuts the network permanently, as if the process had been killed right before the
-// request. Requests that begin later fail; requests in progress may take effect. [Network.Killed] reports when it
-// happened.
+// request. The request and all later requests fail. Other requests that are already in progress may take effect. When
+// the network is cut, the channel that [Network.Killed] returns is closed.
 func KillBefore() Fault {
 	return Fault{what: "killed before it took effect", kills: true, inflict: func(x *exchange) (*http.Response, error) {
 		x.killed()
@@ -149,7 +155,9 @@ func KillBefore() Fault {
 	}}
 }
 
-// KillAfter is KillBefore for a kill right after the request took effect. Its response is lost.
+// KillAfter returns a fault that cuts the network permanently, as if the process had been killed right after the
+// request took effect. The response is lost. All later requests fail. Other requests that are already in progress may
+// take effect.
 func KillAfter() Fault {
 	return Fault{what: "killed after it took effect", kills: true, inflict: func(x *exchange) (*http.Response, error) {
 		defer x.killed()
@@ -161,7 +169,7 @@ func KillAfter() Fault {
 	}}
 }
 
-// killed records that the network is cut.
+// killed records that the fault has hit, and closes the channel of Network.Killed.
 func (x *exchange) killed() {
 	x.hit()
 	x.network.mu.Lock()
@@ -169,7 +177,8 @@ func (x *exchange) killed() {
 	x.network.closeKilled()
 }
 
-// sleep waits by the clock of the scenario. It returns an error if the request or the test ends, or stop is closed.
+// sleep waits until the clock of the scenario has advanced by d. It returns an error if the request or the test ends
+// before that, or if the channel `stop` is closed.
 func (x *exchange) sleep(d time.Duration, stop <-chan struct{}) error {
 	timer := x.network.clock.NewTimer(min(d, LongestDelay))
 	defer timer.Stop()
@@ -184,7 +193,8 @@ func (x *exchange) sleep(d time.Duration, stop <-chan struct{}) error {
 	return net.ErrClosed
 }
 
-// bound limits the context of the request by the clock of the scenario.
+// bound returns the context of the request with a time limit. The limit is reached when the clock of the scenario has
+// advanced by d.
 func (x *exchange) bound(d time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(x.req.Context())
 	timer := x.network.clock.NewTimer(d)

@@ -12,13 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Refuse returns an Injector that responds with a status: 409 with metav1.StatusReasonConflict, 429 with
-// StatusReasonTooManyRequests, 500 with StatusReasonInternalError, and so on.
+// Refuse returns an Injector that responds with a failure status. The usual reason for 409 is
+// metav1.StatusReasonConflict, for 429 StatusReasonTooManyRequests, and for 500
+// StatusReasonInternalError.
 func Refuse(code int, reason metav1.StatusReason) Injector {
 	return refuse(code, reason, "injected by the test")
 }
 
-// refuse is Refuse with a message.
+// refuse is like Refuse, but the failure status also contains the given message.
 func refuse(code int, reason metav1.StatusReason, message string) Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		status := metav1.Status{
@@ -50,7 +51,7 @@ func Break(err error) Injector {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// When returns an Injector that applies f only to requests for which ok returns true.
+// When returns an Injector that calls f only for requests for which ok returns true.
 func When(ok func(Request) bool, f Injector) Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		if r, counted := requestOf(req); !counted || !ok(r) {
@@ -60,7 +61,7 @@ func When(ok func(Request) bool, f Injector) Injector {
 	}
 }
 
-// Times returns an Injector that applies f only to the first n requests that reach it.
+// Times returns an Injector that calls f only for the first n requests.
 func Times(n int, f Injector) Injector {
 	var left atomic.Int64
 	left.Store(int64(n))

@@ -13,39 +13,42 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Scenario specifies which requests fail, and how. The same scenario has the same effect on the same requests.
+// Scenario specifies which requests fail and how they fail. The same requests always fail in the same way.
 type Scenario struct {
-	// Rules are tried in order. The first one that is due handles the request. All of them count it.
+	// Rules are tried in order. The first rule that is due applies its fault to the request. All rules that match the
+	// request count it.
 	Rules []Rule
-	// Seed decides for rules with a Chance. Each kind of request (verb, resource, object) has its own random numbers,
-	// so that the order of a deployer's requests about different objects does not matter.
+	// Seed determines the random numbers for rules with a Chance. There is a separate sequence of random numbers for each
+	// verb, resource and object, so that the order of requests about different objects does not matter.
 	Seed uint64
-	// Survey records every request that passes, for Report.Points.
+	// Survey means that every request is recorded in Report.Points.
 	Survey bool
-	// Alias returns a common name for objects of a survey that have a different name in each run. Optional.
+	// Alias returns an alias for an object whose name differs between runs of the test. The alias must be the same in each
+	// run, so that a Point can be found again in another run. Alias may be nil.
 	Alias func(Request) string
-	// AtLeast is the minimum number of faults that must hit in total, for scenarios of optional rules. The default is
+	// AtLeast is the minimum number of hits of all rules together. It is for scenarios with optional rules. The default is
 	// 0.
 	AtLeast int
-	// Clock measures delays. The default is the real clock.
+	// Clock measures the delays of faults. The default is the real clock.
 	Clock clock.Clock
 	// Log receives a line for each fault, with the rule and the kind of the request, but no bodies and no headers. The
 	// default is the log of the test.
 	Log logr.Logger
 }
 
-// Network lies between a deployer and its API servers and fails according to a scenario. [Start] creates one for a
-// test, and [NewNetwork] one that fails only after Kill. It is safe for concurrent use.
+// Network connects a deployer with API servers, and makes requests fail according to a scenario. [Start] creates a
+// network for a test. In a network that [NewNetwork] creates, requests fail only after Kill. A Network is safe for
+// concurrent use.
 type Network struct {
 	t     testing.TB
 	clock clock.Clock
 	log   logr.Logger
 	seed  uint64
 	least int
-	// remembers reports whether a rule needs earlier responses.
+	// remembers is true if a rule or the survey needs earlier responses.
 	remembers bool
 	memory    memory
-	survey    *survey // optional
+	survey    *survey // nil unless Survey of the scenario is set
 	ended     chan struct{}
 	killed    chan struct{}
 
@@ -59,11 +62,11 @@ type Network struct {
 }
 
 // Start starts a scenario that ends with the test. Requests through the returned network fail according to the
-// scenario. Give a deployer the configuration that Wrap (in this process) or Proxy (for a program) returns, and use the
-// API server directly in the test itself.
+// scenario. Pass the result of Wrap to a deployer in this process, or the result of Proxy to a program. The test itself
+// must use the API server directly.
 //
-// At its end the test fails if a rule that is not Optional never did anything, because a test must not pass when no
-// fault hit. The faults are logged.
+// At the end of the test, all faults are logged. If a rule had no effect and is not Optional, the test fails, because a
+// test without a fault proves nothing.
 func Start(t testing.TB, s Scenario) *Network {
 	t.Helper()
 	n := NewNetwork()
@@ -88,29 +91,30 @@ func Start(t testing.TB, s Scenario) *Network {
 	return n
 }
 
-// NewNetwork returns a network that passes everything until it is killed. It is for programs; tests use [Start].
+// NewNetwork returns a network that sends all requests unchanged until Kill is called. It is for programs. Tests use
+// [Start].
 func NewNetwork() *Network {
 	return &Network{armed: true, ended: make(chan struct{}), killed: make(chan struct{}), dice: map[diceKey]uint64{}}
 }
 
-// Wrap returns a copy of cfg whose requests pass the network.
+// Wrap returns a copy of cfg. The requests of clients with this copy go through the network.
 func (n *Network) Wrap(cfg *rest.Config) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
 	wrapped.Wrap(n.Transport)
 	return wrapped
 }
 
-// Transport returns a transport whose requests pass the network, for clients that are not created from a config. Use it
-// as WrapTransport in a deployer's options.
+// Transport returns a transport that sends requests through the network. Use it for clients that are not created from a
+// config, for example as WrapTransport in the options of a deployer.
 func (n *Network) Transport(next http.RoundTripper) http.RoundTripper {
 	return &link{network: n, next: next}
 }
 
-// Disarm makes the network pass everything and count nothing, until Arm is called. Requests of a killed process still
-// fail.
+// Disarm makes the network send all requests unchanged until Arm is called. Rules do not count these requests. If the
+// network was killed, requests still fail.
 func (n *Network) Disarm() { n.arm(false) }
 
-// Arm makes the rules count and act again after Disarm.
+// Arm ends the effect of Disarm. Rules then count requests and apply faults again.
 func (n *Network) Arm() { n.arm(true) }
 
 func (n *Network) arm(armed bool) {
@@ -119,8 +123,8 @@ func (n *Network) arm(armed bool) {
 	n.armed = armed
 }
 
-// Kill cuts the network permanently: from now on every request fails. [KillBefore] and [KillAfter] do the same at a
-// request of a rule.
+// Kill cuts the network permanently: from now on, every request fails. The faults [KillBefore] and [KillAfter] do the
+// same.
 func (n *Network) Kill() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -128,7 +132,8 @@ func (n *Network) Kill() {
 	n.closeKilled()
 }
 
-// Killed returns a channel that is closed when the network was cut and the last request has taken effect.
+// Killed returns a channel that is closed when the network has been cut. If the fault [KillAfter] cuts the network, the
+// channel is closed after the request that the fault hits has taken effect.
 func (n *Network) Killed() <-chan struct{} { return n.killed }
 
 // closeKilled closes the channel. The caller holds the lock.
@@ -140,7 +145,8 @@ func (n *Network) closeKilled() {
 	}
 }
 
-// end ends all waits and logs what was done.
+// end is called when the test ends. It ends all delays and logs the report. If a rule had no effect and is not
+// Optional, end fails the test.
 func (n *Network) end() {
 	n.t.Helper()
 	n.mu.Lock()
@@ -150,14 +156,14 @@ func (n *Network) end() {
 	report := n.Report()
 	n.t.Logf("faults:\n%s", report)
 	for _, idle := range report.Idle() {
-		n.t.Errorf("faults: rule %d (%s) did nothing: %d requests matched it", idle.Number, idle.Name, idle.Matched)
+		n.t.Errorf("faults: rule %d (%s) had no effect: %d requests matched it", idle.Number, idle.Name, idle.Matched)
 	}
 	if hits := report.Hits(); hits < n.least {
-		n.t.Errorf("faults: only %d hit, at least %d should have", hits, n.least)
+		n.t.Errorf("faults: only %d requests were hit, want at least %d", hits, n.least)
 	}
 }
 
-// errKilled is the error of every request through a network that was cut.
+// errKilled is returned for every request after the network was cut.
 var errKilled = errors.New("the process was killed")
 
 // link is the transport of one client.
@@ -189,7 +195,7 @@ type exchange struct {
 	req     *http.Request
 	about   Request
 	rule    *ruleState
-	nth     int         // its number among the requests of the rule
+	nth     int         // the request is the nth request that the rule matches
 	point   *pointState // nil if the request is not surveyed
 	passed  bool
 }
@@ -203,7 +209,7 @@ func (x *exchange) pass() (*http.Response, error) {
 	}
 	if x.network.remembers && x.about.isRead() {
 		if err := x.network.memory.note(x.req, res); err != nil {
-			return nil, errors.Join(err, res.Body.Close()) // either a response or an error, never both
+			return nil, errors.Join(err, res.Body.Close()) // return either a response or an error, never both
 		}
 	}
 	if x.point != nil {
@@ -212,15 +218,15 @@ func (x *exchange) pass() (*http.Response, error) {
 	return res, nil
 }
 
-// drop ends a request that was not sent.
+// drop closes the body of a request that was not sent.
 func (x *exchange) drop() {
 	if !x.passed && x.req.Body != nil {
 		_ = x.req.Body.Close()
 	}
 }
 
-// hit records that the rule had an effect.
+// hit records that the fault had an effect on this request.
 func (x *exchange) hit() { x.network.hit(x) }
 
-// miss records that the rule could not have an effect on this request.
+// miss records that the fault had no effect on this request.
 func (x *exchange) miss() { x.network.miss(x.rule) }

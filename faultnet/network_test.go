@@ -20,8 +20,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// TestFaults tests the effect of each fault on three requests of a kind, and on the object, in the process and with a
-// proxy.
+// TestFaults tests the effect of each fault on three requests of the same kind and on the stored object, with Wrap and
+// with Proxy.
 func TestFaults(t *testing.T) {
 	const refused = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"%s","reason":"%s","code":%d}`
 	said := func(code int, reason, message string) string {
@@ -94,7 +94,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestWatchFaults tests both formats of a watch, in the process and with a proxy.
+// TestWatchFaults tests faults of watches in the JSON format and in the binary format, with Wrap and with Proxy.
 func TestWatchFaults(t *testing.T) {
 	tests := map[string]struct {
 		fault faultnet.Fault
@@ -115,7 +115,7 @@ func TestWatchFaults(t *testing.T) {
 					u := newUser(t, through(network, &rest.Config{Host: server.URL}))
 					got := u.watch(test.read, accept)
 					if test.want == "cut" && got == "error" {
-						got = "cut" // the headers had not arrived either
+						got = "cut" // the watch was cut before its headers arrived
 					}
 					if got != test.want {
 						t.Errorf("got %q, want %q", got, test.want)
@@ -129,7 +129,7 @@ func TestWatchFaults(t *testing.T) {
 	}
 }
 
-// TestWatchMissed checks that a watch that ends too early leaves the fault to the next one.
+// TestWatchMissed checks that, if a watch ends before the fault is due, the fault is applied to the next watch.
 func TestWatchMissed(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.CutWatch(2)}}})
@@ -141,7 +141,7 @@ func TestWatchMissed(t *testing.T) {
 	}
 }
 
-// brokenBody is a transport whose answers break off.
+// brokenBody is a transport that returns responses whose bodies cannot be read.
 type brokenBody struct{ closed bool }
 
 func (b *brokenBody) RoundTrip(*http.Request) (*http.Response, error) {
@@ -151,7 +151,8 @@ func (b *brokenBody) RoundTrip(*http.Request) (*http.Response, error) {
 func (b *brokenBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func (b *brokenBody) Close() error             { b.closed = true; return nil }
 
-// TestBrokenAnswer checks that a transport returns an answer or an error, never both, and leaves no body open.
+// TestBrokenAnswer checks that a transport returns either a response or an error, never both, and closes the body if it
+// returns an error.
 func TestBrokenAnswer(t *testing.T) {
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Stale(1), Optional: true}}})
 	body := &brokenBody{}
@@ -165,7 +166,7 @@ func TestBrokenAnswer(t *testing.T) {
 	}
 }
 
-// TestStallHitsAtOnce checks that the fault hits a watch that ends while it is held back.
+// TestStallHitsAtOnce checks that StallWatch counts as a hit even if the watch ends during the delay.
 func TestStallHitsAtOnce(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.StallWatch(0, faultnet.LongestDelay)}}})
@@ -196,8 +197,8 @@ func TestStallHitsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedIsNotLost checks that LostAnswer misses a request that had no effect, and that a fault without a result
-// lets the request through.
+// TestRefusedIsNotLost checks that LostAnswer misses a request that the API server rejects, and that InPlace sends the
+// request if the Injector returns neither a response nor an error.
 func TestRefusedIsNotLost(t *testing.T) {
 	server := newStandIn(t)
 	silent := faultnet.InPlace("silent", faultnet.Times(1, func(*http.Request) (*http.Response, error) { return nil, nil }))
@@ -214,7 +215,8 @@ func TestRefusedIsNotLost(t *testing.T) {
 	}
 }
 
-// TestDisarm checks that a disarmed network passes everything and counts nothing, and that a killed one stays killed.
+// TestDisarm checks that a disarmed network sends all requests and counts none of them, and that a killed network
+// remains cut after Disarm and Arm.
 func TestDisarm(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict(), Times: faultnet.Always}}})

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// Point is a request at which a run can fail, and which can be found again in another run of the same test. A
-// [Scenario] with Survey finds the points of a run.
+// Point identifies a request in a run of a test, so that a fault can be applied to the same request in another run. A
+// [Scenario] with Survey collects the points of a run.
 type Point struct {
-	// Request is the kind of the request. Its namespace is that of the surveyed run; another run may have another one.
-	// Its name is that of Scenario.Alias.
+	// Request describes the request. Request.Namespace may differ in another run. If Scenario.Alias is set, Request.Name
+	// is the result of Alias.
 	Request Request
-	// Nth is its number among the requests with this verb, resource, subresource and name, counted from 1. It
-	// identifies the request even if other requests come in another order.
+	// Nth is the number of the request among the requests with the same verb, resource, subresource and name, counted from
+	// 1. It does not depend on the order of other requests.
 	Nth int
-	// Past reports whether it is a read for which an earlier, different response was known, so that [Stale] can return
-	// that. It is false for the first read of something, and as long as nothing has changed since.
+	// Past is true if the request is a read, and an earlier response to the same read was different. Only then does the
+	// fault [Stale] have an effect.
 	Past bool
-	// Events is the number of events that a watch delivered so far, including the initial state of a streamed list.
+	// Events is the number of events that a watch has delivered so far, including the existing objects in a streamed list.
 	Events int
 
 	alias func(Request) string
@@ -38,16 +38,17 @@ func (p Point) IsRead() bool { return p.Request.isRead() }
 // IsWatch reports whether the request is a watch.
 func (p Point) IsWatch() bool { return p.Request.Verb == watchVerb }
 
-// places is the number of positions among its events at which a fault is applied to a watch.
+// places is the number of positions in a watch for which Faults returns faults. A position is the number of events
+// before the fault.
 const places = 3
 
-// stall is how long a stalled watch is behind.
+// stall is how long a stalled watch sends no events.
 const stall = 300 * time.Millisecond
 
-// Faults returns the faults that a systematic run tries at the point. For a write, the process is killed right before
-// and right after it. A read with a past gets the previous response. A watch repeats everything that it has delivered,
-// or is silent for a moment, at each quarter of its events. There are none for reads without a past and for watches
-// that delivered nothing.
+// Faults returns the faults that a test should apply to the request, each in a separate run. For a write, these are
+// [KillBefore] and [KillAfter]. For a read with Past, it is [Stale] with the previous response. For a watch, these are
+// [ReplayWatch] and [StallWatch], each after a quarter, a half and three quarters of the events. For other reads and
+// for watches without events, Faults returns nil.
 func (p Point) Faults() []Fault {
 	switch {
 	case p.IsWrite():
@@ -66,9 +67,9 @@ func (p Point) Faults() []Fault {
 	return faults
 }
 
-// Rule returns a rule that applies a fault to the request, in a run like the surveyed one and in any namespace. If the
-// fault misses there, it is applied to a later request of the same kind; Hit reports that. Like any rule that is not
-// Optional, it fails the test if it did nothing.
+// Rule returns a rule that applies f to this request when the same test runs again. The namespace may be different in
+// that run. If f has no effect on this request, the rule applies f to the next request with the same verb, resource and
+// name. In that case, Hit returns false. If f has no effect at all, the test fails, because the rule is not Optional.
 func (p Point) Rule(f Fault) Rule {
 	m := Match{Verb: p.Request.Verb, Resource: p.Request.Resource, Subresource: p.Request.Subresource}
 	m.Where = func(r Request) bool {
@@ -77,7 +78,7 @@ func (p Point) Rule(f Fault) Rule {
 	return Rule{Name: fmt.Sprintf("%s: %s", p, f), Match: m, Nth: p.Nth, Fault: f}
 }
 
-// nameOf returns the name of an object in all runs.
+// nameOf returns a name of the object that is the same in each run.
 func nameOf(r Request, alias func(Request) string) string {
 	if alias == nil {
 		return r.Name
@@ -85,7 +86,8 @@ func nameOf(r Request, alias func(Request) string) string {
 	return alias(r)
 }
 
-// Hit reports whether the only rule of a scenario was the one that Rule returned, and hit exactly this request.
+// Hit reports whether the first fault in a report has hit exactly this request. The scenario must have only one rule,
+// the result of Rule.
 func (p Point) Hit(r Report) bool {
 	return len(r.Injected) > 0 && r.Injected[0].Nth == p.Nth
 }
@@ -102,21 +104,22 @@ func (p Point) String() string {
 	return fmt.Sprintf("%s #%d", what, p.Nth)
 }
 
-// survey collects the points of a run.
+// survey collects the points of one run.
 type survey struct {
 	alias  func(Request) string
 	mu     sync.Mutex
 	points []*pointState
-	counts map[Request]int // without namespace
+	counts map[Request]int // the field Namespace of each key is empty
 }
 
-// pointState is a point about which more may become known.
+// pointState is a Point during a run. The fields Past and Events may still change.
 type pointState struct {
 	survey *survey
 	Point
 }
 
-// add records a request. It returns nil if the request is not counted.
+// add records a request as a point. It returns nil for discovery and for requests about events and leases, which a
+// survey ignores.
 func (s *survey) add(r Request) *pointState {
 	if r.Resource == "" || r.Resource == "events" || r.Resource == "leases" {
 		return nil
@@ -135,7 +138,7 @@ func (s *survey) add(r Request) *pointState {
 	return p
 }
 
-// list returns the points so far. It returns none if s is nil.
+// list returns the points that were collected so far. If s is nil, it returns nil.
 func (s *survey) list() []Point {
 	if s == nil {
 		return nil
@@ -149,14 +152,15 @@ func (s *survey) list() []Point {
 	return points
 }
 
-// note changes the point.
+// note calls `change` for the point while it holds the lock.
 func (p *pointState) note(change func(*Point)) {
 	p.survey.mu.Lock()
 	defer p.survey.mu.Unlock()
 	change(&p.Point)
 }
 
-// surveyed inspects the response to a request.
+// surveyed updates the point of a request when the response arrives. For a read, it sets Past. For a watch, it replaces
+// the body by one that counts events.
 func (x *exchange) surveyed(res *http.Response) {
 	switch split := splitterOf(res); {
 	case x.about.isRead():
@@ -167,7 +171,7 @@ func (x *exchange) surveyed(res *http.Response) {
 	}
 }
 
-// countedEvents is the body of a watch whose events are counted.
+// countedEvents is the body of a watch that counts the events.
 type countedEvents struct {
 	io.ReadCloser
 	events  *bufio.Reader

@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// story is a run with writes, reads and a watch.
+// story sends writes, reads and a watch, and returns the responses.
 func story(u *user) []string {
 	got := []string{}
 	for _, step := range []string{"GET " + objectPath, "PATCH " + objectPath, "GET " + listPath, "GET " + objectPath, "POST " + listPath, "GET " + objectPath} {
@@ -23,7 +23,7 @@ func story(u *user) []string {
 	return append(got, u.watch(3, ""))
 }
 
-// TestPoints checks that a surveyed run returns its points, and that each fault hits its point in another run.
+// TestPoints checks that a run with Survey collects all points, and that each fault hits the same point in another run.
 func TestPoints(t *testing.T) {
 	for way, through := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -51,10 +51,10 @@ func TestPoints(t *testing.T) {
 				"get configmaps a #1: []",
 				"patch configmaps a #1: [killed before it took effect killed after it took effect]; " + first + "; " + first,
 				"list configmaps #1: []",
-				"get configmaps a #2: [1 answers old]; " + all + list + "404 200 v2 200 v2 e1 e2 e3]",
+				"get configmaps a #2: [stale by 1 responses]; " + all + list + "404 200 v2 200 v2 e1 e2 e3]",
 				"create configmaps #1: [killed before it took effect killed after it took effect]; " +
 					last + list + "200 v1 error error error]; " + last + list + "200 v1 error error error]",
-				"get configmaps a #3: [1 answers old]; " + all + list + "200 v1 200 v2 200 v1 e1 e2 e3]",
+				"get configmaps a #3: [stale by 1 responses]; " + all + list + "200 v1 200 v2 200 v1 e1 e2 e3]",
 				"watch configmaps #1: [replayed after 1 events stalled for 300ms after 1 events replayed after 2 events stalled for 300ms after 2 events]; " +
 					all + list + "200 v1 200 v2 200 v2 e1 e1 e2]; " + all + list + "200 v1 200 v2 200 v2 e1 e2 e3]; " +
 					all + list + "200 v1 200 v2 200 v2 e1 e2 e1]; " + all + list + "200 v1 200 v2 200 v2 e1 e2 e3]",
@@ -66,7 +66,7 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// TestPointOfAnotherNamespace checks that a point is the same request in a run with another namespace.
+// TestPointOfAnotherNamespace checks that a point can be found again in a run that uses another namespace.
 func TestPointOfAnotherNamespace(t *testing.T) {
 	p := faultnet.Point{Request: faultnet.Request{Verb: "create", Resource: "configmaps", Namespace: "one"}, Nth: 2}
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{p.Rule(faultnet.Conflict())}})
@@ -80,7 +80,7 @@ func TestPointOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestAlias checks that an object whose name differs between runs is found by its alias.
+// TestAlias checks that an alias makes it possible to find an object again whose name differs between runs.
 func TestAlias(t *testing.T) {
 	begin := func(s faultnet.Scenario) (*faultnet.Network, *user) {
 		n := faultnet.Start(t, s)

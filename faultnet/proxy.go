@@ -20,12 +20,13 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Proxy starts a server on the loopback interface that forwards requests to the API server of cfg through the network,
-// and returns the access to it, for deployers that are programs of their own. [Kubeconfig] converts the access to the
-// content of a file. The server uses TLS with its own certificate, HTTP/1.1 and HTTP/2, and ends with the test.
+// Proxy starts a server on the loopback interface that forwards requests to the API server of cfg through the network.
+// It returns a config for this server. Use Proxy for deployers that run in another process. [Kubeconfig] converts the
+// returned config to the content of a file. The server uses TLS with its own certificate, supports HTTP/1.1 and HTTP/2,
+// and stops when the test ends.
 //
-// For every client it uses the rights of cfg: the returned access has no credentials. If the rights of the deployer's
-// own user matter, pass a cfg with its credentials.
+// The proxy sends every request with the credentials in cfg, so the returned config has no credentials. To test with
+// the rights of the deployer's own user, pass a cfg with the credentials of that user.
 func (n *Network) Proxy(cfg *rest.Config) *rest.Config {
 	n.t.Helper()
 	access, err := n.proxy(cfg)
@@ -53,7 +54,7 @@ func (n *Network) proxy(cfg *rest.Config) (*rest.Config, error) {
 		Transport:     transport,
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
-		// The client gets a broken connection, as without the proxy.
+		// The client gets a broken connection, as it would without the proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	host, err := n.serve(handler, pair)
@@ -65,8 +66,8 @@ func (n *Network) proxy(cfg *rest.Config) (*rest.Config, error) {
 	return access, nil
 }
 
-// certificate returns the certificate of all proxies of this process, because creating its key takes a while. The last
-// one of its chain is the CA.
+// certificate returns the certificate that all proxies of this process share. Creating a key takes a while, so the
+// certificate is created only once. The last certificate in the chain is the CA.
 var certificate = sync.OnceValues(func() (tls.Certificate, error) {
 	chain, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
@@ -101,8 +102,8 @@ func (n *Network) serve(handler http.Handler, pair tls.Certificate) (string, err
 	return listener.Addr().String(), nil
 }
 
-// Kubeconfig returns an access as the content of a kubeconfig file, for programs. It contains the server, its CA, the
-// token and the client certificate, but not files, plugins and transports.
+// Kubeconfig converts cfg to the content of a kubeconfig file, for another program. The kubeconfig contains the server,
+// the CA, the token and the client certificate of cfg, but no references to files, no plugins and no transports.
 func Kubeconfig(cfg *rest.Config) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}

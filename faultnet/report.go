@@ -12,12 +12,13 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// Injected describes one fault that hit.
+// Injected describes a fault that has hit a request.
 type Injected struct {
-	// Rule is the number of the rule, from 1. Fault describes what it did.
+	// Rule is the number of the rule in the scenario, from 1. Fault describes the fault.
 	Rule  int
 	Fault string
-	// Request is the request that the fault hit. Nth is its number among the requests that match the rule, from 1.
+	// Request describes the request that the fault has hit. Nth is the number of this request among the requests that the
+	// rule matches, counted from 1.
 	Request Request
 	Nth     int
 }
@@ -28,27 +29,26 @@ type RuleReport struct {
 	Number int
 	// Name is the name of the rule.
 	Name string
-	// Matched is the number of requests that the rule counted. Hits is the number of those to which it applied its
-	// fault.
+	// Matched is the number of requests that the rule matched. Hits is how many of these requests the fault has hit.
 	Matched, Hits int
-	// Optional is set for rules that may have no hits, and for rules that only count.
+	// Optional is true if the rule may end without a hit, or if the rule only counts requests.
 	Optional bool
 }
 
-// Report describes what a scenario did.
+// Report describes the effect of a scenario.
 type Report struct {
-	// Rules has the rules in the order of the scenario.
+	// Rules contains a report for each rule, in the order of the scenario.
 	Rules []RuleReport
-	// Injected has the first faults that hit, in order, at most 1000.
+	// Injected contains the first 1000 faults that have hit a request, in order.
 	Injected []Injected
-	// Points has the requests that were made, in order, if the scenario has a Survey.
+	// Points contains the requests of the run, in order, if the scenario has Survey set.
 	Points []Point
 }
 
 // maxInjected is the maximum length of Report.Injected.
 const maxInjected = 1000
 
-// Report returns what was done so far.
+// Report returns a report about what has happened so far.
 func (n *Network) Report() Report {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,7 +60,7 @@ func (n *Network) Report() Report {
 	return report
 }
 
-// Idle returns the rules that should have had an effect and did not.
+// Idle returns the rules that had no effect and are not optional.
 func (r Report) Idle() []RuleReport {
 	return slices.DeleteFunc(slices.Clone(r.Rules), func(rule RuleReport) bool { return rule.Optional || rule.Hits > 0 })
 }
@@ -83,7 +83,8 @@ func (r Report) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// hit records that a rule had an effect. It logs with the lock held, so that it does not log after the end of the test.
+// hit records that a fault had an effect. It logs while it holds the lock, so that it never logs after the end of the
+// test, which would panic.
 func (n *Network) hit(x *exchange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,12 +96,12 @@ func (n *Network) hit(x *exchange) {
 	if n.over {
 		return
 	}
-	n.log.Info("fault", "rule", rule.number, "name", rule.Name, "fault", rule.Fault.String(), "hit", rule.hits,
+	n.log.Info("injected a fault", "rule", rule.number, "name", rule.Name, "fault", rule.Fault.String(), "hit", rule.hits,
 		"verb", about.Verb, "resource", about.Resource, "subresource", about.Subresource,
 		"namespace", about.Namespace, "object", about.Name)
 }
 
-// miss records that a rule had no effect.
+// miss records that a fault had no effect.
 func (n *Network) miss(rule *ruleState) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,42 +10,43 @@ import (
 	"math/rand/v2"
 )
 
-// Rule applies a fault to some of the requests that match it. By default it applies the fault to the first one, once.
+// Rule applies a fault to requests that match. By default, it applies the fault once, to the first matching request.
 type Rule struct {
-	// Name is the name of the rule in the report. The default is a description of its fault.
+	// Name is the name of the rule in the report. The default is a description of the fault.
 	Name string
-	// Match selects the requests that the rule counts.
+	// Match selects requests. The rule counts them.
 	Match Match
-	// Nth is the number of the first request to which the fault is applied, from 1. The default is 1.
+	// Nth is the number, counted from 1, of the first matching request to which the fault is applied. The default is 1.
 	Nth int
-	// Times is how often the fault is applied, or [Always]. The default is 1.
+	// Times is the number of times that the fault is applied, or [Always]. The default is 1.
 	Times int
-	// Chance is the probability with which the fault is applied to each request, from the Nth on, by the seed of the
-	// scenario. By default it is applied to each until it has been applied Times times.
+	// Chance is the probability that the fault is applied to a matching request. It is used from request number Nth on,
+	// until the limit Times is reached. The Seed of the scenario determines the random numbers. Zero means that the fault
+	// is applied to every request.
 	Chance float64
-	// Fault is what the rule does. With the zero Fault the rule only counts.
+	// Fault is the fault that the rule applies. A rule with the zero Fault only counts requests.
 	Fault Fault
-	// Optional rules may end without having had an effect.
+	// Optional means that the rule may have no effect. If any other rule has no effect, the test fails.
 	Optional bool
 }
 
-// Always as the Times of a rule makes it act without end.
+// Always is the value of Times for a rule without a limit.
 const Always = -1
 
 // check returns an error for an invalid rule.
 func (r *Rule) check() error {
 	if r.Nth < 0 || r.Times < Always || r.Chance < 0 || r.Chance > 1 {
-		return errors.New("nth, times and chance must not be negative, chance not more than 1")
+		return errors.New("nth, times and chance must not be negative, and chance must be at most 1")
 	}
 	switch r.Fault.verb {
 	case "", r.Match.Verb:
 	case ReadVerb:
 		if r.Match.Verb != "" && !(Request{Verb: r.Match.Verb}).isRead() {
-			return fmt.Errorf("%s is for reads, not for %s", r.Fault, r.Match.Verb)
+			return fmt.Errorf("%s applies to reads, not to %s", r.Fault, r.Match.Verb)
 		}
 	default:
 		if r.Match.Verb != "" {
-			return fmt.Errorf("%s is for %s, not for %s", r.Fault, r.Fault.verb, r.Match.Verb)
+			return fmt.Errorf("%s applies to %s, not to %s", r.Fault, r.Fault.verb, r.Match.Verb)
 		}
 	}
 	r.Match.Verb = cmp.Or(r.Match.Verb, r.Fault.verb)
@@ -59,7 +60,7 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// Verbs of a Match that stand for several verbs.
+// These values of Match.Verb stand for several verbs.
 const (
 	// ReadVerb stands for get and list.
 	ReadVerb = "read"
@@ -70,24 +71,26 @@ const (
 // NoSubresource as the Subresource of a Match selects requests without a subresource.
 const NoSubresource = "-"
 
-// Match selects requests. Empty fields match everything, with the same exceptions as for a [Counter]: watches match
-// only the verb "watch", events and leases match only if Resource names them, and discovery never matches.
+// Match selects requests. An empty field matches every value. However, watches, discovery requests, and requests about
+// events and leases must be selected explicitly. To select watches, set Verb to "watch". To select requests about
+// events or leases, set Resource to "events" or "leases". To select all kinds of requests, set All.
 type Match struct {
-	// Verb is that of a [Request], or "watch", [ReadVerb] or [WriteVerb]. The default is the verb to which the fault of
-	// the rule applies, if it does not apply to every request.
+	// Verb is a verb of a [Request], "watch", [ReadVerb] or [WriteVerb]. If Verb is empty, the Match selects all verbs
+	// that the fault of the rule supports. For example, [Stale] supports only reads.
 	Verb string
-	// Resource and Subresource are as in the URL. See also [NoSubresource].
+	// Resource and Subresource are spelled as in the URL. See also [NoSubresource].
 	Resource, Subresource string
 	// Namespace and Name identify the object. A list, a watch and a create have no name.
 	Namespace, Name string
-	// All removes the exceptions: every request that the other fields match is selected, including discovery if they
-	// are empty.
+	// All makes the Match select every request that the other fields match, including watches, discovery requests, and
+	// requests about events and leases.
 	All bool
-	// Where reports whether a request is selected. If it is nil, every request is. It must not block.
+	// Where is an additional condition. It may be nil, and must not block.
 	Where func(Request) bool
 }
 
-// matches reports whether a request is selected.
+// matches reports whether m selects a request. The parameter `counted` is the second result of RequestOf for this
+// request.
 func (m Match) matches(r Request, counted bool) bool {
 	if !counted && !m.All && !m.named(r) {
 		return false
@@ -96,7 +99,8 @@ func (m Match) matches(r Request, counted bool) bool {
 		fits(m.Namespace, r.Namespace) && fits(m.Name, r.Name) && (m.Where == nil || m.Where(r))
 }
 
-// named reports whether m names a request that is not counted by default.
+// named reports whether m explicitly selects a request that a Counter ignores. For requests about events and leases, m
+// must contain the resource. For watches, m must contain the verb "watch".
 func (m Match) named(r Request) bool {
 	switch r.Resource {
 	case "":
@@ -133,17 +137,17 @@ type ruleState struct {
 	Rule
 	number  int
 	matched int
-	taken   int // hits, and requests in progress that may become one
+	taken   int // number of hits, plus the number of requests in progress that the fault may still hit
 	hits    int
 }
 
-// diceKey identifies the requests that share random numbers.
+// diceKey identifies a separate sequence of random numbers.
 type diceKey struct {
 	rule  int
 	about Request
 }
 
-// decide counts a request and assigns it the rule that handles it, if any.
+// decide counts a request, and selects the rule that applies its fault to the request, if there is one.
 func (n *Network) decide(x *exchange, counted bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -172,7 +176,7 @@ func (n *Network) decide(x *exchange, counted bool) error {
 	return nil
 }
 
-// due reports whether a rule acts on a request.
+// due reports whether a rule should apply its fault to a request.
 func (n *Network) due(rule *ruleState, about Request) bool {
 	if rule.Fault.inflict == nil {
 		return false
@@ -180,7 +184,8 @@ func (n *Network) due(rule *ruleState, about Request) bool {
 	return rule.matched >= rule.Nth && (rule.Times == Always || rule.taken < rule.Times) && n.throw(rule, about)
 }
 
-// throw draws a random number for a kind of request.
+// throw decides, with the probability Chance, whether a rule applies its fault to a request. It uses the next random
+// number in the sequence for the rule and the Request.
 func (n *Network) throw(rule *ruleState, about Request) bool {
 	if rule.Chance == 0 {
 		return true
@@ -192,13 +197,13 @@ func (n *Network) throw(rule *ruleState, about Request) bool {
 	return rand.New(rand.NewPCG(n.seed, h.Sum64())).Float64() < rule.Chance //nolint:gosec // faults need to be repeatable, not secret
 }
 
-// Chaos returns a random scenario. Each write may fail before or after it took effect, meet a conflict or an
-// unavailable webhook, or be late. Each read may fail, be late, or get an old response. Each watch may be cut or
-// stalled. All faults are temporary: a job may take longer but should succeed. Denied is not used, because a deployer
-// may treat it as final.
+// Chaos returns a random scenario. A write may fail before or after it takes effect, fail with a conflict or because of
+// an unavailable webhook, or be delayed. A read may fail, be delayed, or return an old response. A watch may be cut or
+// stalled. All faults are temporary, so a job may take longer but should succeed. Chaos does not use Denied, because a
+// deployer may treat a denied request as a permanent failure.
 //
-// chance is the probability of each fault for a request that matches; Match.Verb is not used. At least one fault must
-// hit. Call Disarm before you check the result through the network.
+// The parameter `chance` is the probability with which each fault is applied to a matching request. Match.Verb is
+// ignored. The test fails if no fault hits. Call Disarm before you check the result through the network.
 func Chaos(seed uint64, match Match, chance float64) Scenario {
 	s := Scenario{Seed: seed, AtLeast: 1}
 	add := func(verb string, faults ...Fault) {

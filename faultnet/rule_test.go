@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// TestMatch tests which requests a rule counts.
+// TestMatch checks which requests a Match selects.
 func TestMatch(t *testing.T) {
 	const (
 		item   = "GET /apis/g/v1/namespaces/ns/deployitems/a"
@@ -58,7 +58,7 @@ func TestMatch(t *testing.T) {
 			for _, line := range all {
 				method, path, _ := strings.Cut(line, " ")
 				if line == watch && !slices.Contains(test.want, watch) {
-					continue // it would not end
+					continue // a watch that is not refused would not end
 				}
 				if strings.HasPrefix(u.send(method, path), "409") {
 					got = append(got, line)
@@ -71,7 +71,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestOrder checks that the first rule that is due handles the request, and that all rules count it.
+// TestOrder checks that the first rule that is due applies its fault to the request, and that all matching rules count
+// the request.
 func TestOrder(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
@@ -92,8 +93,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestSeed checks that the same seed has the same effect on the requests about an object, whatever the order of those
-// about others.
+// TestSeed checks that the same seed has the same effect on the requests about an object, regardless of the order of
+// other requests.
 func TestSeed(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	run := func(seed uint64, interleave bool) map[string]string {
@@ -139,8 +140,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestIdleFails checks that a scenario that did nothing fails the test, and that its log contains no content of
-// requests.
+// TestIdleFails checks that a test fails if a rule had no effect. It also checks that the log contains neither bodies
+// nor headers of requests.
 func TestIdleFails(t *testing.T) {
 	tests := map[string]struct {
 		scenario faultnet.Scenario
@@ -151,15 +152,15 @@ func TestIdleFails(t *testing.T) {
 		"counting": {faultnet.Scenario{Rules: []faultnet.Rule{{}}}, nil},
 		"not reached": {
 			faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict()}, {Name: "ninth", Fault: faultnet.Conflict(), Nth: 9}}},
-			[]string{"faults: rule 2 (ninth) did nothing: 1 requests matched it"},
+			[]string{"faults: rule 2 (ninth) had no effect: 1 requests matched it"},
 		},
 		"nothing stale": {
 			faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Stale(1)}}},
-			[]string{"faults: rule 1 (1 answers old) did nothing: 0 requests matched it"},
+			[]string{"faults: rule 1 (stale by 1 responses) had no effect: 0 requests matched it"},
 		},
 		"too little chaos": {
 			faultnet.Chaos(1, faultnet.Match{Resource: "pods"}, 0.5),
-			[]string{"faults: only 0 hit, at least 1 should have"},
+			[]string{"faults: only 0 requests were hit, want at least 1"},
 		},
 	}
 	for name, test := range tests {

@@ -12,16 +12,16 @@ import (
 	"sync"
 )
 
-// Stale returns a fault that responds to a get or a list with an earlier response to the same request that differs from
-// the current one, like an API server that lags behind. back selects the response: 1 (or less) is the previous one, 2
-// the one before that. If there are fewer, the oldest one is used. "Not found" is a response too. The fault misses if
-// no different response is known.
+// Stale returns a fault that makes the API server appear to lag behind. A get or list request receives an earlier
+// response to the same request. The parameter `back` selects the earlier response: 1 (or less) means the previous
+// response, 2 the response before that, and so on. If there are not so many earlier responses, the oldest one is used.
+// The selected response must differ from the current one. "Not found" counts as a response. If no different response is
+// known, the fault misses.
 //
-// Lists differ if their items differ. Only lists in JSON are compared by their items; others differ with the resource
-// version of the list.
+// Two lists in JSON differ if their items differ. Two lists in another format differ if their resource versions differ.
 func Stale(back int) Fault {
 	back = max(back, 1)
-	return Fault{what: fmt.Sprintf("%d answers old", back), verb: ReadVerb, remembers: true, inflict: func(x *exchange) (*http.Response, error) {
+	return Fault{what: fmt.Sprintf("stale by %d responses", back), verb: ReadVerb, remembers: true, inflict: func(x *exchange) (*http.Response, error) {
 		res, err := x.pass()
 		if err != nil || !memorable(res) {
 			x.miss()
@@ -37,19 +37,20 @@ func Stale(back int) Fault {
 	}}
 }
 
-// memorable reports whether a response is not a failure.
+// memorable reports whether a response can be used again. The status must be 200 or 404.
 func memorable(res *http.Response) bool {
 	return res.StatusCode == http.StatusOK || res.StatusCode == http.StatusNotFound
 }
 
 const (
-	// maxAnswer is the maximum size of a body that is kept. maxAnswers is the number of responses that are kept per
+	// maxAnswer is the maximum size of a stored body in bytes. maxAnswers is the maximum number of stored responses per
 	// request.
 	maxAnswer  = 4 << 20
 	maxAnswers = 8
 )
 
-// memory holds the responses to reads, per request: those that differ, the newest last.
+// memory contains the last responses to each read request, the newest last. Each response differs from the previous
+// one.
 type memory struct {
 	mu      sync.Mutex
 	answers map[string][]*answer
@@ -62,13 +63,12 @@ type answer struct {
 	body   []byte
 }
 
-// keyOfRead identifies a request, including the format of its response.
+// keyOfRead returns a key for a read request. The key consists of the URL and the format of the response.
 func keyOfRead(req *http.Request) string {
 	return strings.Join([]string{req.URL.Host, req.URL.RequestURI(), req.Header.Get("Accept"), req.Header.Get("Accept-Encoding")}, " ")
 }
 
-// note remembers a response, and replaces its body by one that can be read again. Errors and long responses are not
-// remembered.
+// note stores a response unless it is an error or too long. The body of the response can still be read afterwards.
 func (m *memory) note(req *http.Request, res *http.Response) error {
 	if !memorable(res) {
 		return nil
@@ -89,7 +89,7 @@ func (m *memory) note(req *http.Request, res *http.Response) error {
 	return nil
 }
 
-// add appends a response if it differs from the last one.
+// add appends a response if it differs from the previous one.
 func (m *memory) add(key string, a *answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +104,9 @@ func (m *memory) add(key string, a *answer) {
 	m.answers[key] = known[max(0, len(known)-maxAnswers):]
 }
 
-// before returns the response that is back responses old and differs from the last one, or nil.
+// before returns a response to req that is `back` responses older than the last one. If there are not so many
+// responses, it uses the oldest one. If that response equals the last one, it uses the next newer response that differs
+// from the last one. The result is nil if there is no such response.
 func (m *memory) before(req *http.Request, back int) *answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,7 +133,7 @@ func (a *answer) same(b *answer) bool {
 	return ok && too && bytes.Equal(items, others)
 }
 
-// itemsOf returns the items of a list in JSON.
+// itemsOf returns the items of a list. The second result is false if body is not a list in JSON.
 func itemsOf(body []byte) (json.RawMessage, bool) {
 	var list struct {
 		Items json.RawMessage `json:"items"`
@@ -142,7 +144,7 @@ func itemsOf(body []byte) (json.RawMessage, bool) {
 	return list.Items, list.Items != nil
 }
 
-// response returns the response once more.
+// response returns the stored response as an http.Response to req.
 func (a *answer) response(req *http.Request) *http.Response {
 	return &http.Response{
 		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -20,14 +20,15 @@ import (
 
 var errBoom = errors.New("boom")
 
-// Where the object of the stand-in is.
+// These constants are the URL paths for the object of the stand-in, the list of its objects, and a watch.
 const (
 	listPath   = "/api/v1/namespaces/ns/configmaps"
 	objectPath = listPath + "/a"
 	watchPath  = listPath + "?watch=true"
 )
 
-// standIn is an API server with one object that has a version, which every write raises.
+// standIn is a fake API server with one object. The content of the object is a version number, which every write
+// increments.
 type standIn struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -69,7 +70,7 @@ func (s *standIn) read(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// write raises the version, unless the body says what is invalid.
+// write increments the version, unless the body is "invalid".
 func (s *standIn) write(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,8 @@ func (s *standIn) write(w http.ResponseWriter, req *http.Request) {
 	fmt.Fprintf(w, "v%d", s.version)
 }
 
-// watch sends three events and stays open; "proto" sends them in frames.
+// watch sends three events and then keeps the connection open. If the Accept header is "proto", it sends each event in
+// a frame with a length.
 func (s *standIn) watch(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	s.watches++
@@ -108,13 +110,13 @@ func (s *standIn) stored() int {
 	return s.version
 }
 
-// ways are those in which a deployer can be behind a network.
+// ways contains the functions that connect a client with an API server through a network.
 var ways = map[string]func(*faultnet.Network, *rest.Config) *rest.Config{
 	"in the process": (*faultnet.Network).Wrap,
 	"as a proxy":     (*faultnet.Network).Proxy,
 }
 
-// user sends requests.
+// user sends requests to a stand-in through a network.
 type user struct {
 	t      *testing.T
 	client *http.Client
@@ -129,7 +131,7 @@ func newUser(t *testing.T, cfg *rest.Config) *user {
 	return &user{t: t, client: c, host: cfg.Host}
 }
 
-// send returns the status and the body: "200 v1"; "error" without an answer.
+// send sends a request. It returns the status and the body, such as "200 v1", or "error" if there is no response.
 func (u *user) send(method, path string, body ...string) string {
 	u.t.Helper()
 	req, err := http.NewRequestWithContext(u.t.Context(), method, u.host+path, strings.NewReader(strings.Join(body, "")))
@@ -148,7 +150,8 @@ func (u *user) send(method, path string, body ...string) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", res.StatusCode, text))
 }
 
-// watch reads events until there are n or the watch ends, and tells how it was.
+// watch opens a watch and reads n events. It returns the events. If the watch ends before the nth event, "cut" follows
+// the events. If there is no response, watch returns "error".
 func (u *user) watch(n int, accept string) string {
 	u.t.Helper()
 	req, err := http.NewRequestWithContext(u.t.Context(), http.MethodGet, u.host+watchPath, nil)
@@ -207,7 +210,7 @@ func (w *witness) note(to *[]string, text string) {
 	*to = append(*to, text)
 }
 
-// end is the end of the test.
+// end runs the cleanup functions, as at the end of a test.
 func (w *witness) end() {
 	for len(w.cleanups) > 0 {
 		last := len(w.cleanups) - 1

@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// CutWatch returns a fault that breaks a watch after the given number of events. If after is 0, it breaks the watch
-// immediately, possibly before its headers arrive. Data in transit is lost. All events count, including bookmarks and
-// the initial state of a streamed list. The fault misses a watch that ends earlier.
+// CutWatch returns a fault that breaks a watch after the given number of events. Bookmarks and the existing objects in
+// a streamed list also count as events. If `after` is 0, the fault breaks the watch immediately, possibly before the
+// response headers arrive. Data in transit is lost. If the watch ends earlier, the fault misses.
 func CutWatch(after int) Fault {
 	return watchFault(fmt.Sprintf("cut after %d events", after), after, func(*stream) error {
 		return io.ErrUnexpectedEOF
 	})
 }
 
-// ReplayWatch returns a fault that delivers the events of a watch again, in order, after the given number of them, so
-// that the client sees the past and then the present again.
+// ReplayWatch returns a fault that delivers the first events of a watch twice. After the given number of events, the
+// same events are delivered again, in the same order. Then the watch continues.
 func ReplayWatch(after int) Fault {
 	return watchFault(fmt.Sprintf("replayed after %d events", after), max(after, 1), func(s *stream) error {
 		s.pending = slices.Concat(s.history...)
@@ -33,8 +33,8 @@ func ReplayWatch(after int) Fault {
 	})
 }
 
-// StallWatch returns a fault that delays everything after the given number of events, as a cache that lags behind. It
-// has hit as soon as it waits, whether or not the watch ends meanwhile.
+// StallWatch returns a fault that interrupts a watch after the given number of events. All later events are delayed, as
+// with a cache that lags behind. The fault hits when the delay begins, even if the watch ends during the delay.
 func StallWatch(after int, d time.Duration) Fault {
 	return watchFault(fmt.Sprintf("stalled for %s after %d events", d, after), after, func(s *stream) error {
 		s.settle.Do(s.x.hit)
@@ -42,7 +42,7 @@ func StallWatch(after int, d time.Duration) Fault {
 	})
 }
 
-// watchFault returns a fault that does something to a watch after the given number of events.
+// watchFault returns a fault that calls `do` after the given number of events of a watch.
 func watchFault(what string, after int, do func(*stream) error) Fault {
 	return Fault{what: what, verb: watchVerb, inflict: func(x *exchange) (*http.Response, error) {
 		res, err := x.pass()
@@ -60,10 +60,10 @@ func watchFault(what string, after int, do func(*stream) error) Fault {
 	}}
 }
 
-// splitter reads one event of a watch, unchanged.
+// splitter reads one event of a watch and returns the bytes of the event.
 type splitter func(*bufio.Reader) ([]byte, error)
 
-// splitterOf returns the splitter for a response, or nil if the response is not a watch that can be read.
+// splitterOf returns the splitter for a response. It returns nil if the response is not a watch in a supported format.
 func splitterOf(res *http.Response) splitter {
 	kind := res.Header.Get("Content-Type")
 	switch {
@@ -77,7 +77,7 @@ func splitterOf(res *http.Response) splitter {
 	return nil
 }
 
-// splitFrames reads a frame that is preceded by its length.
+// splitFrames reads a frame. A frame begins with its length.
 func splitFrames(r *bufio.Reader) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -85,7 +85,7 @@ func splitFrames(r *bufio.Reader) ([]byte, error) {
 	}
 	n := binary.BigEndian.Uint32(length[:])
 	if n > maxAnswer {
-		return nil, fmt.Errorf("an event of %d bytes", n)
+		return nil, fmt.Errorf("an event of %d bytes is too large", n)
 	}
 	frame := append(length[:], make([]byte, n)...)
 	_, err := io.ReadFull(r, frame[len(length):])
@@ -101,7 +101,7 @@ type stream struct {
 	after  int
 	do     func(*stream) error
 
-	// The fields below belong to the reader.
+	// Only the goroutine that reads uses the fields below.
 	pending []byte
 	history [][]byte
 	err     error
@@ -124,7 +124,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// next gets the next event, or applies the fault before it.
+// next reads the next event into s.pending. If the fault must be applied before this event, next applies the fault
+// instead.
 func (s *stream) next() {
 	if s.do != nil && len(s.history) == s.after {
 		do := s.do

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every fuzz test for the given time, two at once: go test takes only one of them at a time. The random sequences of package
-# patch run beside them, a fixed number of each kind. Each has a log; the end shows how often each was executed.
+# Runs every fuzz test for the given time. go test can run only one fuzz test, so the script runs two processes at a time.
+# It also runs TestSequences of package patch, with a fixed number of random sequences of each kind. Each test has its own
+# log. At the end, the script prints how often each test was executed.
 # Usage: fuzz.sh [time] [regexp of "./package Name"]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +12,7 @@ select=${2:-.}
 LOGS=$(mktemp -d)
 trap 'rm -rf "$LOGS"' EXIT
 
-# Minimizing an input that is only new, not bad, may take a minute of the time: it gets a few executions.
+# Minimizing a new input that causes no failure may take a minute, so the number of executions for it is limited.
 fuzz() {
 	local log="$LOGS/log${1//\//_}_$2" # $1 begins with a dot, which would hide it
 	local args=(-run='^$' -fuzz="^$2\$" -fuzztime="$FUZZTIME" -fuzzminimizetime=100x -parallel="${FUZZWORKERS:-1}")
@@ -27,13 +28,13 @@ fuzz() {
 		return 1
 	fi
 }
-# The last number of a fuzz test is the sum so far. Each kind of sequences has one number.
+# A fuzz test prints a running total, so its last number counts. TestSequences prints a number for each kind of sequence.
 executions() {
 	sed -nE 's/.*execs: ([0-9]+).*/\1/p' "$1" | { [[ $1 == *_Test* ]] || tail -n 1; cat; } | awk '{ n += $1 } END { print n + 0 }'
 }
 export -f fuzz executions
 
-# The sequences take longest, so they begin.
+# TestSequences takes longest, so it starts first.
 targets=$({
 	echo ./patch TestSequences
 	grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's#^(.*)/[^/]+:func (.*)#\1 \2#' | sort

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds the command deployerkit, shows how far that is, and runs it: hack/run.sh demo
+# Builds the command deployerkit, shows the progress of the build, and runs the command: hack/run.sh demo
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fails when a file is not what its generator would write, or lacks what every file must have.
+# Fails if a generated file is out of date, or if a file does not meet the rules for all files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Compares the tree before and after, so that it works on a tree with changes too.
+# The state before and after is compared, so the script also works if the work tree has uncommitted changes.
 state() { git status --porcelain && git diff | git hash-object --stdin; }
 
 fail() { echo "verify: $1" >&2 && exit 1; }
@@ -15,7 +15,7 @@ go generate ./...
 go -C test/envtest/charts generate ./...
 [[ $(state) == "$before" ]] || { git status --short >&2 && fail "generated files were stale: commit what 'make generate' wrote"; }
 
-# The modules for other tools follow the main one.
+# The other modules depend on the main module and must be tidy, too.
 modules=(. test/envtest/bench/peers test/envtest/charts)
 for module in "${modules[@]}"; do
 	go -C "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy: run 'go mod tidy' there"

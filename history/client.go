@@ -17,18 +17,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxAnswer is how many bytes of a response are read.
+// maxAnswer is the maximum number of bytes of a response that are read.
 const maxAnswer = MaxReconciles*(MaxBytes+1) + 4<<10
 
-// Client reads histories from a deployer.
+// Client reads the histories that a deployer serves.
 type Client struct {
 	base *url.URL
 	http *http.Client
 }
 
-// NewClient returns a client for HOST:PORT with the token of cfg, which is the access to the cluster of the deploy
-// items. ca is the certificate authority of the deployer's certificate. If it is nil, the certificate is not verified.
-// NewClient returns an error if cfg has no token.
+// NewClient returns a client for the server at address (HOST:PORT). The client uses the token in cfg, which must be a
+// config for the cluster of the deploy items. The argument ca is the certificate authority for the server's
+// certificate. If ca is nil, the certificate is not verified. NewClient returns an error if cfg has no token.
 func NewClient(cfg *rest.Config, address string, ca []byte) (*Client, error) {
 	if cfg.BearerToken == "" && cfg.BearerTokenFile == "" && cfg.ExecProvider == nil && cfg.AuthProvider == nil {
 		return nil, errors.New("read history: the kubeconfig has no token that the deployer could review; give one with --token")
@@ -49,8 +49,8 @@ func NewClient(cfg *rest.Config, address string, ca []byte) (*Client, error) {
 	return &Client{base: base, http: c}, nil
 }
 
-// Get returns the last reconciles of an item, oldest first. All texts are short and one line, whatever the server
-// sends.
+// Get returns the last reconciles of an item, oldest first. Every text in the result is short and has no line breaks,
+// whatever the server sends.
 func (c *Client) Get(ctx context.Context, item types.NamespacedName) (List, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath(Path, item.Namespace, item.Name).String(), nil)
 	if err != nil {
@@ -70,13 +70,13 @@ func (c *Client) Get(ctx context.Context, item types.NamespacedName) (List, erro
 	}
 	var list List
 	if err := json.Unmarshal(body, &list); err != nil {
-		return List{}, errors.New("read history: the answer is not a history")
+		return List{}, errors.New("read history: the response is not a history")
 	}
 	list.clean()
 	return list, nil
 }
 
-// clean limits what was received from a server.
+// clean limits the number of reconciles and the length of texts that a server sent.
 func (l *List) clean() {
 	l.Deployer = Deployer{Name: word(l.Deployer.Name), Identity: word(l.Deployer.Identity), Version: word(l.Deployer.Version), Type: word(l.Deployer.Type)}
 	l.Reconciles = l.Reconciles[max(0, len(l.Reconciles)-MaxReconciles):]

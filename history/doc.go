@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history records the last reconciles of each deploy item in a limited amount of memory, and serves them as
-// JSON.
+// Package history records the last reconciles of each deploy item and serves them as JSON. It uses a limited amount of
+// memory.
 //
-// A deployer records them if deployerlib.DeployerArgs.History is a Store. deployermain creates one and serves it at
-// --history-bind-address. A record has the phases of the pipeline with verdict and duration, the hooks with their
-// results, the API calls by cluster, verb and resource, the trigger of the reconcile, and the time of the next one. It
-// contains no text of an error and no content of an object, only error codes.
+// To make a deployer record its reconciles, set deployerlib.DeployerArgs.History to a Store. A program that uses
+// deployermain does this, and serves the Store at --history-bind-address. The record of a reconcile contains the
+// trigger, the phases of the pipeline with verdict and duration, the hooks with their results, the number of API calls
+// by cluster, verb and resource, and the time of the next reconcile. It contains error codes, but neither error
+// messages nor the content of objects.
 //
 //	store := history.NewStore(0)
 //	args.History = store

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Limits of what is recorded.
+// These constants limit the size of the recorded histories.
 const (
 	// MaxReconciles is the number of reconciles that are kept per item.
 	MaxReconciles = 20
@@ -23,39 +23,40 @@ const (
 	maxWord   = 48
 )
 
-// What triggers a reconcile.
+// These constants are the triggers of a reconcile.
 const (
 	TriggerStart = "start" // the first reconcile of the item in this process
 	TriggerTimer = "timer" // the requested delay has passed
 	TriggerEvent = "event" // the item or one of its dependencies changed, or the deployer requested a reconcile
 )
 
-// Reconcile is one reconcile of one item.
+// Reconcile describes one reconcile of one item.
 type Reconcile struct {
-	// Began is when the reconcile began. Micros is its duration in microseconds.
+	// Began is the time when the reconcile began. Micros is the duration of the reconcile in microseconds.
 	Began  time.Time `json:"began"`
 	Micros int64     `json:"micros"`
-	// Trigger is what triggered the reconcile: start, timer or event.
+	// Trigger is the event that triggered the reconcile: "start", "timer" or "event".
 	Trigger string `json:"trigger"`
-	// Reason is why a run was due or not. Action is what the run does.
+	// Reason explains why a run was due or not due. Action is what the run does, such as reconcile or delete.
 	Reason string `json:"reason,omitempty"`
 	Action string `json:"action,omitempty"`
-	// Result is done, waiting, failed, error, nothing or abandoned. Codes are those of the error.
+	// Result is "done", "waiting", "failed", "error", "nothing" or "abandoned". Codes contains the error codes of a failed
+	// run.
 	Result string   `json:"result"`
 	Codes  []string `json:"codes,omitempty"`
-	// Phases are the phases of the pipeline, in the order in which they ended.
+	// Phases contains the phases of the pipeline, in the order in which they ended.
 	Phases []Phase `json:"phases,omitempty"`
-	// Hooks are the hooks that were called, in order.
+	// Hooks contains the hooks, in the order in which they were called.
 	Hooks []Hook `json:"hooks,omitempty"`
-	// Calls are the requests to API servers.
+	// Calls contains the requests to API servers.
 	Calls []Call `json:"calls,omitempty"`
-	// Next is when the next reconcile is due. It is absent if none was requested.
+	// Next is the time of the next reconcile. It is nil if none was requested.
 	Next *Next `json:"next,omitempty"`
-	// Omitted is the number of phases, hooks and calls that were omitted because of their size.
+	// Omitted is the number of phases, hooks and calls that are missing because of the size limits.
 	Omitted int `json:"omitted,omitempty"`
 }
 
-// Phase is one phase of the pipeline.
+// Phase describes one phase of the pipeline during a reconcile.
 type Phase struct {
 	Name    string `json:"name"`
 	Verdict string `json:"verdict"`
@@ -63,38 +64,38 @@ type Phase struct {
 	Failed  bool   `json:"failed,omitempty"`
 }
 
-// Hook is one call of a hook.
+// Hook describes one call of a hook.
 type Hook struct {
 	Type string `json:"type"`
 	Name string `json:"name"`
-	// Effect is abort, continue, or empty if the hook returned no result.
+	// Effect is "abort" or "continue". It is empty if the hook returned no result.
 	Effect string `json:"effect,omitempty"`
 	Micros int64  `json:"micros"`
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// Call counts requests.
+// Call contains the number of requests with the given cluster, verb and resource.
 type Call struct {
-	// Cluster is landscaper or target.
+	// Cluster is "landscaper" or "target".
 	Cluster  string `json:"cluster"`
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	Count    int    `json:"count"`
 }
 
-// Next describes when the next reconcile is due.
+// Next contains the time when the next reconcile is due.
 type Next struct {
 	At time.Time `json:"at"`
 }
 
-// List is the response of the endpoint for one item.
+// List is the response of the server for an item.
 type List struct {
 	Deployer Deployer `json:"deployer"`
 	// Reconciles are in the order in which they began.
 	Reconciles []Reconcile `json:"reconciles"`
 }
 
-// Deployer names the deployer that serves a history.
+// Deployer identifies the deployer that serves a history.
 type Deployer struct {
 	Name     string `json:"name"`
 	Identity string `json:"identity,omitempty"`
@@ -102,8 +103,8 @@ type Deployer struct {
 	Type     string `json:"type"`
 }
 
-// encode returns the reconcile as at most MaxBytes bytes of JSON. It omits calls, hooks and phases, the last ones
-// first, until the rest fits.
+// encode returns the reconcile as JSON of at most MaxBytes bytes. If the JSON would be too long, encode omits calls and
+// hooks. If it is still too long, encode also omits phases. In each list, the last entries are omitted first.
 func (r *Reconcile) encode() []byte {
 	for {
 		raw, err := json.Marshal(r)

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Recording is a reconcile in progress. Its methods are safe for concurrent use and do nothing on a nil Recording, or after End.
+// Recording is the record of a reconcile in progress. It is safe for concurrent use. The methods do nothing if the
+// Recording is nil or has ended.
 type Recording struct {
 	store *Store
 	item  types.NamespacedName
@@ -22,14 +23,14 @@ type Recording struct {
 
 // End describes how a reconcile ended.
 type End struct {
-	// Now is the time of the end.
+	// Now is the time at which the reconcile ended.
 	Now time.Time
-	// Reason, Action, Result and Codes are as in [Reconcile].
+	// Reason, Action, Result and Codes have the same meaning as in [Reconcile].
 	Reason, Action, Result string
 	Codes                  []string
-	// Calls are the requests that were sent.
+	// Calls contains the requests that were sent.
 	Calls []Call
-	// HasNext is set if another reconcile was requested. After is its delay.
+	// HasNext is true if another reconcile was requested. After is the delay until that reconcile.
 	HasNext bool
 	After   time.Duration
 }
@@ -102,7 +103,7 @@ func With(ctx context.Context, rec *Recording) context.Context {
 	return context.WithValue(ctx, contextKey{}, rec)
 }
 
-// From returns the recording of a context, or nil.
+// From returns the recording that a context carries, or nil if there is none.
 func From(ctx context.Context) *Recording {
 	rec, _ := ctx.Value(contextKey{}).(*Recording)
 	return rec

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -26,19 +27,20 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Path is where the history of an item is served: Path + NAMESPACE/NAME.
+// Path is the beginning of the URL path of a history. The namespace and the name of the item follow:
+// /history/NAMESPACE/NAME.
 const Path = "/history/"
 
-// Limits of the server.
+// These constants limit the load on the server.
 const (
-	requestsPerSecond = 5 // each costs two requests to the API server
+	requestsPerSecond = 5 // each of them causes two requests to the API server
 	requestsBurst     = 20
 	requestTimeout    = 15 * time.Second
 	maxHeaderBytes    = 16 << 10
 	maxToken          = 12 << 10
 )
 
-// Errors of a [Reviewer].
+// A [Reviewer] returns one of these errors if the user may not read the history.
 var (
 	errUnauthenticated = errors.New("the token is missing or not valid")
 	errForbidden       = errors.New("get on the deploy item is not allowed")
@@ -50,9 +52,9 @@ type Reviewer struct {
 	access authorizationv1client.SubjectAccessReviewsGetter
 }
 
-// NewReviewer returns a Reviewer that asks the API server of the deploy items. The token must belong to one of its
-// users, according to a TokenReview, and that user must be allowed to get the deploy item, according to a
-// SubjectAccessReview.
+// NewReviewer returns a Reviewer that asks an API server. The argument cfg is a config for the cluster of the deploy
+// items. With a TokenReview, the Reviewer checks that the token belongs to a user of that cluster. With a
+// SubjectAccessReview, it checks that the user may get the deploy item.
 func NewReviewer(cfg *rest.Config) (*Reviewer, error) {
 	tokens, err := authenticationv1client.NewForConfig(cfg)
 	if err != nil {
@@ -98,7 +100,8 @@ func (r *Reviewer) review(ctx context.Context, token string, item types.Namespac
 	return nil
 }
 
-// Handler serves the histories of a store, at [Path], to users that may get the deploy item.
+// Handler returns a handler that serves the histories in a store at [Path]. A user who may get a deploy item may also
+// read its history.
 func Handler(store *Store, deployer Deployer, reviewer *Reviewer) http.Handler {
 	return &handler{store: store, deployer: deployer, review: reviewer.review, limit: rate.NewLimiter(requestsPerSecond, requestsBurst)}
 }
@@ -150,10 +153,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = json.NewEncoder(w).Encode(list) // the client has disconnected
+	_ = json.NewEncoder(w).Encode(list) // fails only if the client has disconnected
 }
 
-// itemOf returns the item that a path names.
+// itemOf returns the namespace and the name of the item in a URL path.
 func itemOf(path string) (types.NamespacedName, bool) {
 	rest, ok := strings.CutPrefix(path, Path)
 	namespace, name, found := strings.Cut(rest, "/")
@@ -162,34 +165,42 @@ func itemOf(path string) (types.NamespacedName, bool) {
 }
 
 // Server serves a handler over TLS until its context is done. It is a Runnable of controller-runtime and runs on every
-// replica. If its address is in use, it logs that and returns no error, because the deployer works without its history.
+// replica. If the address is in use, Start logs the error instead of returning it, because the deployer works without a
+// history.
 type Server struct {
-	// Address is the address of the server: HOST:PORT.
+	// Address is the listen address: HOST:PORT.
 	Address string
-	// CertFile and KeyFile are the files of the certificate. The default is a self-signed certificate for localhost.
+	// CertFile and KeyFile are the files of the certificate and its key. The default is a self-signed certificate for
+	// localhost.
 	CertFile, KeyFile string
 	Handler           http.Handler
 	Log               logr.Logger
 }
 
-// NeedLeaderElection returns false, because every replica has its own history.
+// NeedLeaderElection returns false, because every replica serves its own history.
 func (s *Server) NeedLeaderElection() bool { return false }
+
+// server returns the HTTP server with its limits.
+func (s *Server) server(certificate tls.Certificate) *http.Server {
+	return &http.Server{
+		Handler: s.Handler, MaxHeaderBytes: maxHeaderBytes, ReadTimeout: requestTimeout, WriteTimeout: 2 * requestTimeout, IdleTimeout: time.Minute,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+		ErrorLog:  slog.NewLogLogger(logr.ToSlogHandler(s.Log), slog.LevelInfo),
+	}
+}
 
 // Start implements manager.Runnable. It returns an error if the certificate cannot be read or created.
 func (s *Server) Start(ctx context.Context) error {
 	certificate, err := s.certificate()
 	if err != nil {
-		return fmt.Errorf("certificate of the history: %w", err)
+		return fmt.Errorf("prepare the certificate of the history server: %w", err)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
 	if err != nil {
 		s.Log.Info("the history is not served", "address", s.Address, "error", err.Error())
 		return nil
 	}
-	server := &http.Server{
-		Handler: s.Handler, MaxHeaderBytes: maxHeaderBytes, ReadTimeout: requestTimeout, WriteTimeout: 2 * requestTimeout, IdleTimeout: time.Minute,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
-	}
+	server := s.server(certificate)
 	s.Log.Info("serving the history of reconciles", "address", listener.Addr().String())
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

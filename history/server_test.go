@@ -4,6 +4,7 @@ package history
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -24,7 +26,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// reviewer is one for which only the token "good" is that of a user, who may get one item.
+// reviewer returns a Reviewer. All tokens that begin with "good" are valid, but only the user with the token "good" may
+// get the item.
 func reviewer(fail error) *Reviewer {
 	c := fake.NewSimpleClientset()
 	c.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -153,6 +156,16 @@ func TestServerEnds(t *testing.T) {
 		}
 		if err := (&Server{Address: "127.0.0.1:0", CertFile: "none", KeyFile: "none"}).Start(ctx); err == nil {
 			t.Error("want an error for a certificate that does not exist")
+		}
+	})
+	t.Run("logs its errors where the deployer logs [E5]", func(t *testing.T) {
+		var logged string
+		log := funcr.New(func(_, line string) { logged += line }, funcr.Options{})
+		if errorLog := (&Server{Log: log}).server(tls.Certificate{}).ErrorLog; errorLog != nil {
+			errorLog.Print("handshake")
+		}
+		if !strings.Contains(logged, "handshake") {
+			t.Errorf("logged %q", logged)
 		}
 	})
 }

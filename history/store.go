@@ -14,18 +14,19 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Store keeps the last reconciles of many items. If they exceed its limit, those of the least recently reconciled items
-// are dropped. It is safe for concurrent use. The methods of a nil Store do nothing.
+// Store contains the last reconciles of many items. If the reconciles need more memory than the limit, the Store drops
+// the items that were reconciled least recently, with all of their reconciles. A Store is safe for concurrent use. The
+// methods of a nil Store do nothing.
 type Store struct {
 	limit int
 
 	mu     sync.Mutex
-	items  map[types.NamespacedName]*list.Element // of *entry
+	items  map[types.NamespacedName]*list.Element // the values are of type *entry
 	recent list.List                              // the most recently reconciled item first
 	bytes  int
 }
 
-// entry is what is kept of one item.
+// entry contains the stored reconciles of an item.
 type entry struct {
 	item       types.NamespacedName
 	reconciles [][]byte // JSON, oldest first
@@ -35,12 +36,12 @@ type entry struct {
 // entryBytes is the approximate size of an entry without its reconciles.
 const entryBytes = 512
 
-// NewStore returns a store for at most limit bytes. If limit is zero, it is [DefaultStoreBytes].
+// NewStore returns a store with the given limit in bytes. Zero means [DefaultStoreBytes].
 func NewStore(limit int) *Store {
 	return &Store{limit: cmp.Or(limit, DefaultStoreBytes), items: map[types.NamespacedName]*list.Element{}}
 }
 
-// Begin begins the recording of a reconcile. It returns nil on a nil Store.
+// Begin starts the recording of a reconcile. It returns nil if the Store is nil.
 func (s *Store) Begin(item types.NamespacedName, now time.Time) *Recording {
 	if s == nil {
 		return nil
@@ -48,7 +49,7 @@ func (s *Store) Begin(item types.NamespacedName, now time.Time) *Recording {
 	return &Recording{store: s, item: item, r: Reconcile{Began: now.UTC(), Trigger: s.trigger(item, now)}}
 }
 
-// trigger returns what triggers a reconcile that begins now.
+// trigger returns what has triggered a reconcile that begins now.
 func (s *Store) trigger(item types.NamespacedName, now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +63,7 @@ func (s *Store) trigger(item types.NamespacedName, now time.Time) string {
 	return TriggerEvent
 }
 
-// put adds a reconcile. next is when the next one is due, or zero.
+// put stores a reconcile. The argument `next` is the time when the next reconcile is due, or zero if there is none.
 func (s *Store) put(item types.NamespacedName, r *Reconcile, next time.Time) {
 	raw := r.encode()
 	s.mu.Lock()
@@ -77,8 +78,10 @@ func (s *Store) put(item types.NamespacedName, r *Reconcile, next time.Time) {
 	}
 	e := element.Value.(*entry)
 	e.next = next
-	e.reconciles = append(e.reconciles, raw)
-	s.bytes += len(raw)
+	if raw != nil { // raw is nil if the reconcile is too large
+		e.reconciles = append(e.reconciles, raw)
+		s.bytes += len(raw)
+	}
 	if len(e.reconciles) > MaxReconciles {
 		s.bytes -= len(e.reconciles[0])
 		e.reconciles = append(make([][]byte, 0, MaxReconciles+1), e.reconciles[1:]...)
@@ -88,7 +91,7 @@ func (s *Store) put(item types.NamespacedName, r *Reconcile, next time.Time) {
 	}
 }
 
-// forget removes an item.
+// forget removes an item and its reconciles.
 func (s *Store) forget(element *list.Element) {
 	e := s.recent.Remove(element).(*entry)
 	delete(s.items, e.item)
@@ -123,7 +126,7 @@ func (s *Store) raw(item types.NamespacedName) [][]byte {
 	return append([][]byte(nil), element.Value.(*entry).reconciles...)
 }
 
-// word returns a short text in one line.
+// word shortens a text, and removes line breaks and control characters.
 func word(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' {

@@ -18,7 +18,7 @@ var (
 	item  = types.NamespacedName{Namespace: "shop", Name: "web"}
 )
 
-// record records a reconcile that takes a second, and asks for the next one after a while.
+// record records a reconcile that takes one second and requests the next reconcile after the given delay.
 func record(s *Store, item types.NamespacedName, at time.Time, after time.Duration) {
 	rec := s.Begin(item, at)
 	rec.Phase("contract", "proceed", time.Millisecond, false)
@@ -44,7 +44,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})
-	t.Run("tells what triggered a reconcile [E4]", func(t *testing.T) {
+	t.Run("records what triggered a reconcile [E4]", func(t *testing.T) {
 		s := NewStore(0)
 		var got []string
 		for _, at := range []time.Duration{0, 30 * time.Second, 92 * time.Second, 10 * time.Minute} {
@@ -58,6 +58,16 @@ func TestStore(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"start", "event", "timer", "timer", "event", "event", "event"}, got); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
+		}
+	})
+	t.Run("keeps nothing of a reconcile that is too large, except when the next one is due [E4]", func(t *testing.T) {
+		s := NewStore(0)
+		s.put(item, &Reconcile{Reason: strings.Repeat("x", MaxBytes)}, began.Add(time.Minute))
+		if raw := s.raw(item); len(raw) != 0 {
+			t.Errorf("kept %d: %q", len(raw), raw)
+		}
+		if got := s.trigger(item, began.Add(time.Minute)); got != TriggerTimer {
+			t.Errorf("the next one is triggered by %s", got)
 		}
 	})
 	t.Run("keeps the last 20 of an item [E4]", func(t *testing.T) {
@@ -141,7 +151,7 @@ func TestRecordingEnds(t *testing.T) {
 	})
 }
 
-// BenchmarkPhase measures what recording adds to a phase of the pipeline.
+// BenchmarkPhase measures the cost of recording one phase of the pipeline.
 func BenchmarkPhase(b *testing.B) {
 	s := NewStore(0)
 	ctx := With(b.Context(), s.Begin(item, began))
@@ -155,7 +165,7 @@ func BenchmarkPhase(b *testing.B) {
 	}
 }
 
-// BenchmarkReconcile measures a reconcile of eight phases, with its encoding.
+// BenchmarkReconcile measures the cost of recording and encoding a reconcile with eight phases.
 func BenchmarkReconcile(b *testing.B) {
 	s := NewStore(0)
 	b.ReportAllocs()

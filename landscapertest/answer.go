@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Input holds the arguments of a call of a Fake. Item is the library's working copy. Like a deployer, an answer may
-// change its status.
+// Input contains the arguments of a call of a Fake. Item is the library's working copy. Like a deployer, an Answer may
+// change the status of this copy.
 type Input struct {
 	Action  contract.Action
 	Context *lsv1alpha1.Context
@@ -22,7 +22,7 @@ type Input struct {
 	Target  *lsv1alpha1.ResolvedTarget
 }
 
-// Answer is what a Fake does in a call.
+// Answer is the function that a Fake runs in a call. Its result is the result of the call.
 type Answer func(ctx context.Context, in Input) error
 
 // Done returns an answer that returns nil.
@@ -46,7 +46,7 @@ func Change(change func(*lsv1alpha1.DeployItemStatus)) Answer {
 	}
 }
 
-// Wait returns an answer that returns deployerlib.WaitFor.
+// Wait returns an answer that returns the result of deployerlib.WaitFor.
 func Wait(reason string, after time.Duration) Answer {
 	return Fail(deployerlib.WaitFor(reason, after))
 }
@@ -56,8 +56,8 @@ func Panic(v any) Answer {
 	return func(context.Context, Input) error { panic(v) }
 }
 
-// Block returns an answer that waits until release is closed and returns nil, or until the call is cancelled and
-// returns the cause.
+// Block returns an answer that waits until the channel `release` is closed, and then returns nil. If the call is
+// cancelled first, the answer returns the cause of the cancellation.
 func Block(release <-chan struct{}) Answer {
 	return func(ctx context.Context, _ Input) error {
 		select {
@@ -69,10 +69,12 @@ func Block(release <-chan struct{}) Answer {
 	}
 }
 
-// UntilCancelled returns an answer that waits until the call is cancelled and returns the cause.
+// UntilCancelled returns an answer that waits until the call is cancelled and then returns the cause of the
+// cancellation.
 func UntilCancelled() Answer { return Block(nil) }
 
-// IgnoreContext returns an answer that waits until release is closed, even if the call is cancelled, and returns nil.
+// IgnoreContext returns an answer that waits until the channel `release` is closed and then returns nil. The answer
+// continues to wait even if the call is cancelled.
 func IgnoreContext(release <-chan struct{}) Answer {
 	return func(context.Context, Input) error {
 		<-release
@@ -80,7 +82,7 @@ func IgnoreContext(release <-chan struct{}) Answer {
 	}
 }
 
-// InTurn returns an answer that calls the given ones one after the other until one returns an error.
+// InTurn returns an answer that calls the given answers in order. It stops at the first error and returns this error.
 func InTurn(answers ...Answer) Answer {
 	return func(ctx context.Context, in Input) error {
 		for _, answer := range answers {
@@ -92,7 +94,7 @@ func InTurn(answers ...Answer) Answer {
 	}
 }
 
-// Both returns an answer that calls the given ones one after the other and joins their errors.
+// Both returns an answer that calls all given answers in order, even if some of them fail, and joins their errors.
 func Both(answers ...Answer) Answer {
 	return func(ctx context.Context, in Input) error {
 		errs := make([]error, 0, len(answers))

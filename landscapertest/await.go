@@ -16,8 +16,9 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Await reads an item until ok returns true, and returns the item. If ok returns an error, Await returns it. If ctx has
-// no deadline, Await gives up after a minute. The error then contains the item's status.
+// Await reads an item repeatedly until ok returns true, and returns the item. If ok returns an error, Await returns
+// that error. If ctx has no deadline, Await gives up after a minute. When Await gives up, its error contains the item's
+// status.
 func (l *Landscaper) Await(ctx context.Context, item types.NamespacedName, ok func(*lsv1alpha1.DeployItem) (bool, error)) (*lsv1alpha1.DeployItem, error) {
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
@@ -47,10 +48,10 @@ func (l *Landscaper) Await(ctx context.Context, item types.NamespacedName, ok fu
 	}
 }
 
-// statusText returns the status of an item for an error.
+// statusText returns the status of an item as text for an error.
 func statusText(di *lsv1alpha1.DeployItem) string {
 	if di == nil {
-		return "never seen"
+		return "the item was never read"
 	}
 	raw, err := json.Marshal(di.Status)
 	if err != nil {
@@ -59,13 +60,13 @@ func statusText(di *lsv1alpha1.DeployItem) string {
 	return fmt.Sprintf("generation %d, annotations %v, status %s", di.Generation, di.Annotations, raw)
 }
 
-// AwaitFinished waits until Landscaper would consider the item's run as ended, whether successfully or not. It returns
-// an error for an item that claims to be finished with a phase that is not final, because that violates the contract.
+// AwaitFinished waits until Landscaper would consider the run of the item finished, whether it succeeded or failed. It
+// returns an error if the item is marked as finished in a phase that is not final, because that violates the contract.
 func (l *Landscaper) AwaitFinished(ctx context.Context, item types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
 	return l.Await(ctx, item, l.protocol.finished)
 }
 
-// AwaitJob is AwaitFinished for a given job.
+// AwaitJob is like AwaitFinished, but waits for the end of the given job.
 func (l *Landscaper) AwaitJob(ctx context.Context, item types.NamespacedName, jobID string) (*lsv1alpha1.DeployItem, error) {
 	return l.Await(ctx, item, func(di *lsv1alpha1.DeployItem) (bool, error) {
 		done, err := l.protocol.finished(di)
@@ -73,12 +74,12 @@ func (l *Landscaper) AwaitJob(ctx context.Context, item types.NamespacedName, jo
 	})
 }
 
-// AwaitPhase waits until an item has a phase.
+// AwaitPhase waits until the item is in the given phase.
 func (l *Landscaper) AwaitPhase(ctx context.Context, item types.NamespacedName, phase lsv1alpha1.DeployItemPhase) (*lsv1alpha1.DeployItem, error) {
 	return l.Await(ctx, item, func(di *lsv1alpha1.DeployItem) (bool, error) { return di.Status.Phase == phase, nil })
 }
 
-// errDeletionFailed ends AwaitGone.
+// errDeletionFailed is the error of AwaitGone for a failed deletion.
 var errDeletionFailed = errors.New("the deletion failed")
 
 // AwaitGone waits until an item is deleted. It returns an error if the deletion failed.
@@ -102,7 +103,7 @@ func (l *Landscaper) AwaitGone(ctx context.Context, item types.NamespacedName) e
 	return err
 }
 
-// deletionFailed reports whether the run that deletes the item, and not an earlier one, failed.
+// deletionFailed reports whether the run that deletes the item failed. The failure of an earlier run does not count.
 func deletionFailed(p protocol, di *lsv1alpha1.DeployItem) bool {
 	s := di.Status
 	failed := contract.IsFinal(s.Phase) && s.Phase != lsv1alpha1.DeployItemPhases.Succeeded

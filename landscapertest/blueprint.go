@@ -19,12 +19,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// blueprint is an inline blueprint: its description, and the files next to it.
+// blueprint is an inline blueprint with its template files.
 type blueprint struct {
 	DeployExecutions []lsv1alpha1.TemplateExecutor `json:"deployExecutions"`
 	ExportExecutions []lsv1alpha1.TemplateExecutor `json:"exportExecutions"`
 
-	// Landscaper supports these. Install does not.
+	// Landscaper supports the following fields. Install does not.
 	ImportExecutions          []any `json:"importExecutions"`
 	Subinstallations          []any `json:"subinstallations"`
 	SubinstallationExecutions []any `json:"subinstallationExecutions"`
@@ -32,12 +32,13 @@ type blueprint struct {
 	files map[string]string
 }
 
-// itemTemplate is an item that a deploy execution lists.
+// itemTemplate is one deploy item in the output of a deploy execution.
 type itemTemplate struct {
 	Name   string                    `json:"name"`
 	Type   lsv1alpha1.DeployItemType `json:"type"`
 	Target *struct {
-		// Import is the name of an import of the blueprint. Name is the name of a Target.
+		// A template sets either Import, which is the name of an import of the blueprint, or Name, which is the name of
+		// a Target.
 		Import string `json:"import"`
 		Name   string `json:"name"`
 	} `json:"target"`
@@ -73,7 +74,7 @@ func readBlueprint(in *lsv1alpha1.Installation) (*blueprint, error) {
 	return b, nil
 }
 
-// items renders the deploy executions.
+// items renders the deploy executions and returns their items.
 func (b *blueprint) items(values map[string]any) ([]itemTemplate, error) {
 	var items []itemTemplate
 	for _, execution := range b.DeployExecutions {
@@ -88,7 +89,7 @@ func (b *blueprint) items(values map[string]any) ([]itemTemplate, error) {
 	return items, nil
 }
 
-// exports renders the export executions.
+// exports renders the export executions and returns the exported values.
 func (b *blueprint) exports(values map[string]any) (map[string]json.RawMessage, error) {
 	exports := map[string]json.RawMessage{}
 	for _, execution := range b.ExportExecutions {
@@ -103,7 +104,7 @@ func (b *blueprint) exports(values map[string]any) (map[string]json.RawMessage, 
 	return exports, nil
 }
 
-// render renders the template of an execution and decodes the result.
+// render renders the template of an execution and decodes the result into `out`.
 func (b *blueprint) render(execution lsv1alpha1.TemplateExecutor, values map[string]any, out any) error {
 	if execution.Type != lsv1alpha1.GOTemplateType {
 		return fmt.Errorf("%w: the template type %q", errUnsupported, execution.Type)
@@ -143,7 +144,7 @@ func templateFunctions() template.FuncMap {
 	return functions
 }
 
-// waves groups names by their dependencies. Each wave depends only on earlier ones.
+// waves sorts names into groups so that each name depends only on names in earlier groups.
 func waves(dependsOn map[string][]string) ([][]string, error) {
 	var out [][]string
 	done := map[string]bool{}
@@ -156,7 +157,7 @@ func waves(dependsOn map[string][]string) ([][]string, error) {
 			}
 		}
 		if wave == nil {
-			return nil, fmt.Errorf("these deploy items depend on each other, or on one that does not exist: %v", dependsOn)
+			return nil, fmt.Errorf("the dependencies of these deploy items contain a cycle or a name that does not exist: %v", dependsOn)
 		}
 		for _, name := range wave {
 			done[name] = true

@@ -13,25 +13,27 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Call is a logged call of a Fake.
+// Call is the log entry for one call of a Fake.
 type Call struct {
-	// Item, Generation and JobID identify what the call was for.
+	// Item, Generation and JobID identify the item and the job for which the Fake was called.
 	Item       types.NamespacedName
 	Generation int64
 	JobID      string
 	// Action is the method that was called.
 	Action contract.Action
-	// HandedPhase is the phase of the item when the call began. StoredPhase is its phase in the cluster.
+	// HandedPhase is the phase of the item that the Fake received. StoredPhase is the phase that was stored in the
+	// cluster at that time.
 	HandedPhase, StoredPhase lsv1alpha1.DeployItemPhase
 	// HasContext and HasTarget report whether the call received a Context and a target.
 	HasContext, HasTarget bool
-	// Returned reports whether the call has returned. The fields below are set then.
+	// Returned reports whether the call has returned. The fields below are set only after it has returned.
 	Returned bool
 	// Panicked reports whether the call ended with a panic.
 	Panicked bool
-	// Err is the error that it returned.
+	// Err is the error that the call returned.
 	Err error
-	// Cause is context.Cause of the call's context when it returned. It is nil if the context was not cancelled.
+	// Cause is the context.Cause of the call's context at the time when the call returned. It is nil if the context was
+	// not cancelled.
 	Cause error
 }
 
@@ -57,7 +59,8 @@ func (f *Fake) Calls(item types.NamespacedName) []Call {
 	return calls
 }
 
-// Count returns how often an action was called for an item, or for any item if item is the zero value.
+// Count returns the number of calls for an item that have the given action. If item is the zero value, it counts the
+// calls for all items.
 func (f *Fake) Count(item types.NamespacedName, action contract.Action) int {
 	return countOf(f.Calls(item), action)
 }
@@ -72,28 +75,29 @@ func countOf(calls []Call, action contract.Action) int {
 	return n
 }
 
-// Forget clears the log. Running calls continue and are not logged.
+// Forget clears the log. Calls in progress continue but are no longer logged.
 func (f *Fake) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = nil
 }
 
-// Faults describes violations of the library's guarantees: concurrent calls for one item. Tests with concurrency should
-// check at the end that there are none.
+// Faults describes each pair of calls for one item that overlapped. The library guarantees that there are none.
+// Tests with concurrency should check at the end that Faults returns nothing.
 func (f *Fake) Faults() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.faults...)
 }
 
-// AwaitCall waits until the n-th call (counted from 1) of an action for an item has begun, and returns it. It returns
-// an error if ctx is done before.
+// AwaitCall waits until the n-th call (counted from 1) for an item with the given action has begun, and returns the
+// call. It returns an error if ctx is done before that.
 func (f *Fake) AwaitCall(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
 	return f.await(ctx, item, action, n, func(Call) bool { return true })
 }
 
-// AwaitReturn is like AwaitCall but waits until the call has returned.
+// AwaitReturn waits until the n-th call (counted from 1) for an item with the given action has returned, and returns
+// the call. It returns an error if ctx is done before that.
 func (f *Fake) AwaitReturn(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
 	return f.await(ctx, item, action, n, func(c Call) bool { return c.Returned })
 }
@@ -109,13 +113,13 @@ func (f *Fake) await(ctx context.Context, item types.NamespacedName, action cont
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return Call{}, fmt.Errorf("%w while waiting for call %d of %s for %s, have %d",
+			return Call{}, fmt.Errorf("%w while waiting for call %d of %s for %s; calls so far: %d",
 				context.Cause(ctx), n, action, item, f.Count(item, action))
 		}
 	}
 }
 
-// nth returns the n-th call of an action.
+// nth returns the n-th of the calls that have the given action.
 func nth(calls []Call, action contract.Action, n int) (Call, bool) {
 	for i := range calls {
 		if calls[i].Action != action {

@@ -2,15 +2,15 @@
 
 // Package landscapertest provides test doubles for tests of deployers and of the library itself.
 //
-//   - [Fake] is a deployer whose behaviour the test defines and which logs every call.
+//   - [Fake] is a deployer that logs every call. The test defines what each call does.
 //   - [Recorder] provides hooks that record their calls.
 //   - [Trace] records the steps of each reconcile, for golden files ([Golden]).
-//   - [Landscaper] plays Landscaper: it creates items, hands out jobs, interrupts, deletes and enforces the timeouts of
-//     both revisions of the contract. It also installs an Installation with an inline blueprint.
-//   - [Idempotent] checks that a patch function may be called again.
+//   - [Landscaper] simulates Landscaper in both revisions of the contract. It creates and deletes items, hands out and
+//     interrupts jobs, and enforces timeouts. It can also install an Installation with an inline blueprint.
+//   - [Idempotent] checks that a second call of a patch function changes nothing.
 //   - [StartManager] runs a deployer in a manager that stops with the test.
 //
-// Package faultnet counts the requests of a deployer and makes them fail.
+// Package faultnet counts the requests of a deployer and can make them fail.
 //
 // A test with a real API server needs little more than this:
 //

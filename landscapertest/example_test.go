@@ -38,7 +38,7 @@ func ExampleLandscaper() {
 	_ = test
 }
 
-// Install does what Landscaper does with an Installation that has an inline blueprint. The Installation has to exist.
+// Install processes an Installation with an inline blueprint, as Landscaper does. The Installation must exist.
 func ExampleLandscaper_Install() {
 	install := func(ctx context.Context, c client.Client) error {
 		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID})
@@ -47,7 +47,7 @@ func ExampleLandscaper_Install() {
 	_ = install
 }
 
-// A Fake behaves as a test defines, for tests of hooks and of code around deployers.
+// A Fake returns the answers that a test defines. It is useful in tests of hooks and of code that calls deployers.
 func ExampleFake() {
 	fake := landscapertest.NewFake().
 		On(contract.ActionReconcile, landscapertest.Wait("disk d1", time.Minute), landscapertest.Done())

@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// Fake is a deployer whose answers a test defines per action. By default every call succeeds. It is safe for concurrent
-// use. Create it with NewFake.
+// Fake is a deployer for tests. The test defines the answers to the calls of the Fake. By default, every call succeeds.
+// A Fake is safe for concurrent use. Create it with NewFake.
 type Fake struct {
 	mu      sync.Mutex
 	queues  map[contract.Action][]Answer
@@ -28,7 +28,7 @@ type Fake struct {
 	calls   []*Call
 	running map[types.NamespacedName]int
 	faults  []string
-	changed chan struct{} // closed and replaced whenever calls changes
+	changed chan struct{} // closed and replaced whenever the field `calls` changes
 }
 
 // NewFake returns a deployer whose calls all return nil.
@@ -41,8 +41,8 @@ func NewFake() *Fake {
 	}
 }
 
-// On queues answers for the next calls of an action, for any item. When they are used up, the answer of Always applies.
-// On returns f.
+// On queues answers for the next calls with the given action, for any item. When the queue is empty, the answer set by
+// Always applies. On returns f.
 func (f *Fake) On(action contract.Action, answers ...Answer) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,8 +50,8 @@ func (f *Fake) On(action contract.Action, answers ...Answer) *Fake {
 	return f
 }
 
-// Always sets the answer of the calls of an action for which no answer is queued. If answer is nil, the calls succeed.
-// Always returns f.
+// Always sets the answer to calls with the given action when no answer is queued. If answer is nil, these calls
+// succeed. Always returns f.
 func (f *Fake) Always(action contract.Action, answer Answer) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +74,7 @@ func (f *Fake) ExtensionHooks() extension.ReconcileExtensionHooks {
 	return f.hooks
 }
 
-// UseRuntime stores the runtime.
+// UseRuntime stores the Runtime that the library passes to the deployer.
 func (f *Fake) UseRuntime(rt deployerlib.Runtime) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +82,8 @@ func (f *Fake) UseRuntime(rt deployerlib.Runtime) error {
 	return nil
 }
 
-// Runtime returns the runtime of the library. It is empty before the deployer was added to a manager.
+// Runtime returns the Runtime that the library passed to the deployer. It is empty until the deployer is added to a
+// manager.
 func (f *Fake) Runtime() deployerlib.Runtime {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +110,7 @@ func (f *Fake) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alp
 	return f.answer(ctx, contract.ActionAbort, Input{Context: lsCtx, Item: di, Target: target})
 }
 
-// answer logs a call, calls the next answer and logs the end, including a panic.
+// answer logs a call, runs the answer, and logs the end of the call. A panic also ends the call.
 func (f *Fake) answer(ctx context.Context, action contract.Action, in Input) (err error) {
 	in.Action = action
 	call, answer := f.begin(ctx, in)
@@ -122,14 +123,15 @@ func (f *Fake) answer(ctx context.Context, action contract.Action, in Input) (er
 	return err
 }
 
-// begin logs a call and checks that no other one is running for the item.
+// begin logs a call. It records a fault if another call for the item is running. It returns the call and the answer to
+// it.
 func (f *Fake) begin(ctx context.Context, in Input) (*Call, Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	call := newCall(ctx, in)
 	f.running[call.Item]++
 	if n := f.running[call.Item]; n > 1 {
-		f.faults = append(f.faults, fmt.Sprintf("%s: %d calls at the same time, the newest is %s", call.Item, n, call.Action))
+		f.faults = append(f.faults, fmt.Sprintf("%s: %d calls ran at the same time; the newest call has the action %s", call.Item, n, call.Action))
 	}
 	f.calls = append(f.calls, call)
 	f.notify()
@@ -149,17 +151,17 @@ func (f *Fake) end(ctx context.Context, call *Call, err error, panicked bool) {
 	f.notify()
 }
 
-// notify wakes the goroutines that wait for calls.
+// notify wakes up the goroutines that wait for calls.
 func (f *Fake) notify() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// Resuming is a Fake that also implements deployerlib.Resumer. Its calls are logged, and their answers defined, with
-// the action ActionResume.
+// Resuming is a Fake that also implements deployerlib.Resumer. Use ActionResume to define answers for its Resume calls
+// and to find these calls in the log.
 type Resuming struct{ *Fake }
 
-// ActionResume is the action under which Resuming logs its Resume calls.
+// ActionResume is the action of a call of Resuming.Resume.
 const ActionResume contract.Action = "resume"
 
 // Resume calls the answer for ActionResume.

@@ -45,11 +45,11 @@ func TestFakeAnswers(t *testing.T) {
 	}
 	for range 2 {
 		if err := call(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("once used up: %v", err)
+			t.Errorf("answer of an empty queue: %v", err)
 		}
 	}
 	if err := fake.Delete(t.Context(), nil, di, nil); err != nil {
-		t.Errorf("without a script: %v", err)
+		t.Errorf("answer without a script: %v", err)
 	}
 	if n := fake.Count(key, contract.ActionReconcile); n != 5 {
 		t.Errorf("%d calls logged", n)
@@ -81,7 +81,7 @@ func TestFakeBlocks(t *testing.T) {
 	short, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
 	if _, err := fake.AwaitCall(short, key, contract.ActionDelete, 1); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("waiting for what never comes: %v", err)
+		t.Errorf("AwaitCall without a call: %v", err)
 	}
 }
 
@@ -100,14 +100,14 @@ func TestFakeSeesConcurrentCalls(t *testing.T) {
 		}
 	}
 	if faults := fake.Faults(); len(faults) != 0 {
-		t.Errorf("calls for two items are no fault: %v", faults)
+		t.Errorf("concurrent calls for two items: got faults %v, want none", faults)
 	}
 	call("a")
 	if _, err := fake.AwaitCall(t.Context(), key, contract.ActionReconcile, 2); err != nil {
 		t.Fatal(err)
 	}
 	if faults := fake.Faults(); len(faults) != 1 {
-		t.Errorf("two calls at once for one item: %v", faults)
+		t.Errorf("concurrent calls for one item: got faults %v", faults)
 	}
 	close(release)
 	wg.Wait()

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Golden compares got with the content of a file. If update is true, it writes the file instead. update is usually a
-// flag of the test:
+// Golden fails the test if `got` differs from the content of the file at path. If update is true, Golden writes `got`
+// to the file instead. The parameter `update` is usually a flag of the test:
 //
 //	var update = flag.Bool("update", false, "rewrite the golden files")
 func Golden(t testing.TB, path, got string, update bool) {
@@ -25,7 +25,7 @@ func Golden(t testing.TB, path, got string, update bool) {
 		}
 		return
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a path that the test gives
+	want, err := os.ReadFile(path) //nolint:gosec // the test chooses the path
 	if err != nil {
 		t.Fatalf("read golden file (run the test with -update to write it): %v", err)
 	}

@@ -56,11 +56,11 @@ func TestIdempotent(t *testing.T) {
 		want    string
 	}{
 		"a function that looks first passes [K31]":        {looksFirst, []client.Object{empty, full}, ""},
-		"one that appends blindly fails [K31]":            {appends, []client.Object{empty}, "changes it again"},
-		"one that refuses the second time fails [K31]":    {onlyOnce, []client.Object{empty}, "object 0: second time: patch function 0: boom"},
-		"an error is told":                                {onlyOnce, []client.Object{full}, "object 0: first time"},
-		"typed objects too":                               {patch.Typed(func(cm *corev1.ConfigMap) error { cm.Name += "x"; return nil }), []client.Object{&corev1.ConfigMap{}}, "changes it again"},
-		"without objects nothing would be shown, so fail": {looksFirst, nil, "needs an object"},
+		"one that appends blindly fails [K31]":            {appends, []client.Object{empty}, "changes the object again"},
+		"one that refuses the second time fails [K31]":    {onlyOnce, []client.Object{empty}, "object 0: second call: patch function 0: boom"},
+		"an error is reported":                            {onlyOnce, []client.Object{full}, "object 0: first call"},
+		"typed objects too":                               {patch.Typed(func(cm *corev1.ConfigMap) error { cm.Name += "x"; return nil }), []client.Object{&corev1.ConfigMap{}}, "changes the object again"},
+		"without objects nothing would be shown, so fail": {looksFirst, nil, "needs at least one object"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -19,15 +19,15 @@ import (
 // errUnsupported is the error for features of Landscaper that Install does not support.
 var errUnsupported = errors.New("not supported by landscapertest")
 
-// Install processes an existing Installation as Landscaper does when the operation annotation requests it. It reads the
-// imports, renders the deploy executions of the inline blueprint, creates or updates the deploy items in the order of
-// their dependencies, waits for the end of each, and writes the exports to DataObjects. The phase of the Installation
-// is then Succeeded, or Failed if Install returns an error.
+// Install processes an existing Installation, as Landscaper does when the operation annotation requests a reconcile. It
+// reads the imports and renders the deploy executions of the inline blueprint. It then creates or updates the deploy
+// items in the order of their dependencies and waits for the end of their runs. Finally, it writes the exports to
+// DataObjects and sets the phase of the Installation to Succeeded. If Install returns an error, the phase is Failed.
 //
-// The name of an item is the name of the Installation and its own, joined by a hyphen. Install supports imports of data
-// and of single Targets, exports of data, and executions of the type GoTemplate with the functions of sprig. It returns
-// an error for anything else. It does not validate values against their JSON schemas, and keeps items that a changed
-// blueprint no longer lists.
+// The name of an item consists of the name of the Installation, a hyphen, and the item's name in the blueprint. Install
+// supports imports of data and of single Targets, exports of data, and executions of the type GoTemplate with the
+// functions of sprig. It returns an error for anything else. It does not validate values against their JSON schemas. It
+// does not delete items that a changed blueprint no longer contains.
 func (l *Landscaper) Install(ctx context.Context, installation types.NamespacedName) error {
 	in := &lsv1alpha1.Installation{}
 	if err := l.client.Get(ctx, installation, in); err != nil {
@@ -41,8 +41,8 @@ func (l *Landscaper) Install(ctx context.Context, installation types.NamespacedN
 	return errors.Join(err, i.recordPhase(ctx, phase))
 }
 
-// Uninstall deletes the deploy items of an Installation in the reverse order of their dependencies, then its exports
-// and the Installation itself. It returns when all of them are deleted.
+// Uninstall deletes the deploy items of an Installation, dependents before their dependencies. It then deletes the
+// exports, and finally the Installation. It returns when all of these objects are gone.
 func (l *Landscaper) Uninstall(ctx context.Context, installation types.NamespacedName) error {
 	in := &lsv1alpha1.Installation{}
 	if err := l.client.Get(ctx, installation, in); err != nil {
@@ -79,7 +79,7 @@ func (l *Landscaper) Uninstall(ctx context.Context, installation types.Namespace
 	return client.IgnoreNotFound(l.client.Delete(ctx, in))
 }
 
-// installer installs one Installation.
+// installer processes one Installation.
 type installer struct {
 	ls *Landscaper
 	in *lsv1alpha1.Installation

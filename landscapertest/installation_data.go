@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// imports reads the imported values. The value of a Target is the whole object.
+// imports reads the values of the imports. For a Target import, the value is the complete Target object.
 func (i *installer) imports(ctx context.Context) (map[string]any, error) {
 	imports := map[string]any{}
 	for _, one := range i.in.Spec.Imports.Targets {
@@ -43,7 +43,7 @@ func (i *installer) imports(ctx context.Context) (map[string]any, error) {
 	return imports, nil
 }
 
-// importData reads an imported value as YAML.
+// importData returns an imported value as YAML.
 func (i *installer) importData(ctx context.Context, one lsv1alpha1.DataImport) ([]byte, error) {
 	switch {
 	case one.SecretRef != nil:
@@ -60,7 +60,7 @@ func (i *installer) importData(ctx context.Context, one lsv1alpha1.DataImport) (
 	return object.Data.RawMessage, err
 }
 
-// decodeValue decodes JSON or YAML.
+// decodeValue decodes a value in JSON or YAML.
 func decodeValue(raw []byte) (value any, err error) {
 	err = yaml.Unmarshal(raw, &value)
 	return value, err

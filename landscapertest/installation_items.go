@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deployAll deploys the items of an Installation, each after its dependencies, and returns their exports.
+// deployAll deploys the items of an Installation, each after its dependencies. It returns the values that the items
+// export.
 func (i *installer) deployAll(ctx context.Context, items []itemTemplate) (map[string]any, error) {
 	templates, dependsOn := map[string]itemTemplate{}, map[string][]string{}
 	for _, item := range items {
@@ -48,7 +49,7 @@ func (i *installer) deployAll(ctx context.Context, items []itemTemplate) (map[st
 	return exported, nil
 }
 
-// deployTemplate creates or updates an item, requests a run, and returns the ID of its job.
+// deployTemplate creates or updates an item, requests a run, and returns the ID of the job.
 func (i *installer) deployTemplate(ctx context.Context, item itemTemplate) (string, error) {
 	di, err := newItem(i.in, item)
 	if err != nil {
@@ -73,7 +74,7 @@ func (i *installer) deployTemplate(ctx context.Context, item itemTemplate) (stri
 	return i.ls.Trigger(ctx, keyOf(di))
 }
 
-// newItem returns the deploy item of a template.
+// newItem returns the deploy item that a template describes.
 func newItem(in *lsv1alpha1.Installation, item itemTemplate) (*lsv1alpha1.DeployItem, error) {
 	key := itemKey(in, item.Name)
 	di := &lsv1alpha1.DeployItem{
@@ -94,7 +95,7 @@ func newItem(in *lsv1alpha1.Installation, item itemTemplate) (*lsv1alpha1.Deploy
 	if item.Target.Import != "" {
 		i := slices.IndexFunc(in.Spec.Imports.Targets, func(t lsv1alpha1.TargetImport) bool { return t.Name == item.Target.Import })
 		if i < 0 {
-			return nil, fmt.Errorf("deploy item %s: there is no import %q of a Target", item.Name, item.Target.Import)
+			return nil, fmt.Errorf("deploy item %s: the blueprint has no Target import %q", item.Name, item.Target.Import)
 		}
 		name = in.Spec.Imports.Targets[i].Target
 	}
@@ -102,15 +103,15 @@ func newItem(in *lsv1alpha1.Installation, item itemTemplate) (*lsv1alpha1.Deploy
 	return di, nil
 }
 
-// awaitExport waits for the end of a run and returns the export of the item, or nil. It returns an error if the run did
-// not succeed.
+// awaitExport waits for the end of a run. It returns the value that the item exports, or nil if the item exports
+// nothing. If the run did not succeed, it returns an error.
 func (i *installer) awaitExport(ctx context.Context, item types.NamespacedName, job string) (any, error) {
 	di, err := i.ls.AwaitJob(ctx, item, job)
 	if err != nil {
 		return nil, err
 	}
 	if di.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
-		return nil, fmt.Errorf("it ended as %s: %s", di.Status.Phase, statusText(di))
+		return nil, fmt.Errorf("the run ended in phase %s: %s", di.Status.Phase, statusText(di))
 	}
 	if di.Status.ExportReference == nil {
 		return nil, nil
@@ -118,7 +119,7 @@ func (i *installer) awaitExport(ctx context.Context, item types.NamespacedName, 
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: di.Namespace, Name: di.Status.ExportReference.Name}
 	if err := i.ls.client.Get(ctx, key, secret); err != nil {
-		return nil, fmt.Errorf("get its export: %w", err)
+		return nil, fmt.Errorf("get the export Secret: %w", err)
 	}
 	return decodeValue(secret.Data[lsv1alpha1.DataObjectSecretDataKey])
 }

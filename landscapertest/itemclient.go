@@ -39,12 +39,12 @@ func (c itemClient) patch(ctx context.Context, item types.NamespacedName, body m
 	return nil
 }
 
-// conflictBackoff retries a write after conflicts for about ten seconds.
+// conflictBackoff retries a write that fails with a conflict, for about ten seconds.
 var conflictBackoff = wait.Backoff{Steps: 300, Duration: 20 * time.Millisecond, Factor: 1, Jitter: 1}
 
-// patchStatus sends a merge patch of the status. If the value of "observedGeneration" is nil, it keeps the stored
-// value, or writes 0 if there is none, because the schema requires a value. It does not overwrite the first value of a
-// deployer that writes at the same time.
+// patchStatus sends a merge patch of the status. The schema requires an observedGeneration. If observedGeneration is
+// nil in `status`, patchStatus keeps the stored value. If no value is stored, patchStatus writes 0. In that case, the
+// patch contains the resourceVersion, so that it cannot overwrite a value that a deployer writes at the same time.
 func (c itemClient) patchStatus(ctx context.Context, item types.NamespacedName, status map[string]any) error {
 	return retry.RetryOnConflict(conflictBackoff, func() error { return c.tryPatchStatus(ctx, item, maps.Clone(status)) })
 }

@@ -23,50 +23,53 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// The default timeouts that Landscaper enforces.
+// These are Landscaper's default timeouts.
 const (
 	DefaultPickup      = 5 * time.Minute
 	DefaultProgressing = contract.DefaultTimeout
 	DefaultAbort       = contract.AbortTimeout
 )
 
-// LandscaperOptions configures a Landscaper.
+// LandscaperOptions configures the simulated Landscaper.
 type LandscaperOptions struct {
 	// Revision is the revision of the contract. The default is contract.RevisionJobID.
 	Revision contract.Revision
-	// ManagedBy is the name of the Execution to which the items claim to belong. If it is empty, they do not have its
-	// labels, like items that a user creates.
+	// ManagedBy is the name of the Execution to which the items appear to belong. If it is empty, the items have no
+	// Execution labels, like items that a user creates.
 	ManagedBy string
-	// DeployerType adds the annotations deployer-type and deployer-target-name to items, as Landscaper with job IDs
-	// does since v0.68.
+	// DeployerType specifies whether items get the annotations deployer-type and deployer-target-name. Landscaper v0.68
+	// and later sets these annotations under the job-ID revision.
 	DeployerType bool
 	// Pickup, Progressing and Abort are the timeouts that Enforce applies. The defaults are those of Landscaper.
-	// Progressing applies to items without spec.timeout.
+	// Progressing applies only to items without a spec.timeout.
 	Pickup, Progressing, Abort time.Duration
-	// Poll is the poll interval while waiting. The default is 20 ms.
+	// Poll is the interval at which the methods that wait read an item. The default is 20 ms.
 	Poll time.Duration
 	// Clock is the source of time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
-// Landscaper plays the part of Landscaper that a deployer sees, in either revision of the contract. Its writes have no
-// resourceVersion, so that they cannot conflict with those of the deployer. It is safe for concurrent use.
+// Landscaper simulates the parts of Landscaper that a deployer can observe, in either revision of the contract. Its
+// writes contain no resourceVersion, so they cannot conflict with the deployer's writes. It is safe for concurrent use.
 //
-// With ManagedBy and DeployerType set, it writes the same to a deploy item as the real Landscaper v0.127.0. A suite
-// takes both through installation, update, interrupt, pickup timeout and deletion, and compares the item after each
-// step. These differences remain:
+// If ManagedBy and DeployerType are set, the deploy items contain the same values as those of the real Landscaper
+// v0.127.0. A test suite compares the deploy items of the simulated and the real Landscaper after an installation, an
+// update, an interrupt, a pickup timeout and a deletion. These differences remain:
 //
 //   - Items have no owner reference, because there is no Execution.
-//   - Timeouts are enforced when Enforce or Run checks them, and not five seconds later.
-//   - The annotation revision cannot be compared, because no Landscaper that follows it can be built from modules.
+//   - Enforce and Run apply a timeout at the first check after it has passed. The real Landscaper applies the timeout
+//     five seconds later.
+//   - The annotation revision cannot be compared, because no version of Landscaper that follows this revision can be
+//     built from modules.
 type Landscaper struct {
 	client   itemClient
 	options  LandscaperOptions
 	protocol protocol
 }
 
-// NewLandscaper returns a Landscaper that uses c, which should read from the API server (client.New) and know the types
-// of Scheme. If the revision in o does not exist, every call returns an error.
+// NewLandscaper returns a Landscaper that uses the client c. This client should read from the API server and not from a
+// cache. Its scheme must contain the types that [Scheme] returns. If the revision in o does not exist, every method
+// returns an error.
 func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 	if o.Revision == "" {
 		o.Revision = contract.RevisionJobID
@@ -89,8 +92,8 @@ func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 // Scheme returns a scheme with the types of Kubernetes and Landscaper.
 func Scheme() (*runtime.Scheme, error) { return deployerlib.Scheme() }
 
-// Item returns an item that has not been created yet. A config of type string or []byte is used as JSON, and any other
-// value is marshalled. If config is nil, the item has no configuration.
+// Item returns a new item. It does not create the item in the cluster. A config of type string or []byte must contain
+// JSON. Any other value is marshalled. If config is nil, the item has no configuration.
 func (l *Landscaper) Item(namespace, name string, t lsv1alpha1.DeployItemType, config any) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.Spec.Type = namespace, name, t
@@ -100,7 +103,7 @@ func (l *Landscaper) Item(namespace, name string, t lsv1alpha1.DeployItemType, c
 	return di
 }
 
-// rawOf returns config as JSON. If it cannot be marshalled, the result is a string with the error.
+// rawOf returns config as JSON. If config cannot be marshalled, the result is a JSON string with the error.
 func rawOf(config any) []byte {
 	switch v := config.(type) {
 	case string:
@@ -115,7 +118,7 @@ func rawOf(config any) []byte {
 	return raw
 }
 
-// EnsureContext creates the Context "default" in a namespace if it is missing.
+// EnsureContext creates the Context "default" in a namespace if it does not exist.
 func (l *Landscaper) EnsureContext(ctx context.Context, namespace string) error {
 	lsCtx := &lsv1alpha1.Context{}
 	lsCtx.Namespace, lsCtx.Name = namespace, lsv1alpha1.DefaultContextName
@@ -125,7 +128,7 @@ func (l *Landscaper) EnsureContext(ctx context.Context, namespace string) error 
 	return nil
 }
 
-// Deploy creates the Context and the item and requests its first run.
+// Deploy creates the item and requests its first run. It also creates the Context of the item if necessary.
 func (l *Landscaper) Deploy(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	if err := l.EnsureContext(ctx, di.Namespace); err != nil {
 		return err
@@ -140,8 +143,8 @@ func (l *Landscaper) Deploy(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	return err
 }
 
-// Create creates an item as Landscaper does. With job IDs the item has the finalizer and no job yet. With annotations
-// Create requests its first run.
+// Create creates an item as Landscaper does. Under the job-ID revision, the item has the finalizer but no job yet.
+// Under the annotation revision, Create also requests the first run.
 func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	if di.Annotations == nil {
 		di.Annotations = map[string]string{}
@@ -164,8 +167,9 @@ func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	return nil
 }
 
-// manage adds the labels of an Execution to an item. Unless the item says otherwise, its template has the same name and
-// no dependencies.
+// manage adds the labels of an Execution to an item. One of the labels is the name of the item's template; if it is
+// missing, manage sets it to the name of the item. It also adds the annotation that lists the dependencies of the item.
+// If the item has no dependencies, the value of this annotation is empty.
 func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
 	if di.Labels == nil {
 		di.Labels = map[string]string{}
@@ -176,8 +180,8 @@ func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
 	di.Spec.Context = cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
 }
 
-// Trigger requests a run. With job IDs it hands out a new job and returns its ID. With annotations it sets the
-// operation "reconcile" and returns "".
+// Trigger requests a run. Under the job-ID revision, it hands out a new job and returns the ID of the job. Under the
+// annotation revision, it sets the operation "reconcile" and returns "".
 func (l *Landscaper) Trigger(ctx context.Context, item types.NamespacedName) (string, error) {
 	if !l.protocol.jobs() {
 		return "", l.Operate(ctx, item, lsv1alpha1.ReconcileOperation)
@@ -186,8 +190,8 @@ func (l *Landscaper) Trigger(ctx context.Context, item types.NamespacedName) (st
 	return id, l.TriggerAs(ctx, item, id)
 }
 
-// TriggerAs hands out a job with the given ID. It changes only the fields of the job; phase and errors of the last job
-// stay.
+// TriggerAs hands out a job with the given ID. It changes only the fields that belong to the job. The phase and the
+// errors of the previous job remain.
 func (l *Landscaper) TriggerAs(ctx context.Context, item types.NamespacedName, jobID string) error {
 	now := l.now()
 	return l.client.patchStatus(ctx, item, map[string]any{
@@ -197,8 +201,9 @@ func (l *Landscaper) TriggerAs(ctx context.Context, item types.NamespacedName, j
 	})
 }
 
-// Update replaces the configuration of an item. apiVersion and kind stay if config does not contain them. With
-// annotations the same write requests a run. With job IDs the caller must call Trigger afterwards.
+// Update replaces the configuration of an item. If config lacks apiVersion or kind, the old value of this field
+// remains. Under the annotation revision, the same write also requests a run. Under the job-ID revision, call Trigger
+// afterwards.
 func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, config any) error {
 	di, err := l.Get(ctx, item)
 	if err != nil {
@@ -215,7 +220,8 @@ func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, conf
 	return nil
 }
 
-// withKindOf sets missing apiVersion and kind from the old configuration.
+// withKindOf returns the new configuration. If it lacks apiVersion or kind, withKindOf copies the value from the old
+// configuration.
 func withKindOf(old *runtime.RawExtension, raw []byte) (*runtime.RawExtension, error) {
 	fields := map[string]json.RawMessage{}
 	if old != nil {
@@ -231,7 +237,8 @@ func withKindOf(old *runtime.RawExtension, raw []byte) (*runtime.RawExtension, e
 	return &runtime.RawExtension{Raw: raw}, err
 }
 
-// Operate sets the operation annotation and, for "reconcile" and "abort", the annotation with its time.
+// Operate sets the operation annotation. For "reconcile" and "abort", it also sets the annotation with the time of the
+// request.
 func (l *Landscaper) Operate(ctx context.Context, item types.NamespacedName, operation lsv1alpha1.Operation) error {
 	timeKeys := map[lsv1alpha1.Operation]string{
 		lsv1alpha1.ReconcileOperation: lsv1alpha1.ReconcileTimestampAnnotation,
@@ -240,7 +247,7 @@ func (l *Landscaper) Operate(ctx context.Context, item types.NamespacedName, ope
 	return l.client.patch(ctx, item, map[string]any{"metadata": annotated(operation, timeKeys[operation], l.now())})
 }
 
-// Annotate sets annotations. An empty value removes an annotation.
+// Annotate sets annotations. An annotation with an empty value is removed.
 func (l *Landscaper) Annotate(ctx context.Context, item types.NamespacedName, annotations map[string]string) error {
 	values := map[string]any{}
 	for key, value := range annotations {
@@ -252,7 +259,8 @@ func (l *Landscaper) Annotate(ctx context.Context, item types.NamespacedName, an
 	return l.client.patch(ctx, item, map[string]any{"metadata": map[string]any{"annotations": values}})
 }
 
-// annotated returns metadata with an operation and, if key is not empty, its time.
+// annotated returns metadata with the operation annotation. If `key` is not empty, the metadata also contains an
+// annotation with this key, whose value is the current time.
 func annotated(operation lsv1alpha1.Operation, key, now string) map[string]any {
 	annotations := map[string]any{lsv1alpha1.OperationAnnotation: string(operation)}
 	if key != "" {
@@ -266,7 +274,7 @@ func (l *Landscaper) Get(ctx context.Context, item types.NamespacedName) (*lsv1a
 	return l.client.get(ctx, item)
 }
 
-// shell returns an item that has only a name.
+// shell returns an item that contains only its namespace and name.
 func shell(item types.NamespacedName) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}
 }

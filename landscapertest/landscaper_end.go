@@ -18,9 +18,10 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Delete deletes items in the given order, dependents first, and returns when they are deleted. With job IDs all of
-// them are marked first, and then get their job one after the other, each after the previous ones are deleted. With
-// annotations each is deleted when its turn comes. Delete returns an error if the deployer fails a deletion.
+// Delete deletes items one after the other and waits until all of them are gone. The caller must list dependents before
+// their dependencies. Under the job-ID revision, Delete first sets the deletionTimestamp of all items, as Landscaper
+// does. It then requests the deletion of each item with a job when the previous item is gone. Delete returns an error
+// if a deletion fails.
 func (l *Landscaper) Delete(ctx context.Context, items ...types.NamespacedName) error {
 	if l.protocol.jobs() {
 		if err := l.Mark(ctx, items...); err != nil {
@@ -38,7 +39,7 @@ func (l *Landscaper) Delete(ctx context.Context, items ...types.NamespacedName) 
 	return nil
 }
 
-// Mark sets the deletionTimestamp of items and requests nothing else.
+// Mark sets the deletionTimestamp of items. Under the job-ID revision, this does not yet request their deletion.
 func (l *Landscaper) Mark(ctx context.Context, items ...types.NamespacedName) error {
 	for _, item := range items {
 		if err := l.client.Delete(ctx, shell(item)); client.IgnoreNotFound(err) != nil {
@@ -48,7 +49,7 @@ func (l *Landscaper) Mark(ctx context.Context, items ...types.NamespacedName) er
 	return nil
 }
 
-// deleteOne requests the deletion of an item, which may already be deleted.
+// deleteOne requests the deletion of an item. It returns nil if the item no longer exists.
 func (l *Landscaper) deleteOne(ctx context.Context, item types.NamespacedName) error {
 	if !l.protocol.jobs() {
 		return l.Mark(ctx, item)
@@ -60,11 +61,11 @@ func (l *Landscaper) deleteOne(ctx context.Context, item types.NamespacedName) e
 	return err
 }
 
-// interruptOperation is operation and reason of lastError after an interrupt.
+// interruptOperation is the operation and the reason in the lastError of an interrupted item.
 const interruptOperation = "InterruptOperation"
 
-// Interrupt ends the jobs of items that are not finished yet, as the operation "interrupt" of an Execution does. It is
-// only for job IDs.
+// Interrupt ends the unfinished jobs of items, as the operation "interrupt" of an Execution does. It can be used only
+// under the job-ID revision.
 func (l *Landscaper) Interrupt(ctx context.Context, items ...types.NamespacedName) error {
 	for _, item := range items {
 		di, err := l.Get(ctx, item)
@@ -82,7 +83,7 @@ func (l *Landscaper) Interrupt(ctx context.Context, items ...types.NamespacedNam
 	return nil
 }
 
-// errorOf returns an error in the form in which Landscaper writes it.
+// errorOf returns an error in the form that Landscaper uses in the status.
 func (l *Landscaper) errorOf(operation, reason, message string, codes ...lsv1alpha1.ErrorCode) map[string]any {
 	now := l.now()
 	e := map[string]any{"operation": operation, "reason": reason, "message": message, "lastTransitionTime": now, "lastUpdateTime": now}
@@ -92,9 +93,9 @@ func (l *Landscaper) errorOf(operation, reason, message string, codes ...lsv1alp
 	return e
 }
 
-// fail ends a run instead of the deployer.
+// fail ends the run of an item with the error e, as Landscaper does without waiting for the deployer.
 func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[string]any, observe bool) error {
-	last := map[string]any{"codes": nil} // a merge patch would keep those of the previous error
+	last := map[string]any{"codes": nil} // a merge patch would otherwise keep the codes of the previous error
 	maps.Copy(last, e)
 	status := map[string]any{
 		"phase":     contract.FailedPhase(l.options.Revision, di.DeletionTimestamp != nil),
@@ -107,8 +108,9 @@ func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[
 	return l.client.patchStatus(ctx, keyOf(di), status)
 }
 
-// Enforce checks all items of a namespace once, or of all namespaces if it is empty, and applies the timeouts that
-// Landscaper enforces: pickup in both revisions, progressing and abort only with annotations.
+// Enforce checks the items of a namespace once and applies Landscaper's timeouts to them. If namespace is empty, it
+// checks the items of all namespaces. The pickup timeout applies in both revisions. The progressing timeout and the
+// abort timeout apply only in the annotation revision.
 func (l *Landscaper) Enforce(ctx context.Context, namespace string) error {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := l.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -150,7 +152,8 @@ func (l *Landscaper) enforce(ctx context.Context, di *lsv1alpha1.DeployItem) err
 	return l.protocol.enforce(ctx, l, di)
 }
 
-// progressing returns how long the run of an item may take. It returns false if there is no limit or no run.
+// progressing returns the maximum duration of the item's current run. It returns false if no run has begun or if runs
+// have no limit.
 func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool) {
 	if di.Status.LastReconcileTime == nil {
 		return 0, false
@@ -161,7 +164,7 @@ func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool
 	return di.Spec.Timeout.Duration, di.Spec.Timeout.Duration != 0
 }
 
-// over reports whether limit has passed since a time.
+// over reports whether a time limit has passed. The limit is counted from the time in the parameter `since`.
 func (l *Landscaper) over(since time.Time, limit time.Duration) bool {
 	return l.options.Clock.Since(since) >= limit
 }

@@ -26,7 +26,8 @@ var (
 	phases = lsv1alpha1.DeployItemPhases
 )
 
-// stage is a Landscaper with an API server in memory.
+// stage returns a Landscaper, a client and a fake clock. The Landscaper uses this clock, and both the Landscaper and
+// the client use the same fake API server.
 func stage(t *testing.T, o landscapertest.LandscaperOptions) (*landscapertest.Landscaper, client.Client, *testclock.FakeClock) {
 	t.Helper()
 	scheme, err := landscapertest.Scheme()
@@ -87,7 +88,8 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
-// A deployer may start an item by itself before the first job ID is set.
+// In TestTriggerKeepsWhatTheDeployerObserved, a deployer writes the first status of an item while Trigger sets the job.
+// Trigger must keep the observedGeneration that the deployer wrote.
 func TestTriggerKeepsWhatTheDeployerObserved(t *testing.T) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -109,7 +111,7 @@ func TestTriggerKeepsWhatTheDeployerObserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := get(t, c).Status; got.ObservedGeneration != 1 || got.JobID == "" {
-		t.Errorf("status %+v: the generation that the deployer observed is gone, or there is no job", got)
+		t.Errorf("status is %+v, want the observedGeneration of the deployer and a job", got)
 	}
 }
 
@@ -167,7 +169,7 @@ func TestEnforce(t *testing.T) {
 			}
 			clk.Step(landscapertest.DefaultPickup - time.Second)
 			if di := enforce(t, ls); di.Status.Phase != "" {
-				t.Error("too early")
+				t.Error("the timeout was applied too early")
 			}
 			clk.Step(time.Second)
 			di := enforce(t, ls)
@@ -226,12 +228,12 @@ func TestAwait(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := ls.AwaitFinished(ctx, key); err == nil || !strings.Contains(err.Error(), "jobID") {
-		t.Errorf("an error that shows the status is wanted, got %v", err)
+		t.Errorf("got error %v, want one that contains the status", err)
 	}
 	set(t, c, func(di *lsv1alpha1.DeployItem) {
 		di.Status.JobIDFinished, di.Status.Phase = di.Status.JobID, phases.Progressing
 	})
 	if _, err := ls.AwaitFinished(t.Context(), key); err == nil || !strings.Contains(err.Error(), "Progressing") {
-		t.Errorf("a finished job with an open phase breaks the contract, got %v", err)
+		t.Errorf("got error %v for a finished job whose phase is not final", err)
 	}
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// Short durations for tests. StartManager uses them where DeployerArgs sets none.
+// These are the durations that StartManager uses if DeployerArgs does not set them. They are short, so that tests run
+// quickly.
 const (
 	ShortPoll       = 50 * time.Millisecond
 	ShortBackoffMin = 20 * time.Millisecond
@@ -43,20 +44,20 @@ func WithOptions(change func(*ctrl.Options)) ManagerOption {
 	return func(s *managerSetup) { change(&s.options) }
 }
 
-// WithLog sets the logger of the manager and the deployers. By default nothing is logged.
+// WithLog sets the logger of the manager and of its deployers. By default, nothing is logged.
 func WithLog(log logr.Logger) ManagerOption {
 	return func(s *managerSetup) { s.log = log }
 }
 
-// WithDeployer adds another deployer to the same manager.
+// WithDeployer adds another deployer to the manager.
 func WithDeployer(args deployerlib.DeployerArgs) ManagerOption {
 	return func(s *managerSetup) { s.add = append(s.add, args) }
 }
 
-// Manager is a running manager with deployers.
+// Manager is a running manager with the deployers under test.
 type Manager struct {
 	ctrl.Manager
-	// Registry has the metrics of the deployers that have no registry of their own.
+	// Registry contains the metrics of those deployers that do not set a registry of their own.
 	Registry *prometheus.Registry
 
 	network *faultnet.Network
@@ -67,9 +68,9 @@ type Manager struct {
 	t       testing.TB
 }
 
-// StartManager runs a deployer in a manager of its own until the test ends, and waits until its caches are filled.
-// Metrics are registered with a registry of the manager, names need not be unique in the process, and durations that
-// args does not set are short. The test fails if the manager cannot start, ends unexpectedly or does not stop.
+// StartManager runs a deployer in its own manager until the test ends. It returns when the caches of the manager are
+// filled. Each manager has its own registry for metrics. Controller names need not be unique in the process. Durations
+// that args does not set are short. The test fails if the manager cannot start, ends unexpectedly or does not stop.
 func StartManager(t testing.TB, cfg *rest.Config, args deployerlib.DeployerArgs, options ...ManagerOption) *Manager {
 	t.Helper()
 	m := &Manager{Registry: prometheus.NewRegistry(), network: faultnet.NewNetwork(), ended: make(chan struct{}), t: t}
@@ -117,7 +118,7 @@ func (m *Manager) make(cfg *rest.Config, args deployerlib.DeployerArgs, options 
 	return nil
 }
 
-// shorten sets short durations where the arguments set none.
+// shorten sets short values for the durations that the caller did not set.
 func (m *Manager) shorten(args *deployerlib.DeployerArgs) {
 	if args.Registerer == nil {
 		args.Registerer = m.Registry
@@ -147,7 +148,7 @@ func (m *Manager) awaitCaches(ctx context.Context) bool {
 	return m.GetCache().WaitForCacheSync(ctx)
 }
 
-// Stop stops the manager as SIGTERM does and waits until it has ended. Further calls do nothing.
+// Stop stops the manager, as SIGTERM does, and waits until it has ended. Further calls do nothing.
 func (m *Manager) Stop() {
 	m.t.Helper()
 	m.once.Do(func() {
@@ -157,7 +158,7 @@ func (m *Manager) Stop() {
 	})
 }
 
-// End is Stop for tests that expect an error, which it returns.
+// End stops the manager as Stop does, and returns the error of the manager. It is for tests that expect an error.
 func (m *Manager) End() error {
 	m.cancel()
 	timer := time.NewTimer(time.Minute)
@@ -170,8 +171,8 @@ func (m *Manager) End() error {
 	}
 }
 
-// Kill ends the manager as SIGKILL ends a process: from then on none of its requests reaches the API server. It does
-// not wait. Calls of deployers that still run are cancelled after the grace period.
+// Kill simulates SIGKILL: after Kill, no request of the manager reaches the API server. Kill does not wait for the end
+// of the manager. Deployer calls that are still in progress are cancelled after the grace period.
 func (m *Manager) Kill() {
 	m.network.Kill()
 	m.cancel()

@@ -12,18 +12,18 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// HookCall is one call of a hook of a Recorder.
+// HookCall describes one call of a hook that a Recorder provides.
 type HookCall struct {
 	// Hook is the name that was passed to Recorder.Hook.
 	Hook string
-	// Type is the hook type that the hook was called for.
+	// Type is the hook type for which the hook was called.
 	Type extension.HookType
 	// Item and Target are copies of the arguments, or nil.
 	Item   *lsv1alpha1.DeployItem
 	Target *lsv1alpha1.Target
 }
 
-// Script returns the result of a hook of a Recorder. Like a hook, it may change the item.
+// Script determines the result of a hook that a Recorder provides. Like any hook, it may change the item.
 type Script func(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) (*extension.HookResult, error)
 
 // Recorder provides hooks that record their calls. The zero value is ready to use. It is safe for concurrent use.
@@ -33,7 +33,7 @@ type Recorder struct {
 	scripts map[string]map[extension.HookType]Script
 }
 
-// Hook returns a hook that records its calls under a name. It has no opinion unless On sets a script.
+// Hook returns a hook that records its calls under the given name. The hook returns nil unless On sets a script for it.
 func (r *Recorder) Hook(name string) extension.ReconcileExtensionHook {
 	return func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 		r.mu.Lock()
@@ -47,7 +47,7 @@ func (r *Recorder) Hook(name string) extension.ReconcileExtensionHook {
 	}
 }
 
-// On sets the script of the hook with the given name for a hook type. If script is nil, the hook has no opinion.
+// On sets the script for calls of the named hook with the given hook type. If script is nil, these calls return nil.
 func (r *Recorder) On(name string, t extension.HookType, script Script) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *Recorder) On(name string, t extension.HookType, script Script) {
 	r.scripts[name][t] = script
 }
 
-// Returns returns a Script with a fixed result.
+// Returns returns a Script that always returns the given result and error.
 func Returns(result *extension.HookResult, err error) Script {
 	return func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 		return result, err

@@ -9,9 +9,10 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// Restarting starts a process and, once the network has killed it, a new one through a network without faults. start is
-// called for each of them, for the second one while the test continues. The returned function waits for a restart in
-// progress and stops the running process. Call it at the end of the scenario.
+// Restarting runs a manager and starts another one when the network has killed the first. It calls `start` for each
+// manager. The network of the second manager injects no faults. The second call of `start` runs in the background while
+// the test continues. The returned function waits for a restart in progress and stops the running manager. Call it at
+// the end of the scenario.
 //
 //	stop := landscapertest.Restarting(t, network, func(n *faultnet.Network) *landscapertest.Manager {
 //		return landscapertest.StartManager(t, n.Wrap(cfg), args)
@@ -23,7 +24,7 @@ func Restarting(t testing.TB, network *faultnet.Network, start func(*faultnet.Ne
 	var watcher sync.WaitGroup
 	var failure any
 	watcher.Go(func() {
-		defer func() { failure = recover() }() // some test frameworks panic to fail
+		defer func() { failure = recover() }() // some test frameworks use a panic to fail a test
 		select {
 		case <-network.Killed():
 			process.Kill()

@@ -14,21 +14,24 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// protocol is the part of Landscaper that differs between the revisions of the contract.
+// protocol implements those parts of Landscaper that differ between the revisions of the contract.
 type protocol interface {
-	// jobs reports whether jobs request runs and deletions. Otherwise creating, updating and deleting an item requests
-	// them.
+	// jobs reports whether runs and deletions are requested with jobs. If not, the creation, update or deletion of an
+	// item is itself the request.
 	jobs() bool
-	// create and update prepare an item before it is created or updated.
+	// create and update change an item before it is sent to the API server.
 	create(di *lsv1alpha1.DeployItem)
 	update(di *lsv1alpha1.DeployItem, now string)
 	// finished reports whether the run of an item has ended.
 	finished(di *lsv1alpha1.DeployItem) (bool, error)
-	// runSince returns when the run was requested or, if that is not recorded, when it began.
+	// runSince returns the time when the current run was requested. If the revision does not record this time, runSince
+	// returns the time when the run began.
 	runSince(di *lsv1alpha1.DeployItem) *metav1.Time
-	// fail adds to a status what ends a run with e instead of the deployer.
+	// fail adds the fields to a status that mark the run as ended with the error e. Landscaper sets them when it ends a
+	// run itself.
 	fail(status map[string]any, di *lsv1alpha1.DeployItem, e map[string]any, now string)
-	// pendingSince returns the time since when a run waits for a deployer. It returns false if none does.
+	// pendingSince returns the time of a request for a run that no deployer has started yet. It returns false if there
+	// is no such request.
 	pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bool)
 	// enforce applies the timeouts of a run that has started.
 	enforce(ctx context.Context, l *Landscaper, di *lsv1alpha1.DeployItem) error
@@ -36,8 +39,8 @@ type protocol interface {
 
 var protocols = map[contract.Revision]protocol{contract.RevisionJobID: jobProtocol{}, contract.RevisionAnnotation: annotationProtocol{}}
 
-// protocolOf returns the protocol of a revision and the client that follows it. For an unknown revision, each call of
-// the client returns an error.
+// protocolOf returns the protocol of a revision, and c. If the revision is unknown, it returns a client whose calls all
+// fail instead of c.
 func protocolOf(revision contract.Revision, c client.Client) (protocol, client.Client) {
 	if p, ok := protocols[revision]; ok {
 		return p, c
@@ -45,7 +48,7 @@ func protocolOf(revision contract.Revision, c client.Client) (protocol, client.C
 	return jobProtocol{}, refusingClient{err: fmt.Errorf("there is no revision %q", revision)}
 }
 
-// refusingClient returns an error from every call that a Landscaper makes.
+// refusingClient is a client whose methods return an error. It covers all methods that a Landscaper calls.
 type refusingClient struct {
 	client.Client
 	err error

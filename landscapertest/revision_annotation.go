@@ -46,7 +46,7 @@ func (annotationProtocol) pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bo
 	return since, ok && !hasPickupTimeout(di)
 }
 
-// enforce aborts a run that takes too long, and ends it if the abort takes too long as well.
+// enforce requests an abort if a run takes too long. If the abort also takes too long, enforce ends the run.
 func (annotationProtocol) enforce(ctx context.Context, l *Landscaper, di *lsv1alpha1.DeployItem) error {
 	if contract.IsFinal(di.Status.Phase) {
 		return nil

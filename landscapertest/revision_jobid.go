@@ -30,7 +30,7 @@ func (jobProtocol) finished(di *lsv1alpha1.DeployItem) (bool, error) {
 		return false, nil
 	}
 	if !contract.IsFinal(s.Phase) {
-		return false, fmt.Errorf("deploy item %s says that job %q is finished, with phase %q", keyOf(di), s.JobID, s.Phase)
+		return false, fmt.Errorf("deploy item %s: job %q is marked as finished, but the phase is %q", keyOf(di), s.JobID, s.Phase)
 	}
 	return true, nil
 }
@@ -57,13 +57,13 @@ func (jobProtocol) pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bool) {
 	return s.JobIDGenerationTime.Time, !pickedUp
 }
 
-// enforce does nothing, because the deployer enforces the deadline of a job.
+// enforce does nothing, because the deployer itself enforces the deadline of a job.
 func (jobProtocol) enforce(context.Context, *Landscaper, *lsv1alpha1.DeployItem) error { return nil }
 
-// keptErrors is the maximum number of errors in the history of an item.
+// keptErrors is the maximum length of status.lastErrors.
 const keptErrors = 5
 
-// lastErrors returns the history with one more error.
+// lastErrors appends e to the history and drops the oldest errors if there are too many.
 func lastErrors(history []*lsv1alpha1.Error, e map[string]any) []any {
 	var out []any
 	for _, old := range history[max(0, len(history)+1-keptErrors):] {

@@ -9,7 +9,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestRevisions requires that a Landscaper speaks each revision, and none instead of one that it does not know.
+// TestRevisions checks that a Landscaper supports each revision of the contract. It also checks that all methods fail
+// for an unknown revision.
 func TestRevisions(t *testing.T) {
 	for _, revision := range contract.Revisions() {
 		t.Run(string(revision)+" is spoken [F52]", func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// Trace collects the steps of reconciles. Set its Observe as DeployerArgs.Observe. The zero value is ready to use. It
-// is safe for concurrent use.
+// Trace records the steps of reconciles. To use a Trace, set DeployerArgs.Observe to its method Observe. The zero value
+// is ready to use. It is safe for concurrent use.
 type Trace struct {
 	mu    sync.Mutex
 	steps map[types.NamespacedName][]deployerlib.Step
@@ -44,8 +44,8 @@ func (t *Trace) Forget(item types.NamespacedName) {
 	delete(t.steps, item)
 }
 
-// String returns the reconciles of an item as lines that are the same in every run. Each reconcile begins with a line
-// of its own:
+// String returns the recorded reconciles of an item as text. The text contains nothing that varies between test runs.
+// Each step is one line. The steps of a reconcile follow a line with the number of the reconcile:
 //
 //	pass 1
 //	start → proceed
@@ -62,7 +62,7 @@ func (t *Trace) String(item types.NamespacedName) string {
 			pass++
 			fmt.Fprintf(&b, "pass %d\n", pass)
 		}
-		// Hooks of the start phase come before the phase itself ends.
+		// The steps of hooks in the start phase come before the step of the phase itself.
 		inStart = start && s.Kind == deployerlib.StepHook
 		b.WriteString(lineOf(s) + "\n")
 	}
@@ -75,7 +75,8 @@ func isStart(s deployerlib.Step) bool {
 		s.Kind == deployerlib.StepHook && phaseOf(s.Name) == "start"
 }
 
-// phaseOf returns the phase in which a hook runs, from the name of its step: "<Type> <name>".
+// phaseOf returns the phase in which a hook runs. The parameter `name` is the name of the hook's step, which has the
+// form "<Type> <name>".
 func phaseOf(name string) string {
 	hookType, _, _ := strings.Cut(name, " ")
 	point, _ := extension.PointOf(extension.HookType(hookType))
@@ -103,7 +104,7 @@ func lineOf(s deployerlib.Step) string {
 	return line
 }
 
-// opinion returns what a hook requested.
+// opinion returns the outcome that a hook requested.
 func opinion(s deployerlib.Step) string {
 	switch {
 	case s.Err != nil:

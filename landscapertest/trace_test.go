@@ -38,11 +38,11 @@ func TestTrace(t *testing.T) {
 	}
 	trace.Forget(key)
 	if len(trace.Steps(key)) != 0 {
-		t.Error("not forgotten")
+		t.Error("Forget did not remove the steps")
 	}
 }
 
-// failures is a testing.TB that records failures.
+// failures is a testing.TB that counts failures.
 type failures struct {
 	testing.TB
 
@@ -62,6 +62,6 @@ func TestGolden(t *testing.T) {
 	probe := &failures{TB: t}
 	landscapertest.Golden(probe, path, "other", false)
 	if probe.count != 1 {
-		t.Errorf("%d failures for a file that differs", probe.count)
+		t.Errorf("got %d failures for a file that differs, want 1", probe.count)
 	}
 }

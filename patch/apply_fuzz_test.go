@@ -21,7 +21,7 @@ import (
 
 var strangeKeys = []string{"a", "b", "a/b", "~", "~0", "~1/", "a.b", "", "ü€", `"\`, "0", "-", " "}
 
-// randomValue makes JSON values of all kinds, with an explicit null here and there.
+// randomValue returns a random JSON value, which may contain explicit nulls.
 func randomValue(r *rand.Rand, depth int) any {
 	kind := r.IntN(8)
 	if depth == 0 {
@@ -56,7 +56,7 @@ func randomObject(r *rand.Rand, depth int) map[string]any {
 	return out
 }
 
-// change makes something else out of a value, but leaves much as it is.
+// change returns a copy of the given value in which some parts differ.
 func change(r *rand.Rand, value any, depth int) any {
 	if r.IntN(4) == 0 {
 		return randomValue(r, depth)
@@ -82,8 +82,8 @@ func change(r *rand.Rand, value any, depth int) any {
 	return value
 }
 
-// FuzzApply checks that after Apply the stored object is the one that Fold computes, and that a second Apply sends
-// nothing.
+// FuzzApply checks that the object that Apply stores is equal to the object that Fold computes, and that a second Apply
+// sends nothing.
 func FuzzApply(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed, seed%3 != 0, seed%2 == 0)
@@ -133,7 +133,7 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// plain makes numbers comparable: 1 and 1.0 are the same to JSON.
+// plain encodes and decodes a value, so that equal numbers such as 1 and 1.0 have the same type.
 func plain(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
@@ -147,8 +147,8 @@ func plain(t *testing.T, value any) any {
 	return out
 }
 
-// TestApplyListsOfTypedObjects checks that changes of a list in Go keep what the Go type does not show, and do not
-// change other items.
+// TestApplyListsOfTypedObjects checks that changes of a list through a Go type keep the fields that the type does not
+// declare, and do not change other items.
 func TestApplyListsOfTypedObjects(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

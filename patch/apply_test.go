@@ -19,7 +19,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// setLabel is a function with arguments.
+// setLabel returns a Func that sets the given label.
 func setLabel(key, value string) patch.Func {
 	return func(body map[string]any) error {
 		metadata, _ := body["metadata"].(map[string]any)
@@ -174,7 +174,7 @@ func TestApplyConflicts(t *testing.T) {
 	})
 }
 
-// TestApplyCarriesWhatIsLeft tests a status that meets a conflict after the main resource was written.
+// TestApplyCarriesWhatIsLeft tests a conflict in the write of the status, after the main resource was written.
 func TestApplyCarriesWhatIsLeft(t *testing.T) {
 	increment := func(body map[string]any) error {
 		metadata, status := body["metadata"].(map[string]any), body["status"].(map[string]any)
@@ -195,7 +195,7 @@ func TestApplyCarriesWhatIsLeft(t *testing.T) {
 	p.Append(increment)
 	result, err := p.Apply(t.Context(), c, di, patch.StatusSubresource(true), patch.Attempts(1))
 	if !apierrors.IsConflict(err) || result.Left == nil {
-		t.Fatalf("Apply() = %+v, %v, want a conflict and something left", result, err)
+		t.Fatalf("Apply() = %+v, %v, want a conflict and remaining changes", result, err)
 	}
 	count.statusErr = nil
 	t.Run("what was applied is not applied again [Kx3]", func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestApplyLastFinalizer(t *testing.T) {
 	})
 }
 
-// TestApplyGoesByWhatWasNoted checks that changes that are added while the patch is sent wait for the next time.
+// TestApplyGoesByWhatWasNoted checks that Apply does not send changes that are added to the patch during the call.
 func TestApplyGoesByWhatWasNoted(t *testing.T) {
 	c, _, di := stored(t)
 	stale := asUnstructured(t, di)
@@ -323,7 +323,7 @@ func TestApplyGoesByWhatWasNoted(t *testing.T) {
 	p.Labels().Set("early", "1")
 	p.Append(func(body map[string]any) error { p.Labels().Set("late", "1"); return setLabel("mine", "1")(body) })
 	if result := apply(t, p, c, stale); result.Attempts != 2 {
-		t.Errorf("%d attempts, want a conflict and a second one", result.Attempts)
+		t.Errorf("got %d attempts, want two, of which the first one ends with a conflict", result.Attempts)
 	}
 	if diff := cmp.Diff(map[string]string{"foreign": "1", "early": "1", "mine": "1"}, stale.GetLabels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)

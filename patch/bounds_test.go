@@ -29,7 +29,7 @@ func wantFieldError(t *testing.T, err error, path string) {
 	}
 }
 
-// numbered returns a list of objects.
+// numbered returns a list of objects with the names item-<from> to item-<to-1>.
 func numbered(from, to int) []any {
 	out := []any{}
 	for i := from; i < to; i++ {
@@ -38,7 +38,8 @@ func numbered(from, to int) []any {
 	return out
 }
 
-// sent applies a function to spec, and returns what the only request held.
+// sent applies a patch whose only function changes the given spec. It returns the operations in the only request and
+// the size of the request.
 func sent(t *testing.T, spec map[string]any, change func(spec map[string]any)) (steps []map[string]any, size int) {
 	t.Helper()
 	s, p := newServer(t, `{}`), &patch.Patch{}
@@ -52,7 +53,7 @@ func sent(t *testing.T, spec map[string]any, change func(spec map[string]any)) (
 	}
 	got, _ := json.Marshal(s.body["spec"])
 	if wanted, _ := json.Marshal(want["spec"]); string(got) != string(wanted) {
-		t.Error("what is stored is not what was computed")
+		t.Error("the stored object is not equal to the result of Fold")
 	}
 	_, data, _ := strings.Cut(s.requests[0], "json-patch+json ")
 	if err := json.Unmarshal([]byte(data), &steps); err != nil {
@@ -195,7 +196,7 @@ func TestFaultsGoWithTheirValue(t *testing.T) {
 		p.Spec().Set("a", "old")
 		p.Spec().Set("a", bad)
 		if _, noted := p.Spec().Get("a"); noted || p.Empty() {
-			t.Error("the old value is still noted, or nothing is")
+			t.Error("the old value is still recorded, or no value is recorded")
 		}
 		p.Spec().Forget("a")
 		if !p.Empty() {
@@ -204,7 +205,7 @@ func TestFaultsGoWithTheirValue(t *testing.T) {
 	})
 }
 
-// newSecret returns a secret and a client that answers as the API server does: write-only fields are not in its answers.
+// newSecret returns a Secret and a client whose responses omit write-only fields, like the responses of the API server.
 func newSecret(t *testing.T) (client.Client, *corev1.Secret) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -253,7 +254,7 @@ func TestWarnings(t *testing.T) {
 	})
 }
 
-// dropping stores no spec.colour.
+// dropping is a server that does not store spec.colour.
 type dropping struct{ *server }
 
 func (d *dropping) Patch(ctx context.Context, obj client.Object, p client.Patch, opts ...client.PatchOption) error {

@@ -17,14 +17,14 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// budgets are the rows of the guide's table, and how each is measured.
+// budgets contains the rows of the table in the guide, each with a patch for which the requests are counted.
 var budgets = []struct {
 	row     string
 	note    func(*patch.Patch)
 	typed   bool
 	prepare func(*server)
 }{
-	{row: "nothing, as the object was seen last", note: func(p *patch.Patch) { p.Labels().Set("old", "1"); p.Annotations().Set("nope", nil) }},
+	{row: "nothing, compared with the object that you pass", note: func(p *patch.Patch) { p.Labels().Set("old", "1"); p.Annotations().Set("nope", nil) }},
 	{row: "anything but the status", note: func(p *patch.Patch) { p.Labels().Set("a", "1"); p.Spec().Set("text", "x") }},
 	{row: "only the status", note: func(p *patch.Patch) { p.Status().Set("state", "x") }},
 	{row: "both", note: func(p *patch.Patch) { p.Labels().Set("a", "1"); p.Append(setState) }},
@@ -61,7 +61,7 @@ func TestBudgets(t *testing.T) {
 				if budget.prepare != nil {
 					budget.prepare(s)
 				}
-				if strings.Contains(budget.row, "updates") { // the first refusal is remembered
+				if strings.Contains(budget.row, "updates") { // the first patch is refused, and Apply remembers the refusal
 					warm := &patch.Patch{}
 					warm.Labels().Set("warm", "1")
 					warm.Status().Set("warm", "1")
@@ -78,7 +78,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// spell counts the requests in words.
+// spell returns the number of reads and writes as text.
 func spell(s *server) string {
 	reads, writes := 0, 0
 	for _, verb := range verbs(s) {
@@ -106,7 +106,8 @@ func count(n int, what string) string {
 	return fmt.Sprint(n, " ", what)
 }
 
-// forbid refuses verbs as the API server does where a role lacks them.
+// forbid returns a function that refuses requests with the given verbs. The function returns the error with which an
+// API server reports missing permissions.
 func forbid(verbs ...string) func(string) error {
 	return func(request string) error {
 		verb, _, _ := strings.Cut(request, " ")
@@ -118,7 +119,7 @@ func forbid(verbs ...string) func(string) error {
 	}
 }
 
-// verbs are the requests without their bodies.
+// verbs returns the verb and the subresource of each request.
 func verbs(s *server) []string {
 	out := []string{}
 	for _, request := range s.requests {

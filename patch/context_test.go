@@ -14,7 +14,7 @@ import (
 
 func TestContext(t *testing.T) {
 	if got := FromContext(t.Context()); got != nil {
-		t.Errorf("a patch out of nothing: %v", got)
+		t.Errorf("got a patch from a context without a patch: %v", got)
 	}
 	p := &Patch{}
 	if got := FromContext(NewContext(t.Context(), p)); got != p {
@@ -29,10 +29,10 @@ func TestTake(t *testing.T) {
 	p.Spec().Set("bad", make(chan int))
 	taken := p.Take()
 	if !p.Empty() {
-		t.Error("something stayed behind")
+		t.Error("the patch is not empty after Take")
 	}
 	if _, err := taken.Fold(nil); err == nil {
-		t.Error("the fault stayed behind")
+		t.Error("the fault was not moved to the new patch")
 	}
 	taken.Spec().Forget("bad")
 	p.Labels().Set("later", "on")

@@ -54,7 +54,8 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestApplyToAnotherObject tests a conflict after which another object has the same name.
+// TestApplyToAnotherObject tests a conflict that occurs because another object with the same name has replaced the
+// object.
 func TestApplyToAnotherObject(t *testing.T) {
 	c, _, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.UID = "first" })
 	if err := c.Delete(t.Context(), di.DeepCopy()); err != nil {
@@ -78,8 +79,8 @@ func TestApplyToAnotherObject(t *testing.T) {
 	})
 }
 
-// TestApplyToTerminating checks that an object counts as gone only if the patch removed its last finalizer and nothing
-// else holds it.
+// TestApplyToTerminating checks that an object counts as gone only if the patch removed the last finalizer and nothing
+// else prevents the removal of the object.
 func TestApplyToTerminating(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held  []string

@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// newGreeting stores an object of a sample kind, and returns it as it was read.
+// newGreeting stores an object of a sample kind. It returns a client and the object as the client reads it.
 func newGreeting(ctx context.Context, spec map[string]any) (client.Client, *unstructured.Unstructured) {
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.org/v1", "kind": "Greeting",
@@ -81,7 +81,7 @@ func addFinalizer(body map[string]any) error {
 	return unstructured.SetNestedStringSlice(body, append(finalizers, cleanup), "metadata", "finalizers")
 }
 
-// The finalizer is added once, and those of others stay [K33].
+// The finalizer is added once, and the finalizers of other clients stay [K33].
 func ExamplePatch_finalizer() {
 	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{})
@@ -110,7 +110,7 @@ func withLabel(name, value string) patch.Func {
 	}
 }
 
-// A closure gives a function its arguments [K32, K34].
+// A closure can pass arguments to a function [K32, K34].
 func ExamplePatch_label() {
 	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{})

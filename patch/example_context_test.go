@@ -12,7 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// Code that is called deep below can add to the patch that its caller sends.
+// The sender of a patch can store the patch in a context. Functions that receive this context can then add changes to
+// the patch.
 func ExampleFromContext() {
 	label := func(ctx context.Context) {
 		if p := patch.FromContext(ctx); p != nil {
@@ -30,7 +31,7 @@ func ExampleFromContext() {
 	// Output: 1 map[example.org/team:blue] <nil>
 }
 
-// Locked refuses to overwrite what another client has written since the object was read.
+// With Locked, Apply returns a conflict if another client has changed the object since it was read.
 func ExampleLocked() {
 	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{"greeting": "hello"})
@@ -50,13 +51,13 @@ func ExampleLocked() {
 	// true false
 }
 
-// A deletion below a map that the object at hand does not have creates no empty map [F17].
+// A patch that deletes a key of a map does not create a missing map [F17].
 func ExamplePatch_absent() {
 	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{"greeting": "hello"})
 
 	p := &patch.Patch{}
-	p.Spec().In("tags").Set("theirs", nil) // the object at hand has no spec.tags
+	p.Spec().In("tags").Set("theirs", nil) // the object has no spec.tags
 	p.Labels().Set("team", "blue")
 	result, err := p.Apply(ctx, c, obj)
 

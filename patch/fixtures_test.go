@@ -50,12 +50,13 @@ func thing(t *testing.T, members string) *unstructured.Unstructured {
 	return u
 }
 
-// calls counts what reaches the API, and keeps the bodies.
+// calls counts the requests to the API server and stores their bodies.
 type calls struct {
 	main, status atomic.Int32
 	bodies       []string
 	types        []types.PatchType
-	// mainErr and statusErr are returned instead of a call, if set.
+	// If mainErr is set, writes of the main resource are not sent and fail with mainErr. If statusErr is set, writes of
+	// the status are not sent and fail with statusErr.
 	mainErr, statusErr error
 }
 
@@ -69,7 +70,7 @@ func (c *calls) note(t *testing.T, obj client.Object, p client.Patch) {
 	c.types = append(c.types, p.Type())
 }
 
-// newClient returns a fake API with the objects, that counts calls.
+// newClient returns a fake client with the objects, and a counter of its requests.
 func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -101,7 +102,7 @@ func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
 
 var itemResource = schema.GroupResource{Group: "landscaper.gardener.cloud", Resource: "deployitems"}
 
-// stored returns a client with one item, and the item as it is stored.
+// stored returns a client with one item, a counter of its requests, and the stored item.
 func stored(t *testing.T, change ...func(*lsv1alpha1.DeployItem)) (client.Client, *calls, *lsv1alpha1.DeployItem) {
 	t.Helper()
 	c, count := newClient(t, item(change...))

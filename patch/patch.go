@@ -14,28 +14,28 @@ import (
 	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
-// Func changes the raw body of an object in place. The body is a deep copy of the latest known version, as it is
-// stored: objects are map[string]any, lists []any, numbers int64 or float64. The function may add any value that can be
-// expressed in JSON. A nil value is stored as an explicit null.
+// Func changes the raw body of an object in place. The body is a deep copy of the latest known version, as the API
+// server stores it. In the body, objects are of type map[string]any, lists of type []any, and numbers of type int64 or
+// float64. The function may add any value that can be expressed in JSON. A nil value is stored as an explicit null.
 //
-// After a conflict it is called again with a newer body, so it must be idempotent; see landscapertest.Idempotent. If it
-// returns an error, Apply sends nothing more and returns the error.
+// After a conflict, the function is called again with a newer body, so the function must be idempotent; see
+// landscapertest.Idempotent. If the function returns an error, Apply sends nothing more and returns the error.
 type Func = patching.Func
 
-// Typed returns a Func that calls fn with the body converted to a Go type, usually that of the object:
+// Typed returns a Func that calls fn with the body converted to a Go type, usually the type of the object:
 //
 //	p.Append(patch.Typed(func(cm *corev1.ConfigMap) error { … }))
 //
-// Only what fn changes is changed. Fields that the type does not declare are kept, including those in the items of
-// lists. An item is identified by its key (the patchMergeKey of the list in the Go type, otherwise "name"). An item
-// without a key is identified by equality, by common content, or by its position. An item with another key is another
-// item.
+// Only the fields that fn changes are changed in the body. Fields that the type does not declare are kept, also in the
+// items of lists. Typed matches the items of a list before and after the call by their keys. The key is the field in
+// the struct tag patchMergeKey of the list, or the field "name" if there is no such tag. If fn changes the key of an
+// item, the item counts as new. Items without a key are matched by equality, by common content, or by position.
 //
-// Setting a field to a value that its tag omits (omitempty) removes it. An object that did not exist before is stored
-// as Go encodes it.
+// If fn sets a field with the tag omitempty to an empty value, the field is removed. A nested object that did not exist
+// before is stored as encoding/json encodes it.
 //
-// The Func returns the errors of fn, and an error if the body does not fit the type or the result cannot be expressed
-// in JSON.
+// The Func returns the error of fn. It also returns an error if the body does not fit the type or if the result cannot
+// be expressed in JSON.
 func Typed[T any](fn func(*T) error) Func { return patching.Typed(fn) }
 
 // Patch collects changes of one object: merge changes (see View) and functions. The zero value is an empty patch that
@@ -44,8 +44,8 @@ func Typed[T any](fn func(*T) error) Func { return patching.Typed(fn) }
 type Patch struct {
 	mu      sync.Mutex
 	changes map[string]any
-	places  map[string][]string // by path: where views recorded changes
-	faults  map[string]fault    // by path: values that JSON cannot express
+	places  map[string][]string // the paths at which views recorded changes; the key is the path as text
+	faults  map[string]fault    // values that JSON cannot express; the key is the path as text
 	fns     []Func
 }
 
@@ -55,15 +55,15 @@ type fault struct {
 	err  error
 }
 
-// Append adds functions after the existing ones. It ignores nil functions.
+// Append adds functions after the existing functions. It ignores nil functions.
 func (p *Patch) Append(fns ...Func) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fns = append(p.fns, given(fns)...)
 }
 
-// Insert adds functions before the function with the given index. An index beyond either end means that end. It ignores
-// nil functions.
+// Insert adds functions before the function with the given index. If index is negative, it adds the functions at the
+// beginning. If index is too large, it adds the functions at the end. It ignores nil functions.
 func (p *Patch) Insert(index int, fns ...Func) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,8 +92,9 @@ func (p *Patch) Empty() bool {
 // Clear removes all changes and all functions.
 func (p *Patch) Clear() { p.Take() }
 
-// Take moves all changes and functions of p to a new patch and leaves p empty. It is for code that sends a running
-// patch: changes that are added during the write stay in p for the next write.
+// Take moves all changes and functions of p to a new patch and returns it. Afterwards, p is empty. Take is for code
+// that sends a patch while other goroutines still add changes to it: changes that are added during the write remain in
+// p for the next write.
 func (p *Patch) Take() *Patch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,11 +103,11 @@ func (p *Patch) Take() *Patch {
 	return taken
 }
 
-// Fold returns the body as it would be after the patch. It applies the merge changes first and then the functions, each
-// to the result of the previous one. It does not change body and sends nothing.
+// Fold returns a copy of body to which the patch is applied. It applies the merge changes first, and then each function
+// to the result of the previous function. It does not change body and sends nothing.
 //
-// It returns the error of a function, or a *FieldError for a value that JSON cannot express or a path that leads
-// through a list.
+// It returns the error of a function. It returns a *FieldError for a value that JSON cannot express, or for a path that
+// leads through a list.
 func (p *Patch) Fold(body map[string]any) (map[string]any, error) {
 	content, err := p.content()
 	if err != nil {
@@ -115,11 +116,11 @@ func (p *Patch) Fold(body map[string]any) (map[string]any, error) {
 	return content.Fold(body)
 }
 
-// Preview is Fold for typed or unstructured objects: it returns a changed copy of obj with the same Go type. Functions
-// see only what obj contains.
+// Preview is like Fold, but for a typed or unstructured object. It returns a copy of obj, of the same Go type, to which
+// the patch is applied. Functions receive only the fields that obj contains.
 //
 // It returns the errors of Fold, an error if the result does not fit the type, and a *FieldError for a field that the
-// type does not have.
+// type does not declare.
 func (p *Patch) Preview(obj client.Object) (client.Object, error) {
 	content, err := p.content()
 	if err != nil {
@@ -128,24 +129,25 @@ func (p *Patch) Preview(obj client.Object) (client.Object, error) {
 	return content.Preview(obj)
 }
 
-// Apply sends the patch with as few calls as possible: none if nothing would change, one if only the main resource or
-// only the status changes, and otherwise one for each, the main resource first. A kind without a status subresource
-// needs only one call.
+// Apply sends the patch with as few calls as possible. It makes no call if nothing would change, and one call if only
+// the main resource or only the status changes. Otherwise it makes two calls, first for the main resource and then for
+// the status. A kind without a status subresource needs only one call.
 //
-// obj is the last known version of the object, typed or unstructured. Afterwards it has the content that the API server
-// returned. If the patch has only merge changes, obj may consist of kind, namespace and name; the patch is then sent
-// without a check for changes.
+// obj is the last known version of the object, typed or unstructured. After each call, Apply stores the response of the
+// API server in obj. If the patch contains only merge changes, obj may consist of kind, namespace and name; the patch
+// is then sent even if it changes nothing.
 //
-// A patch with only merge changes is sent as a JSON merge patch of the object with the UID of obj (see Locked). A patch
-// with functions is sent as one JSON patch of the version that the functions saw. After a conflict Apply reads the
-// object and runs the functions again with what is left to do, a limited number of times (see Attempts). Apply does not
-// change p. Functions on a typed object need a read first, because Go types do not contain everything that is stored.
+// A patch with only merge changes is sent as a JSON merge patch that applies only if the object still has the UID of
+// obj (see also Locked). A patch with functions is sent as a JSON patch that applies only to the version on which the
+// functions ran. After a conflict, Apply reads the object and applies the remaining changes and functions again, a
+// limited number of times (see Attempts). Apply does not change p. If obj is typed and the patch contains functions,
+// Apply reads the object first, because a Go type may not declare all fields that are stored.
 //
 // An object that no longer exists is not an error; see Result.Gone. Errors wrap the error of the API server, so that
-// apierrors.IsConflict, IsInvalid and similar functions work. A *SizeError reports that the object is too large, a
-// *RightsError that neither a patch nor an update is allowed, and a *FieldError a change that cannot be made. Errors of
-// functions are returned as well. The errors of this package never contain content of the object, but those of the API
-// server may.
+// apierrors.IsConflict, IsInvalid and similar functions work. Apply returns a *SizeError if the object is too large, a
+// *RightsError if neither patches nor updates are allowed, and a *FieldError for a change that cannot be made. If a
+// function returns an error, Apply returns this error. The errors of this package never contain content of the object,
+// but errors of the API server may.
 func (p *Patch) Apply(ctx context.Context, c client.Client, obj client.Object, opts ...Option) (Result, error) {
 	content, err := p.content()
 	if err != nil {
@@ -167,7 +169,7 @@ func (p *Patch) Apply(ctx context.Context, c client.Client, obj client.Object, o
 	return result, err
 }
 
-// content returns a copy of the content, so that the patch may continue to change.
+// content returns a copy of the content, so that p may be changed while the copy is in use.
 func (p *Patch) content() (patching.Content, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +194,8 @@ func fromContent(content patching.Content) *Patch {
 	return p
 }
 
-// dropFaults removes the errors of values at the path, below it and above it. The caller holds the lock.
+// dropFaults removes the recorded faults of a field, of its parents, and of all fields below it. The argument is the
+// path of the field. The caller holds the lock.
 func (p *Patch) dropFaults(path []string) {
 	maps.DeleteFunc(p.faults, func(_ string, f fault) bool {
 		shared := min(len(f.path), len(path))
@@ -200,8 +203,8 @@ func (p *Patch) dropFaults(path []string) {
 	})
 }
 
-// plain returns the plain JSON value of what is set at the path, and records an error if JSON cannot express it. The
-// caller holds the lock.
+// plain converts a value, which will be set at the given path, into plain JSON values. If JSON cannot express the
+// value, plain records a fault. The caller holds the lock.
 func (p *Patch) plain(path []string, value any) (any, bool) {
 	if members, isObject := value.(map[string]any); isObject && members != nil {
 		out := make(map[string]any, len(members))

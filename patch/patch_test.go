@@ -43,7 +43,7 @@ func TestView(t *testing.T) {
 			t.Errorf("Get(a) = %v, %t, want nil and true", value, noted)
 		}
 		if _, noted := p.Spec().Get("nope"); noted || p.Status().Len() != 0 || p.Body().Len() != 2 {
-			t.Error("reading created something")
+			t.Error("reading created a change")
 		}
 		value, _ := p.Body().Get("spec")
 		want := map[string]any{"a": nil, "b": int64(1), "c": map[string]any{"d": map[string]any{"": []any{"z"}}}}
@@ -55,7 +55,7 @@ func TestView(t *testing.T) {
 		p.Spec().Forget("b")
 		p.Annotations().Forget("x/y")
 		if !p.Empty() {
-			t.Errorf("left after everything was taken back: %v", fold(t, p, nil))
+			t.Errorf("changes remain after Forget was called for all fields: %v", fold(t, p, nil))
 		}
 	})
 	t.Run("values are copied in and out", func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestFold(t *testing.T) {
 		p.Labels().Set("a", "1")
 		p.Clear()
 		if !p.Empty() || p.Functions() != 0 || p.Body().Len() != 0 {
-			t.Error("something is left after Clear()")
+			t.Error("the patch is not empty after Clear()")
 		}
 		fold(t, p, nil)
 	})
@@ -210,7 +210,7 @@ func TestPatchIsNotEmpty(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("a", func() {})
 		if p.Empty() {
-			t.Error("the error would be lost: whoever sends leaves out empty patches")
+			t.Error("the error would be lost, because empty patches are not sent")
 		}
 	})
 	t.Run("with an empty object, which is set [Kx10]", func(t *testing.T) {

@@ -4,41 +4,44 @@ package patch
 
 import "github.com/deployerkit/deployerkit/internal/patching"
 
-// Result is what Apply did. It is also set if Apply returns an error.
+// Result describes the calls and the outcome of Apply. It is also valid if Apply returns an error.
 type Result struct {
-	// Calls are the writes in their order, including failed ones. It is empty if nothing had to change.
+	// Calls lists the writes in their order, including failed ones. It is empty if nothing had to change.
 	Calls []Call
 	// Attempts is the number of attempts to send the patch: 0 if nothing had to change, and 1 without a conflict.
 	Attempts int
-	// Reads is the number of reads of the object: before functions on a typed object, after conflicts, and before
-	// updates where patches are forbidden.
+	// Reads is the number of reads of the object. Apply reads before it runs functions on a typed object, after conflicts,
+	// and before updates if patches are forbidden.
 	Reads int
-	// Body is the raw object as the API server last returned it, or as it was passed to Apply if there was no call. It
-	// is nil if the object is gone. The caller may change it.
+	// Body is the raw object as the API server returned it last, or as it was passed to Apply if there was no call. It is
+	// nil if Gone is set. The caller may change it.
 	Body map[string]any
-	// Gone reports that the object no longer exists, was replaced by another one with the same name, or is about to be
-	// removed because the patch removed its last finalizer. Changes that were not sent by then are dropped.
+	// Gone reports whether the object no longer exists, was replaced by another object of the same name, or is about to be
+	// removed because the patch removed its last finalizer. Changes that had not been sent by then are dropped.
 	Gone bool
-	// Warnings lists the fields that the API server silently dropped, each with its path first. They are also logged
-	// with the logger of the context.
+	// Warnings contains a warning for each field that the API server silently dropped. A warning begins with the path
+	// of the field. The warnings are also logged with the logger of the context.
 	Warnings []string
-	// Left holds what was not applied if Apply returns an error. After the main resource was written, it holds only the
-	// part for the status, and its functions change only the status. It is nil if nothing is left.
+	// Left contains the changes and functions that were not applied, if Apply returns an error. If the main resource was
+	// written, Left contains only the changes of the status, and the functions in Left change only the status. It is nil
+	// if everything was applied.
 	Left *Patch
 }
 
-// Call is one write. Its Type is the content type of a patch, and empty for an update.
+// Call describes one write. Its Type is the content type of a patch, or empty for an update.
 type Call = patching.Call
 
-// FieldError reports a field that cannot be changed as requested, with its path. Use errors.As to find it.
+// FieldError is the error for a field that cannot be changed as requested. It contains the path of the field. Use
+// errors.As to find the error.
 type FieldError = patching.FieldError
 
-// SizeError reports that the API server refused a write because of the size of the whole object.
+// SizeError is the error of a write that the API server refused because the whole object is too large.
 type SizeError = patching.SizeError
 
-// RightsError reports that an object can neither be patched nor updated because both rights are missing.
+// RightsError is the error for an object that can neither be patched nor updated, because the client has neither of
+// these permissions.
 type RightsError = patching.RightsError
 
-// Permanent reports whether the same write can never succeed because the object is too large. It works on errors of this package and
-// on raw API errors. It returns false for nil.
+// Permanent reports whether err means that the write can never succeed, because the object is too large. It accepts
+// errors of this package and errors of the API server. It returns false for nil.
 func Permanent(err error) bool { return patching.Permanent(err) }

@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// sequences is how many random sequences are tried. make fuzz tries 100 000.
+// sequences returns the number of random sequences to run. The command "make fuzz" runs 100 000 sequences.
 func sequences(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv("DEPLOYERKIT_SEQUENCES")
@@ -29,7 +29,7 @@ func sequences(t *testing.T) uint64 {
 	return n
 }
 
-// merged is a JSON merge patch (RFC 7386), except that a deletion below what is absent creates nothing.
+// merged applies a JSON merge patch (RFC 7386), except that a deletion below an absent member creates nothing.
 func merged(base any, overlay map[string]any) map[string]any {
 	out := map[string]any{}
 	if object, isObject := base.(map[string]any); isObject {
@@ -59,7 +59,7 @@ func onlyDeletes(overlay map[string]any) bool {
 	return len(overlay) > 0
 }
 
-// randomEdit is a function that changes the same in every copy of a body.
+// randomEdit returns a function that makes the same random changes in every copy of a body.
 func randomEdit(seed uint64) patch.Func {
 	return func(body map[string]any) error {
 		for _, part := range []string{"spec", "status"} {
@@ -87,8 +87,8 @@ func randomEdit(seed uint64) patch.Func {
 	}
 }
 
-// sequence makes random patches of one object while others write to it. What is stored must be what an independent implementation
-// of the same changes makes of it.
+// sequence applies random patches to one object while other clients write to it. The stored object must be equal to the
+// result of an independent implementation of the same changes.
 func sequence(t *testing.T, seed uint64, kinds client.Client) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 22))
@@ -102,7 +102,7 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 	}
 	form := s.raw
 	if r.IntN(2) == 0 {
-		form = s.typed // none of the random fields is declared
+		form = s.typed // the Go type declares none of the random fields
 	}
 	obj := form()
 	for range 1 + r.IntN(3) {
@@ -114,7 +114,7 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 				}
 				s.body = plain(t, body).(map[string]any)
 			})
-			obj = form() // merge changes compare with the object at hand
+			obj = form() // merge changes are compared with the object that is passed to Apply
 			if r.IntN(2) == 0 {
 				s.bump()
 			}
@@ -126,7 +126,7 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 				changes := randomObject(r, 2)
 				for key, value := range changes {
 					p.Body().In(part).Set(key, value)
-					changes[key], _ = p.Body().In(part).Get(key) // without nulls in lists, which the API server leaves out
+					changes[key], _ = p.Body().In(part).Get(key) // the value without nulls in lists, which the API server drops
 				}
 				if len(changes) > 0 {
 					overlay[part] = changes
@@ -156,7 +156,7 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 
 func TestSequences(t *testing.T) {
 	t.Run("random merge changes and functions store what an independent implementation computes, for typed and unstructured objects [F15, F16, F17]", func(t *testing.T) {
-		kinds := newKinds() // made once: it takes longer than a sequence
+		kinds := newKinds() // created once, because this takes longer than a sequence
 		n := sequences(t)
 		for seed := range n {
 			sequence(t, seed, kinds)

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// gadget is a Go type that declares a part of the fields of its kind.
+// gadget is a Go type that declares only some of the fields of its kind.
 type gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -68,15 +68,15 @@ func (g *gadget) DeepCopyObject() runtime.Object {
 
 var gadgetKind = schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Gadget"}
 
-// server stores one object as JSON and answers like an API server: it knows every field and merges with an implementation of
-// its own. The status of the object is a subresource if apart is set.
+// server stores one object as JSON and responds like an API server. It stores every field, and applies patches with a
+// separate implementation. The field `apart` determines whether the status is a subresource.
 type server struct {
-	client.Client // knows the kinds, nothing else
+	client.Client // used only for the mapping of kinds
 
 	body     map[string]any
 	apart    bool
-	requests []string                   // verb, subresource, content type and body
-	refuse   func(request string) error // called before each request, which is "verb subresource"
+	requests []string                   // each with verb, subresource, content type and body
+	refuse   func(request string) error // called before each request with "verb subresource"
 }
 
 // newServer returns a server with one gadget.
@@ -93,7 +93,7 @@ func newServer(tb testing.TB, members string) *server {
 	return s
 }
 
-// newKinds returns a client that knows the kind, and a cluster of its own.
+// newKinds returns a client for a separate cluster whose scheme contains the kind Gadget.
 func newKinds() client.Client {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(gadgetKind, &gadget{})
@@ -110,7 +110,7 @@ func object(tb testing.TB, members string) map[string]any {
 	return out
 }
 
-// typed and raw return the stored object in the two forms.
+// typed returns the stored object as a gadget, and raw returns it as an unstructured object.
 func (s *server) typed() client.Object { return s.into(&gadget{}) }
 func (s *server) raw() client.Object   { return s.into(&unstructured.Unstructured{}) }
 
@@ -126,7 +126,7 @@ func (s *server) into(obj client.Object) client.Object {
 	return obj
 }
 
-// change is what another client does to the stored object.
+// change changes the stored object on behalf of another client.
 func (s *server) change(change func(body map[string]any)) {
 	change(s.body)
 	s.bump()
@@ -220,7 +220,7 @@ func (s *server) update(subresource string, obj client.Object) error {
 	return s.store(subresource, obj, data)
 }
 
-// store checks the preconditions and keeps what the endpoint does not write.
+// store checks the preconditions of a write and stores the part of the object that the endpoint writes.
 func (s *server) store(subresource string, obj client.Object, data []byte) error {
 	if s.body == nil || subresource == "status" && !s.apart {
 		return apierrors.NewNotFound(schema.GroupResource{Group: "example.org", Resource: "gadgets"}, "web")

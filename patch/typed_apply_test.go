@@ -37,7 +37,7 @@ func defaultTo(key string, value any) patch.Func {
 	}
 }
 
-// patches are patches whose result must not depend on the form of the object.
+// patches contains patches whose result must be the same for a typed and an unstructured object.
 var patches = map[string]func(*patch.Patch){
 	"a default where an explicit false is stored": func(p *patch.Patch) { p.Append(defaultTo("enabled", true)) },
 	"a default where an empty text is stored":     func(p *patch.Patch) { p.Append(defaultTo("text", "hello")) },
@@ -155,7 +155,8 @@ func TestDeletionsAreSent(t *testing.T) {
 		requests string
 	}{
 		"of an annotation": {func(p *patch.Patch) { p.Annotations().Set("theirs", nil) }, "patch"},
-		// A merge patch with the deletion would create the parent. The resourceVersion in its place is a conflict here.
+		// A merge patch with the deletion would create the parent. The patch contains the resourceVersion instead,
+		// which leads to a conflict here.
 		"of a field": {func(p *patch.Patch) { p.Spec().In("tags").Set("theirs", nil) }, "patch get patch"},
 	} {
 		t.Run(name+" whose parent the object at hand does not have [F17]", func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// The items of these lists are known in part by one Go type and in full by another. The same edits are made through both.
+// One of these Go types declares only some of the fields of the list items, and another one declares all fields. The
+// tests make the same edits through both types.
 type (
 	knownPort struct {
 		Name string `json:"name"`
@@ -89,7 +90,7 @@ var listEdits = map[string][]step{
 func TestTypedLists(t *testing.T) {
 	identity := func(name string) knownItem[fullPort] { return knownItem[fullPort]{Name: name} }
 	byID := func(name string) knownItem[fullPort] { return knownItem[fullPort]{ID: name, Name: "the same"} }
-	// Without a key, items are recognised by what they have in common.
+	// Items without a key are identified by their common content.
 	alone := func(name string) knownItem[fullPort] {
 		return knownItem[fullPort]{Count: len(name)*1000 + int(name[0])}
 	}
@@ -137,7 +138,8 @@ func TestTypedListsOfItemsWithoutKey(t *testing.T) {
 	}
 }
 
-// check makes the steps through half and through full, on items that identify makes.
+// check performs the steps through the types H and F, and compares the results. The function `identify` creates the
+// item with the given name.
 func check[H named[knownItem[knownPort]] | tagged[knownItem[knownPort]], F named[fullItem] | tagged[fullItem]](
 	t *testing.T, how string, identify func(string) knownItem[fullPort], steps []step,
 ) {
@@ -167,7 +169,7 @@ func check[H named[knownItem[knownPort]] | tagged[knownItem[knownPort]], F named
 	}
 }
 
-// body is the plain JSON of a value.
+// body returns a value as a body of plain JSON values.
 func body(t *testing.T, value any) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(value)
@@ -178,7 +180,7 @@ func body(t *testing.T, value any) map[string]any {
 	return fold(t, p, object(t, string(data)))
 }
 
-// edit makes random edits of items with names, and of their ports.
+// edit makes random edits of items that have names, and of the ports of the items.
 func edit[I, P any](r *rand.Rand, items []I, item func(*I) *knownItem[P], port func(*P) *knownPort) []I {
 	for range 1 + r.IntN(4) {
 		kind, n := r.IntN(8), len(items)
@@ -226,7 +228,8 @@ func edit[I, P any](r *rand.Rand, items []I, item func(*I) *knownItem[P], port f
 	return items
 }
 
-// typedSequence edits one list through a type that knows half of the fields and through one that knows all.
+// typedSequence makes the same random edits of a list through a type that declares half of the fields and through a
+// type that declares all fields.
 func typedSequence(t *testing.T, seed uint64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 14))
@@ -253,7 +256,7 @@ func typedSequence(t *testing.T, seed uint64) {
 	}
 }
 
-// FuzzTyped makes random edits of nested lists through a type that knows half of the fields.
+// FuzzTyped makes random edits of nested lists through a type that declares half of the fields.
 func FuzzTyped(f *testing.F) {
 	f.Add(uint64(0))
 	f.Fuzz(typedSequence)

@@ -10,8 +10,9 @@ import (
 	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
-// View is a place in the merge changes of a patch. It may be created before the place exists, and reading from it
-// creates nothing. Values are JSON values. View copies all values that are set or returned.
+// View gives access to the merge changes of a patch for one nested object, such as the labels. The patch need not
+// contain changes for this object when the View is created, and reading does not add any. Values are JSON values. View
+// copies all values that are set or returned.
 type View struct {
 	patch *Patch
 	path  []string
@@ -32,22 +33,24 @@ func (p *Patch) Annotations() View { return p.Metadata().In("annotations") }
 // Spec returns the view of the object's spec.
 func (p *Patch) Spec() View { return p.Body().In("spec") }
 
-// Status returns the view of the object's status. It is written to the status subresource if the kind has one.
+// Status returns the view of the object's status. Changes of the status are written to the status subresource if the
+// kind has one.
 func (p *Patch) Status() View { return p.Body().In("status") }
 
-// In returns the view below the given keys. The items of lists have no view: Apply returns a *FieldError if the path
-// leads through a list.
+// In returns the view of the nested object at the given keys. There are no views of the items of lists: Apply returns a
+// *FieldError if the path leads through a list.
 func (v View) In(keys ...string) View {
 	return View{patch: v.patch, path: slices.Concat(v.path, keys)}
 }
 
-// Set records value for the field key and replaces what was recorded for it before. A nil value deletes the field from
-// the object; to remove the record instead, use Forget. Objects are merged recursively into the stored object, and a
-// nil value in them deletes a field too. Every other value, including a list, replaces the stored value. A recorded
-// value above this place that is not an object is overwritten.
+// Set records a value for the field with the given key and replaces the value that was recorded for the field before. A
+// nil value deletes the field from the stored object; to remove the record instead, use Forget. If the value is an
+// object, it is merged recursively into the stored object, and nil values in it also delete fields. Any other value,
+// including a list, replaces the stored value. If a value that is not an object was recorded for a parent of the field,
+// Set overwrites that value.
 //
-// value may be anything that can be expressed in JSON. If it cannot, Apply, Fold and Preview return a *FieldError until
-// the value is set again or forgotten.
+// The value may be anything that can be expressed in JSON. If JSON cannot express it, Apply, Fold and Preview return a
+// *FieldError until another value is set or the record is removed.
 func (v View) Set(key string, value any) {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
@@ -59,8 +62,8 @@ func (v View) Set(key string, value any) {
 	}
 }
 
-// Get returns what is recorded for the field: nil and true if it will be deleted, nil and false if nothing is recorded.
-// It does not read the object.
+// Get returns the value that is recorded for the field. It returns nil and true if the field will be deleted, and nil
+// and false if nothing is recorded. It does not read the object.
 func (v View) Get(key string) (any, bool) {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
@@ -69,22 +72,23 @@ func (v View) Get(key string) (any, bool) {
 	return value, exists
 }
 
-// Forget removes what is recorded for the field and below it, so that the field of the object does not change.
+// Forget removes the record for the field and for all fields below it, so that the patch does not change them.
 func (v View) Forget(key string) {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
 	v.forget(key)
 }
 
-// Len returns the number of fields directly at this place for which something is recorded.
+// Len returns the number of fields of this object for which a value or a deletion is recorded. It does not count nested
+// fields.
 func (v View) Len() int {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
 	return len(v.find())
 }
 
-// All iterates over what is recorded directly at this place, sorted by key. It iterates over a copy, so the loop may
-// change the patch.
+// All iterates over the recorded fields of this object and their values, sorted by key. It iterates over a copy, so the
+// loop may change the patch.
 func (v View) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		v.patch.mu.Lock()
@@ -98,7 +102,8 @@ func (v View) All() iter.Seq2[string, any] {
 	}
 }
 
-// forget removes the record for the field, its errors, and places that are empty afterwards. The caller holds the lock.
+// forget removes the recorded value of the field and its faults. If an object that contains the field is then empty,
+// forget removes this object too. The caller holds the lock.
 func (v View) forget(key string) {
 	path := append(slices.Clone(v.path), key)
 	maps.DeleteFunc(v.patch.faults, func(_ string, f fault) bool {
@@ -114,7 +119,7 @@ func (v View) forget(key string) {
 	}
 }
 
-// find returns the place, or nil if it does not exist. The caller holds the lock.
+// find returns the recorded object of the view, or nil if it does not exist. The caller holds the lock.
 func (v View) find() map[string]any {
 	at := v.patch.changes
 	for _, key := range v.path {
@@ -123,7 +128,7 @@ func (v View) find() map[string]any {
 	return at
 }
 
-// make returns the place and creates it if necessary. The caller holds the lock.
+// make returns the recorded object of the view and creates it if necessary. The caller holds the lock.
 func (v View) make() map[string]any {
 	p := v.patch
 	if p.changes == nil {

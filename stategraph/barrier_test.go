@@ -11,18 +11,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
 
-// clocked is a visitor with a fake clock. A visit takes a while, and the node is ready a while after that.
+// clocked is a visitor with a fake clock. A visit takes some time, and the node becomes ready some time after the
+// visit.
 type clocked struct {
 	graph        *Graph
-	visits, lags []time.Duration // by place
+	visits, lags []time.Duration // by node: the duration of the visit, and the time from then until the node is ready
 
 	mu    sync.Mutex
-	began []time.Time // of the first visit, or zero
+	began []time.Time // by node: the start of the first visit, or zero
 	under *walk
-	news  chan struct{} // a node has become ready
+	news  chan struct{} // receives a value when a node has become ready
 }
 
 func newClocked(g *Graph) *clocked {
@@ -53,14 +55,15 @@ func (c *clocked) recheck(ctx context.Context, place int) (Readiness, error) {
 	return c.visit(ctx, place)
 }
 
-// readyAt returns when a visited node is ready.
+// readyAt returns the time at which a visited node becomes ready.
 func (c *clocked) readyAt(place int) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.began[place].Add(c.visits[place] + c.lags[place])
 }
 
-// install walks until all nodes are ready, again for each news, and returns how long that took.
+// install walks the graph again each time a node becomes ready, until all nodes are ready. It returns how long that
+// took.
 func (c *clocked) install(ctx context.Context, parallel int) time.Duration {
 	start := time.Now()
 	for {
@@ -75,7 +78,8 @@ func (c *clocked) install(ctx context.Context, parallel int) time.Duration {
 	}
 }
 
-// critical returns how long the slowest path takes, if each node begins when what it requires is ready.
+// critical returns the duration of the slowest path through the graph. This is the shortest possible time for the whole
+// graph, because each node is visited after the nodes that it requires.
 func (c *clocked) critical() (longest time.Duration) {
 	end := make([]time.Duration, len(c.graph.nodes))
 	for _, place := range c.graph.order {
@@ -95,10 +99,10 @@ func TestNoBarriers(t *testing.T) {
 			c.visits[0], c.lags[1], c.lags[2] = 3*time.Second, 700*time.Millisecond, 300*time.Millisecond
 			start := time.Now()
 			c.install(t.Context(), 2)
-			if began := c.began[2].Sub(start); began != 700*time.Millisecond {
+			if began := c.began[2].Sub(start).Round(time.Millisecond); began != 700*time.Millisecond {
 				t.Errorf("b began after %s, want 700ms", began)
 			}
-			if began := c.began[3].Sub(start); began != time.Second {
+			if began := c.began[3].Sub(start).Round(time.Millisecond); began != time.Second {
 				t.Errorf("c began after %s, want 1s", began)
 			}
 		})
@@ -112,7 +116,7 @@ func TestNoBarriers(t *testing.T) {
 					c.lags[place] = time.Duration(r.IntN(10_000)) * time.Millisecond
 					c.visits[place] = time.Duration(r.IntN(20)) * time.Millisecond
 				}
-				if took, critical := c.install(t.Context(), DefaultParallel), c.critical(); took > critical+critical/10 {
+				if took, critical := c.install(t.Context(), defaultParallel), c.critical(); took > critical+critical/10 {
 					t.Errorf("graph %d took %s, its critical path takes %s", i, took, critical)
 				}
 			})
@@ -189,6 +193,18 @@ func TestForeseenNames(t *testing.T) {
 		w := walkItem(t, build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("b", Object(reads), "a")), itemNamed("i"), c)
 		if !w.ready() || len(c.claims) != 2 || c.reads != 1 {
 			t.Error(w.err(), c.claims, c.reads)
+		}
+	})
+	t.Run("what was stored in advance is the object that is applied, unless the body returns another one [F40]", func(t *testing.T) {
+		other := Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
+			_, err := Output[*corev1.ConfigMap](ctx, "a")
+			return configMap("other", map[string]string{"early": fmt.Sprint(err != nil)}), nil
+		})
+		c := newCluster()
+		w := walkItem(t, build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("same", Object(oneConfigMap), "a").Add("other", other, "a")), itemNamed("i"), c)
+		want := map[string]int{"a": 1, "same": 1, "other": 2}
+		if diff := cmp.Diff(want, c.prepared()); diff != "" || !w.ready() {
+			t.Error(diff, w.err())
 		}
 	})
 	t.Run("nothing is written for what is blocked, and no one else may have its names [F40]", func(t *testing.T) {

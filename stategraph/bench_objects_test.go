@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// settled is a target in which everything is as desired.
+// settled is a target in which all objects are up to date.
 type settled struct{ *cluster }
 
 func (settled) Claim(context.Context, claim, func() []claim) error { return nil }
@@ -26,8 +26,8 @@ func (settled) Apply(_ context.Context, _ unit, desired []apply.Desired) ([]appl
 	return out, nil
 }
 
-// BenchmarkWalkObjects is BenchmarkWalk with an object for each component. Bodies, labels and outputs are made in each
-// run, before package apply compares.
+// BenchmarkWalkObjects is like BenchmarkWalk, but each component has an object. Each run creates the objects, labels
+// and outputs. The benchmark does not include package apply.
 func BenchmarkWalkObjects(b *testing.B) {
 	builder := NewGraph()
 	for i := range 100 {

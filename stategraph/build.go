@@ -20,7 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// MaxComponents is the largest number of components of one graph.
+// MaxComponents is the maximum number of components of one graph.
 const MaxComponents = 1000
 
 // Builder collects the components of a graph. The zero value is not usable; see NewGraph.
@@ -28,18 +28,18 @@ type Builder struct {
 	parts   []part
 	removed []removal
 	exports []exported
-	decode  func(*lsv1alpha1.DeployItem) (any, error) // from NewGraphOf; if it is nil, each body decodes for itself
+	decode  func(*lsv1alpha1.DeployItem) (any, error) // set by NewGraphOf; otherwise nil
 	faults  []error
 }
 
-// part is a component before it is checked.
+// part contains the arguments of a call of Builder.Add. Build checks them.
 type part struct {
 	component string
 	resource  Resource
 	requires  []string
 }
 
-// removal is a component that the graph no longer has.
+// removal contains the arguments of a call of Builder.Removed.
 type removal struct {
 	component string
 	undo      func(ctx context.Context) error
@@ -48,27 +48,29 @@ type removal struct {
 // NewGraph returns an empty builder.
 func NewGraph() *Builder { return &Builder{} }
 
-// Add adds a component with its name, its resource, and the components that must be ready before it. These may be added
-// later. The name is part of labels and of names of objects. It consists of at most 63 lower case letters, digits and
-// "-". Build reports faults.
+// Add adds a component. The parameter `requires` names the components that must be ready before this component is
+// reconciled. The required components may be added later. The component name becomes part of object labels and object
+// names. It consists of at most 63 lower case letters, digits and "-". Build returns an error if an argument is
+// invalid.
 func (b *Builder) Add(component string, resource Resource, requires ...string) *Builder {
 	b.parts = append(b.parts, part{component: component, resource: resource, requires: requires})
 	return b
 }
 
-// Removed sets how to undo a component that was in an earlier version of the graph and had its own Delete. Items that
-// still have the component call undo, in the order that was stored with them. Objects that a component kept need no
-// Removed, because the inventory lists them.
+// Removed sets a function that replaces the Delete of a component that the graph no longer contains. Call Removed when
+// you remove a component with a Delete from the graph. The library calls `undo` once for each item whose status says
+// that the Delete of the component must still be called. The order of these calls is stored with the item. A component
+// without a Delete does not need Removed, because the inventory lists its objects.
 func (b *Builder) Removed(component string, undo func(ctx context.Context) error) *Builder {
 	b.removed = append(b.removed, removal{component: component, undo: undo})
 	return b
 }
 
-// Build checks everything and returns the graph, or an error with all faults at once. Faults are names that are not
-// allowed or used twice, components without a resource, requirements that do not exist or are the component itself,
-// requirements in a cycle (the shortest one is shown), resources that may be unready but have no listener, faults that
-// resources report about themselves, such as a missing template, and uses of components or outputs that do not exist. A
-// component also requires what its resource uses without naming it here; see Template and Uses.
+// Build checks the components and returns the graph, or an error that lists everything that is invalid. It reports
+// names that are not allowed or used twice, components without a resource, requirements that do not exist or refer to
+// the component itself, requirements in a cycle (the error shows the shortest cycle), resources that have no listener
+// although they may be unready, references to components or outputs that do not exist, and errors of a resource, such
+// as a missing template. Build also adds the requirements that follow from templates and from Uses.
 func (b *Builder) Build() (*Graph, error) {
 	g := &Graph{index: map[string]int{}, removed: map[string]func(context.Context) error{}, decode: b.decode}
 	faults := slices.Clone(b.faults)
@@ -98,7 +100,7 @@ func (b *Builder) Build() (*Graph, error) {
 	return g, nil
 }
 
-// add adds a part to the graph, without its requirements.
+// add adds a component to the graph, without its requirements.
 func (g *Graph) add(p part) []error {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -116,14 +118,12 @@ func (g *Graph) add(p part) []error {
 	for _, problem := range problems {
 		fault("%s", problem)
 	}
-	if node.timer() > 0 && (g.timer == 0 || node.timer() < g.timer) {
-		g.timer = node.timer()
-	}
+	g.timer = shorter(g.timer, node.timer)
 	g.nodes = append(g.nodes, node)
 	return faults
 }
 
-// require connects a part with what it requires.
+// require adds the requirements of a component.
 func (g *Graph) require(p part) []error {
 	place := g.index[p.component]
 	node := &g.nodes[place]
@@ -134,8 +134,7 @@ func (g *Graph) require(p part) []error {
 		case name == p.component:
 			faults = append(faults, fmt.Errorf("component %q: requires itself", p.component))
 		case !found:
-			faults = append(faults, fmt.Errorf("component %q: requires %q, which does not exist%s", p.component, name,
-				graph.Suggest(name, slices.Sorted(maps.Keys(g.index)))))
+			faults = append(faults, fmt.Errorf("component %q: requires %q, which does not exist%s", p.component, name, g.suggest(name)))
 		case !slices.Contains(node.requires, required):
 			node.requires = append(node.requires, required)
 		}
@@ -144,7 +143,14 @@ func (g *Graph) require(p part) []error {
 	return faults
 }
 
-// remove records how former components are undone.
+// suggest returns a hint such as "did you mean ...?" for a misspelt component name, or "" if no component has a similar
+// name.
+func (g *Graph) suggest(component string) string {
+	return graph.Suggest(component, slices.Sorted(maps.Keys(g.index)))
+}
+
+// remove adds the functions that were passed to Builder.Removed to the graph. It returns an error for each invalid
+// call.
 func (g *Graph) remove(removed []removal) []error {
 	var faults []error
 	for _, r := range removed {
@@ -152,23 +158,24 @@ func (g *Graph) remove(removed []removal) []error {
 		_, twice := g.removed[r.component]
 		switch {
 		case r.undo == nil:
-			faults = append(faults, fmt.Errorf("removed component %q: nothing undoes it", r.component))
+			faults = append(faults, fmt.Errorf("component %q is declared as removed, but the function that deletes it is nil", r.component))
 		case present:
-			faults = append(faults, fmt.Errorf("removed component %q: the graph still has it", r.component))
+			faults = append(faults, fmt.Errorf("component %q is declared as removed, but the graph still contains it", r.component))
 		case twice:
-			faults = append(faults, fmt.Errorf("removed component %q: is named twice", r.component))
+			faults = append(faults, fmt.Errorf("component %q is declared as removed twice", r.component))
 		}
 		g.removed[r.component] = r.undo
 	}
 	return faults
 }
 
-// checked is a resource that can report its own faults when the graph is built.
+// checked is a resource that reports its own faults when the graph is built.
 type checked interface {
 	check() []string
 }
 
-// inspect calls the methods of a resource that describe it. The resource may be nil, or panic.
+// inspect returns the node for a resource. To fill in the node, it calls methods of the resource such as Listeners. The
+// resource may be nil, and its methods may panic.
 func inspect(component string, resource Resource) (n node, faults []string) {
 	n = node{component: component, resource: resource}
 	if isNil(resource) {
@@ -176,7 +183,7 @@ func inspect(component string, resource Resource) (n node, faults []string) {
 	}
 	defer func() {
 		if value := recover(); value != nil {
-			faults = append(faults, fmt.Sprintf("panics when it is looked at: %v", value))
+			faults = append(faults, fmt.Sprintf("a method of the resource panics: %v", value))
 		}
 	}()
 	n.preparer, _ = resource.(Preparer)
@@ -191,7 +198,8 @@ func inspect(component string, resource Resource) (n node, faults []string) {
 	return n, append(faults, n.listenerFaults()...)
 }
 
-// listenerFaults checks the listeners of the node, and records the shortest poll interval.
+// listenerFaults returns the errors in the listeners of the node. It also records the shortest Poll interval and the
+// shortest Timer interval.
 func (n *node) listenerFaults() []string {
 	var faults []string
 	for _, l := range n.listeners {
@@ -200,29 +208,20 @@ func (n *node) listenerFaults() []string {
 			faults = append(faults, fault)
 		case l.kind == listensToPoll:
 			n.poll = shorter(n.poll, l.every)
+		case l.kind == listensToTimer:
+			n.timer = shorter(n.timer, l.every)
 		case l.kind == listensToObjects && n.preparer == nil:
-			faults = append(faults, "listens to its objects, but keeps none: it has no Prepare")
+			faults = append(faults, "has a listener for its objects, but no method Prepare that returns objects")
 		}
 	}
 	if len(n.listeners) == 0 && !n.always {
-		faults = append(faults, "may be unready, but listens to nothing, so nobody would look at it again:"+
-			" add a listener, or say that it is always ready")
+		faults = append(faults, "may be unready, but has no listener that would trigger another check:"+
+			" add a listener, or make it always ready")
 	}
 	return faults
 }
 
-// timer returns the shortest Timer of the node, or 0 if it has none.
-func (n *node) timer() time.Duration {
-	var shortest time.Duration
-	for _, l := range n.listeners {
-		if l.kind == listensToTimer {
-			shortest = shorter(shortest, l.every)
-		}
-	}
-	return shortest
-}
-
-// shorter returns the shorter of two durations, of which 0 means none.
+// shorter returns the shorter of two durations. Zero means that there is no duration.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b
@@ -230,20 +229,14 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
-// isNil reports whether a resource is nil or an interface that holds a nil pointer, map or function.
+// isNil reports whether a resource is a nil interface, or an interface that holds a nil pointer, map, function, slice
+// or channel.
 func isNil(resource Resource) bool {
-	if resource == nil {
-		return true
-	}
-	switch v := reflect.ValueOf(resource); v.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Slice, reflect.Chan, reflect.Interface:
-		return v.IsNil()
-	default:
-		return false
-	}
+	v := reflect.ValueOf(resource)
+	return resource == nil || slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Map, reflect.Func, reflect.Slice, reflect.Chan}, v.Kind()) && v.IsNil()
 }
 
-// recovered converts the panic of a resource to an error. Use it in a deferred call.
+// recovered converts a panic of a resource to an error. It must be called by defer.
 func recovered(err *error) {
 	if value := recover(); value != nil {
 		*err = &deployerlib.PanicError{Value: value, Stack: debug.Stack()}

@@ -30,7 +30,7 @@ type call struct {
 	target *target.Session
 }
 
-// begin reads what is stored about the item.
+// begin reads the stored status of an item.
 func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*call, error) {
 	status, err := decodeStatus(di)
 	if err != nil {
@@ -44,17 +44,17 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*call,
 	return c, nil
 }
 
-// note stores an inventory in the item's status, in memory.
+// note writes an inventory to the status of the item in memory.
 func (c *call) note(inventory apply.Inventory) error {
 	c.status.Inventory = inventory
 	return c.status.store(c.item)
 }
 
-// reconcile walks the graph once, removes what is no longer part of it, and reports whether that completes the item.
+// reconcile walks the graph once and removes objects that are no longer desired. It returns nil if the item is complete.
 func (c *call) reconcile(ctx context.Context) error {
-	uid := c.item.UID
-	c.memory.Begin(c.run.Cluster, uid, func() { c.keeper.Wake(uid, time.Time{}) })
-	c.memory.OnReference(func() { c.keeper.Wake(uid, c.memory.NextReference(c.keeper.Runtime().Clock.Now())) })
+	uid, keeper, memory := c.item.UID, c.keeper, c.memory // the closures below outlive the call, so they must not refer to c
+	memory.Begin(c.run.Cluster, uid, func() { keeper.Wake(uid, time.Time{}) })
+	memory.OnReference(func() { keeper.Wake(uid, memory.NextReference(keeper.Runtime().Clock.Now())) })
 	defer func() {
 		if c.memory.End() {
 			c.keeper.Wake(uid, time.Time{})
@@ -77,7 +77,9 @@ func (c *call) reconcile(ctx context.Context) error {
 	c.memory.During(func(o watch.Object) { walk.news(c.target.OwnerOf(o)) }, walk.news)
 	w, next := walk.walk(ctx)
 	c.memory.During(nil, nil)
-	c.metrics.count(w.states)
+	for _, s := range w.states {
+		c.states.WithLabelValues(s.Name, string(s.State)).Inc()
+	}
 	left, err := c.removeLeft(ctx, walk, w)
 	if len(left) > 0 && err == nil {
 		next = shorter(next, lookAgain)
@@ -97,19 +99,20 @@ func (c *call) reconcile(ctx context.Context) error {
 	return c.next(ctx, result, next, thorough)
 }
 
-// openWalk prepares a walk. Until settle, changes that a watch sees of a target's objects are held, and are judged
-// then.
+// openWalk prepares a walk. From now on, changes that a watch reports are held back until `settle` compares them with
+// the result of the walk.
 func (c *call) openWalk(ctx context.Context) *run {
 	var reached client.Client
 	if c.run.Cluster != nil {
-		c.run.Hold()
+		c.run.Cluster.Watcher().Hold(c.item.UID)
 		reached = c.run.Cluster.Client
 	}
 	c.target = target.New(c.run, finalizers{c.status}, c.graph.watches)
 	return newRun(c.graph, c.item.DeepCopy(), c.target, reached, logf.FromContext(ctx), c.options.Parallel)
 }
 
-// settle stores the result of the call, and watches the objects that exist now.
+// settle stores the inventory, and watches the objects that exist now. The parameter `failure` is the error of the
+// walk, which the caller reports.
 func (c *call) settle(ctx context.Context, failure error) error {
 	c.status.ObservedGeneration = c.item.Generation
 	if c.run.Cluster == nil {
@@ -117,17 +120,17 @@ func (c *call) settle(ctx context.Context, failure error) error {
 	}
 	objects := c.target.Objects()
 	if c.memory.Keep(objects); len(objects) > 0 || c.memory.Refers() {
-		c.run.Cluster.Keep(c.item.UID) // otherwise its watches end; the next run opens a cluster that was just closed
+		c.run.Cluster.Keep(c.item.UID) // keeps the watches, even if the cluster was closed during the walk
 	}
 	owned := apply.Report{Owned: c.target.Owned()}
 	err := c.run.Settle(ctx, c.target.Inventory(), owned, failure)
 	if failure != nil {
-		return nil // it has already been reported
+		return nil // the caller reports the error of the walk
 	}
 	return err
 }
 
-// next schedules the next run of the item and returns the error of this one.
+// next schedules the next run of the item, and returns the error of the current run.
 func (c *call) next(ctx context.Context, r result, next time.Duration, thorough bool) error {
 	if next > 0 && (r.err != nil || r.waits == "") {
 		c.wakeIn(c.item.UID, next)
@@ -135,7 +138,7 @@ func (c *call) next(ctx context.Context, r result, next time.Duration, thorough 
 	switch {
 	case r.err != nil:
 		if r.moving {
-			c.item.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing // the library stores it together with the error
+			c.item.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing // the library stores the phase together with the error
 		}
 		return r.err
 	case r.waits != "":
@@ -152,42 +155,40 @@ func (c *call) next(ctx context.Context, r result, next time.Duration, thorough 
 	return nil
 }
 
-// session gives a run access to the target cluster and the inventory. The deployer of the graph implements it, and one
-// session serves one run of one item. It is safe for concurrent use, and none of its methods waits.
+// session provides access to the target cluster and the inventory for one run of one item. It is safe for concurrent
+// use. No method waits for readiness.
 type session interface {
-	writer
 	reader
-}
 
-// writer changes the target cluster.
-type writer interface {
-	// Claim adds what a component is about to write to the inventory, and records in the status that it has something
-	// to undo. If either grew, Claim stores both, together with what others will write, as far as foresee knows it.
+	// Claim adds objects to the inventory before a component writes them. If the component has a Delete, Claim also
+	// records in the status that Delete must be called. If any of this is new, Claim calls `foresee`, adds the returned
+	// claims of other components too, and then stores the status.
 	Claim(ctx context.Context, c claim, foresee func() []claim) error
-	// Apply writes the objects of one component that are not known to be as desired. The outcomes are in the order of
-	// desired. The error is only for what concerns all objects. The error of a single object is in its outcome.
+	// Apply writes those objects of one component that are not known to be up to date. The outcomes are in the order of
+	// the objects in `desired`. An error that concerns one object is in the outcome of that object. Apply returns only
+	// errors that concern all objects.
 	Apply(ctx context.Context, of unit, desired []apply.Desired) ([]apply.Outcome, error)
-	// Delete deletes objects, by UID, and returns those that are not gone yet.
-	Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting, error)
 }
 
 // reader reads from the target cluster.
 type reader interface {
-	// Ready returns why an object is not ready, or "" if it is ready. If judge is nil, the default rules decide. The
-	// judge is not called again for a version of the object that it found ready.
+	// Ready returns the reason why an object is not ready, or "" if it is ready. If the function `judge` is nil, the
+	// default rules decide. If `judge` has decided that a version of the object is ready, it is not called again for the
+	// same version.
 	Ready(ctx context.Context, ref apply.Ref, judge judge) (reason string, err error)
-	// Find reads the objects of a reference, which must not be changed, and triggers a run of the item when they
-	// change.
+	// Find returns the objects that match `wanted`. The caller must not modify these objects. A later change of one of
+	// them triggers a run of the item.
 	Find(ctx context.Context, component string, wanted search) ([]*unstructured.Unstructured, error)
-	// Judge returns why an object that Find returned is not ready by the default rules, or "" if it is ready.
+	// Judge returns the reason why an object is not ready by the default rules, or "" if it is ready. The object must be a
+	// result of Find.
 	Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error)
-	// Changed records that an object may have changed since it was read in this run.
+	// Changed records that an object may have changed since this run read it.
 	Changed(ref apply.Ref)
 	// Get reads an object. It returns nil if the object does not exist.
 	Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error)
 }
 
-// These types describe what a session works on.
+// These types are the arguments of the methods of a session.
 type (
 	unit   = target.Unit
 	claim  = target.Claim

@@ -21,30 +21,31 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
-// ConditionReady is the condition of a deploy item that sums up its graph. It is True when all components are ready.
+// ConditionReady is a condition of the deploy item. It summarizes the states of the components, and is True if all of
+// them are ready.
 const ConditionReady lsv1alpha1.ConditionType = "GraphReady"
 
 // These are the reasons of ConditionReady.
 const (
-	ReasonReady       = "AllReady"
-	ReasonProgressing = "Progressing"
-	ReasonFailed      = "Failed"
-	ReasonRemoving    = "Removing"
+	reasonReady       = "AllReady"
+	reasonProgressing = "Progressing"
+	reasonFailed      = "Failed"
+	reasonRemoving    = "Removing"
 )
 
-// StateRemoving is the state of a component that left the graph, or whose item is deleted, while its remains are
-// removed.
+// StateRemoving means that the component is being deleted and some of its objects still exist. Either the graph no
+// longer contains the component, or the whole item is being deleted.
 const StateRemoving State = "Removing"
 
-// result is the result of a call. It holds an error, or what is waited for, or neither.
+// result is the outcome of a walk of the graph.
 type result struct {
 	err    error
-	waits  string
-	moving bool // a component makes progress, regardless of the error
+	waits  string // the reason why the item is not complete, or "" if it is complete
+	moving bool   // a component makes progress, even if another one failed
 }
 
-// conclude writes the result of a walk and of the removal after it to the status, and returns what it means for the
-// item.
+// conclude writes the result of a walk to the status of the item in memory. The parameters `left` and `removal` are the
+// results of removeLeft.
 func (c *call) conclude(w *walked, left []ComponentStatus, removal error) result {
 	walkErr := c.failure(w)
 	c.status.Components, c.status.Omitted = w.componentStatuses()
@@ -52,25 +53,25 @@ func (c *call) conclude(w *walked, left []ComponentStatus, removal error) result
 	waits := summary(slices.Concat(w.states, left))
 	switch {
 	case walkErr != nil:
-		c.condition(lsv1alpha1.ConditionFalse, ReasonFailed, waits)
+		c.condition(lsv1alpha1.ConditionFalse, reasonFailed, waits)
 	case !w.ready():
-		c.condition(lsv1alpha1.ConditionFalse, ReasonProgressing, waits)
+		c.condition(lsv1alpha1.ConditionFalse, reasonProgressing, waits)
 	case len(left) > 0:
-		c.condition(lsv1alpha1.ConditionFalse, ReasonRemoving, waits)
+		c.condition(lsv1alpha1.ConditionFalse, reasonRemoving, waits)
 	default:
-		c.condition(lsv1alpha1.ConditionTrue, ReasonReady, fmt.Sprintf("all %d components are ready", len(w.states)))
+		c.condition(lsv1alpha1.ConditionTrue, reasonReady, fmt.Sprintf("all %d components are ready", len(w.states)))
 	}
 	return result{err: errors.Join(walkErr, c.run.ApplyError(removal)), waits: waits, moving: w.moving()}
 }
 
-// condition sets the condition of the item, in memory.
+// condition sets the condition GraphReady of the item in memory.
 func (c *call) condition(status lsv1alpha1.ConditionStatus, reason, message string) {
 	now := c.keeper.Runtime().Clock.Now()
 	c.item.Status.Conditions = contract.SetCondition(c.item.Status.Conditions, ConditionReady, status, reason, message, now)
 }
 
-// failure joins the errors of all components. As long as other components make progress, no error ends the job,
-// regardless of its code, so that everything that does not depend on the failed components is done first.
+// failure joins the errors of all components. While at least one component makes progress, the joined error contains no
+// error codes. A code could end the job before the components that do not depend on the failed ones are complete.
 func (c *call) failure(w *walked) error {
 	if all := w.err(); w.ended != nil || errors.Is(all, deployerlib.ErrSuperseded) {
 		return all
@@ -78,17 +79,18 @@ func (c *call) failure(w *walked) error {
 	moving := w.moving()
 	refused := false
 	var errs []error
-	for place, err := range w.errs {
+	for place := range w.states {
+		err := w.errs[place]
 		if err == nil {
 			continue
 		}
-		err = fmt.Errorf("component %s: %w", w.graph.nodes[place].component, err)
+		err = fmt.Errorf("component %s: %w", w.states[place].Name, err)
 		switch {
 		case moving:
 			err = errors.New(err.Error())
 		case isFinal(err):
 			err = lserrors.NewError("Ready", "ObjectFailed", line(err.Error()), lsv1alpha1.ErrorConfigurationProblem)
-		case !refused || !isRefused(err): // report one refusal of credentials once, however many components met it
+		case !refused || !isRefused(err): // several components may report the same refusal
 			refused = refused || isRefused(err)
 			err = c.run.ApplyError(err)
 		}
@@ -97,23 +99,23 @@ func (c *call) failure(w *walked) error {
 	return errors.Join(errs...)
 }
 
-// isFinal reports whether an error is that of an object that will never be ready.
+// isFinal reports whether err means that an object has failed and cannot recover.
 func isFinal(err error) bool {
 	failed, ok := errors.AsType[*target.ObjectError](err)
 	return ok && failed.Final
 }
 
-// isRefused reports whether a target refused the credentials.
+// isRefused reports whether an error means that the target refused the credentials.
 func isRefused(err error) bool {
 	one, ok := errors.AsType[*apply.Error](err)
 	return ok && one.Status == metav1.StatusReasonUnauthorized
 }
 
-// maxSummary is how many components a summary names.
+// maxSummary is the maximum number of components in a summary.
 const maxSummary = 5
 
-// summary says in one line which components wait for what, such as "haproxy, service blocked by database:
-// StatefulSet.apps db/galera: Ready: 1/3". It is empty if all are ready.
+// summary returns one line that names the components that are not ready, such as "haproxy, service blocked by database:
+// StatefulSet.apps db/galera: Ready: 1/3". It is empty if all components are ready.
 func summary(states []ComponentStatus) string {
 	blocked := map[string][]string{}
 	for _, s := range states {
@@ -138,7 +140,7 @@ func summary(states []ComponentStatus) string {
 	return strings.Join(parts, "; ")
 }
 
-// named lists a limited number of names.
+// named joins at most maxSummary names.
 func named(names []string) string {
 	if more := len(names) - maxSummary; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxSummary], ", "), more)
@@ -149,39 +151,41 @@ func named(names []string) string {
 // StatusGVK is the apiVersion and kind of ProviderStatus.
 var StatusGVK = schema.GroupVersionKind{Group: "stategraph.deployerkit.dev", Version: "v1alpha1", Kind: "ProviderStatus"}
 
-// ProviderStatus is what the deployer of a graph keeps in the status of its items.
+// ProviderStatus is the provider status of the items of a graph.
 type ProviderStatus struct {
 	metav1.TypeMeta `json:",inline"`
-	// ObservedGeneration is the generation of the item that the last run saw.
+	// ObservedGeneration is the generation of the item in the last run.
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// Components lists how far each component is, in the order of the graph. It has at most MaxStatusComponents
-	// entries. Components that are ready are left out first.
+	// Components contains the states of the components, in the order in which the components were added. It has at most
+	// 200 entries. If there are more components, ready components are omitted first.
 	Components []ComponentStatus `json:"components,omitempty"`
-	// Omitted is how many more components there are.
+	// Omitted is the number of components that Components does not contain.
 	Omitted int `json:"omitted,omitempty"`
-	// Undo lists the components with a Delete that may have run, ordered by name. It is part of the inventory.
+	// Undo lists, ordered by name, the components whose Delete must be called when the item is deleted. A component with a
+	// Delete is added before its first Reconcile.
 	Undo []UndoEntry `json:"undo,omitempty"`
-	// Inventory lists the objects in the target cluster.
+	// Inventory lists the objects of the item in the target cluster.
 	Inventory apply.Inventory `json:"inventory"`
 }
 
-// UndoEntry is a component with a Delete that may have run.
+// UndoEntry names a component whose Delete must be called when the item is deleted. Requires lists the components that
+// may be deleted only after this component.
 type UndoEntry struct {
 	Name     string   `json:"n"`
 	Requires []string `json:"q,omitempty"`
 }
 
-// These are bounds of what a status says about components.
+// These constants limit the number of components in a status, and the number of entries in BlockedBy of a component.
 const (
-	MaxStatusComponents = 200
+	maxStatusComponents = 200
 	maxStatusBlockers   = 10
 )
 
-// componentStatuses returns what a status says about the components of a walk, and how many were left out. If there are
-// too many, those that are not ready stay.
+// componentStatuses returns the component states for the status of an item. If there are more than maxStatusComponents,
+// it omits some of them, ready components first. The second result is the number of omitted components.
 func (w *walked) componentStatuses() (components []ComponentStatus, omitted int) {
-	omitted = max(0, len(w.states)-MaxStatusComponents)
-	ready := 0 // how many ready ones are left out so far
+	omitted = max(0, len(w.states)-maxStatusComponents)
+	ready := 0 // the number of ready components that are omitted so far
 	for _, state := range w.states {
 		if state.State == StateReady && ready < omitted {
 			ready++
@@ -190,12 +194,12 @@ func (w *walked) componentStatuses() (components []ComponentStatus, omitted int)
 		state.BlockedBy = slices.Clip(state.BlockedBy[:min(len(state.BlockedBy), maxStatusBlockers)])
 		components = append(components, state)
 	}
-	return components[:min(len(components), MaxStatusComponents)], omitted
+	return components[:min(len(components), maxStatusComponents)], omitted
 }
 
 const statusPath = "status.providerStatus"
 
-// decodeStatus reads what an earlier run stored. It returns the zero status if there was none.
+// decodeStatus decodes the stored provider status of an item. It returns an empty status if there is none.
 func decodeStatus(di *lsv1alpha1.DeployItem) (*ProviderStatus, error) {
 	status := &ProviderStatus{}
 	if raw := di.Status.ProviderStatus; raw != nil && len(raw.Raw) > 0 {
@@ -203,14 +207,14 @@ func decodeStatus(di *lsv1alpha1.DeployItem) (*ProviderStatus, error) {
 			return nil, deployerlib.ConfigError(statusPath, "%s", err.Error())
 		}
 		if got := status.GroupVersionKind(); got != StatusGVK {
-			return nil, deployerlib.ConfigError(statusPath, "is of %s, want %s: another deployer had the item before", got, StatusGVK)
+			return nil, deployerlib.ConfigError(statusPath, "is of kind %s, want %s; another deployer wrote it", got, StatusGVK)
 		}
 	}
 	status.SetGroupVersionKind(StatusGVK)
 	return status, nil
 }
 
-// store writes the status to the item, in memory.
+// store stores the status in the item in memory.
 func (s *ProviderStatus) store(di *lsv1alpha1.DeployItem) error {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -220,8 +224,11 @@ func (s *ProviderStatus) store(di *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// addFinalizer records that a component has something to undo. It reports whether that is new.
-func (s *ProviderStatus) addFinalizer(of unit) bool {
+// finalizers implements target.Undo with the field Undo of a ProviderStatus.
+type finalizers struct{ *ProviderStatus }
+
+// AddFinalizer adds a component to Undo. It reports whether the component is new.
+func (s finalizers) AddFinalizer(of unit) bool {
 	i, found := slices.BinarySearchFunc(s.Undo, of.Component, func(e UndoEntry, name string) int { return strings.Compare(e.Name, name) })
 	if found {
 		s.Undo[i].Requires = of.Requires
@@ -231,16 +238,7 @@ func (s *ProviderStatus) addFinalizer(of unit) bool {
 	return true
 }
 
-// removeFinalizer records that a component has nothing to undo any more.
-func (s *ProviderStatus) removeFinalizer(component string) {
+// RemoveFinalizer removes a component from Undo.
+func (s finalizers) RemoveFinalizer(component string) {
 	s.Undo = slices.DeleteFunc(s.Undo, func(e UndoEntry) bool { return e.Name == component })
 }
-
-// finalizers is the record of a status for the session in the target.
-type finalizers struct{ status *ProviderStatus }
-
-// AddFinalizer records that a component has something to undo. It reports whether that is new.
-func (f finalizers) AddFinalizer(of target.Unit) bool { return f.status.addFinalizer(of) }
-
-// RemoveFinalizer records that a component has nothing to undo any more.
-func (f finalizers) RemoveFinalizer(component string) { f.status.removeFinalizer(component) }

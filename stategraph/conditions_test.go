@@ -58,15 +58,15 @@ func TestFailure(t *testing.T) {
 		walked walked
 		is     error // the error that the result must contain
 		isNot  error
-		ends   bool // the job
+		ends   bool // the error must end the job
 	}{
-		"a failed Job ends the job of the item [F38]":  {walked: walked{errs: []error{job, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, ends: true},
-		"not while others make progress [F38]":         {walked: walked{errs: []error{job, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}},
-		"what may recover does not end the job [F38]":  {walked: walked{errs: []error{rollout, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}},
-		"the code counts when nothing moves [Yx8]":     {walked: walked{errs: []error{coded, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, is: coded},
-		"not while others make progress [Yx8]":         {walked: walked{errs: []error{coded, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, isNot: coded},
-		"a job that is not ours any more, always":      {walked: walked{errs: []error{fmt.Errorf("store: %w", deployerlib.ErrSuperseded), nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, is: deployerlib.ErrSuperseded},
-		"a walk that was ended tells why, and no more": {walked: walked{ended: deployerlib.ErrShutdown, errs: []error{nil, nil}, states: []ComponentStatus{{}, {}}}, is: deployerlib.ErrShutdown},
+		"a failed Job ends the job of the item [F38]":  {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, ends: true},
+		"not while others make progress [F38]":         {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}},
+		"what may recover does not end the job [F38]":  {walked: walked{errs: map[int]error{0: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}},
+		"the code counts when nothing moves [Yx8]":     {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, is: coded},
+		"not while others make progress [Yx8]":         {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, isNot: coded},
+		"a job that is not ours any more, always":      {walked: walked{errs: map[int]error{0: fmt.Errorf("store: %w", deployerlib.ErrSuperseded)}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, is: deployerlib.ErrSuperseded},
+		"a walk that was ended tells why, and no more": {walked: walked{ended: deployerlib.ErrShutdown, states: []ComponentStatus{{}, {}}}, is: deployerlib.ErrShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.walked.graph = g
@@ -90,18 +90,19 @@ func TestFailure(t *testing.T) {
 
 func TestProviderStatusUndo(t *testing.T) {
 	s := &ProviderStatus{}
-	if !s.addFinalizer(unit{Component: "b"}) || !s.addFinalizer(unit{Component: "a", Requires: []string{"b"}}) {
+	f := finalizers{s}
+	if !f.AddFinalizer(unit{Component: "b"}) || !f.AddFinalizer(unit{Component: "a", Requires: []string{"b"}}) {
 		t.Error("a new component grows the status")
 	}
-	if s.addFinalizer(unit{Component: "b", Requires: []string{"c"}}) {
+	if f.AddFinalizer(unit{Component: "b", Requires: []string{"c"}}) {
 		t.Error("a known component does not")
 	}
 	want := []UndoEntry{{Name: "a", Requires: []string{"b"}}, {Name: "b", Requires: []string{"c"}}}
 	if diff := cmp.Diff(want, s.Undo); diff != "" {
 		t.Error(diff)
 	}
-	s.removeFinalizer("a")
-	s.removeFinalizer("unknown")
+	f.RemoveFinalizer("a")
+	f.RemoveFinalizer("unknown")
 	if diff := cmp.Diff(want[1:], s.Undo); diff != "" {
 		t.Error(diff)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -14,26 +15,29 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// ErrNoRun is returned by functions that need the context of a run and are called with another one.
-var ErrNoRun = errors.New("the context is not that of a component in a run of a state graph")
+// ErrNoRun is returned by functions such as Item and Output if their context was not passed to a component by a run.
+var ErrNoRun = errors.New("the context does not belong to a component of a running state graph")
 
-// Node is the component that a call is for, in one run for one deploy item. It gives access to everything that is known
-// about the item. It must not be kept after the call.
-type Node struct {
+// nodeRun is a component in one run for one deploy item.
+type nodeRun struct {
 	run       *run
-	place     int // in the graph
+	place     int // the index of the component in the graph
 	component string
-	instance  string
-	element   any
-	kept      *kept // nil if it was not prepared
-	ahead     bool  // the turn of the component has not come, and only the names of its objects are wanted
-	exports   bool  // the call is for an export of the component, which may use its own output
+	*element        // the instance of a ForEach; nil for other components
+	kept      *kept // nil if the component was not prepared
+	ahead     bool  // a required component is not ready yet; only the names of the objects are needed
+	exports   bool  // the call evaluates an export, which may use this component itself
 }
 
-// kept is what a component keeps in the target cluster in this run.
+// element is an element of the list of a ForEach, and the name of the instance for this element.
+type element struct {
+	instance string
+	value    any
+}
+
+// kept contains the objects of a component in one run.
 type kept struct {
 	desired  []apply.Desired
 	outcomes []apply.Outcome
@@ -41,15 +45,15 @@ type kept struct {
 
 type nodeKey struct{}
 
-// nodeContext is the context of the visit of a node. A run has one for each node, so that a visit does not allocate
-// one.
+// nodeContext is the context that is passed to the methods of a node during a visit. A run allocates the contexts of
+// all nodes at once, so that a visit allocates nothing.
 type nodeContext struct {
-	context.Context //nolint:containedctx // it is a context
+	context.Context //nolint:containedctx // the type is a context
 
-	node *Node
+	node *nodeRun
 }
 
-// Value returns the node for its key.
+// Value returns the node if key is nodeKey.
 func (c *nodeContext) Value(key any) any {
 	if key == (nodeKey{}) {
 		return c.node
@@ -57,136 +61,135 @@ func (c *nodeContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// From returns the component that the call is for. It returns ErrNoRun if ctx is neither the context that a Resource
-// was called with nor derived from it.
-func From(ctx context.Context) (*Node, error) {
-	if n, ok := ctx.Value(nodeKey{}).(*Node); ok {
+// nodeOf returns the component for which ctx was created. It returns ErrNoRun if ctx is not derived from a context that
+// a run passed to a Resource.
+func nodeOf(ctx context.Context) (*nodeRun, error) {
+	if n, ok := ctx.Value(nodeKey{}).(*nodeRun); ok {
 		return n, nil
 	}
 	return nil, ErrNoRun
 }
 
-// with returns a context for calls of the node.
-func (n *Node) with(ctx context.Context) context.Context {
+// with returns a context that is passed to the methods of the component.
+func (n *nodeRun) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, nodeKey{}, n)
 }
 
-// Component returns the name of the component.
-func (n *Node) Component() string { return n.component }
-
-// Instance returns the name of the instance within ForEach. Elsewhere it is empty.
-func (n *Node) Instance() string { return n.instance }
-
-// Item returns a copy of the deploy item, as it was at the start of the run. Changing it has no effect.
-func (n *Node) Item() *lsv1alpha1.DeployItem { return n.run.item.DeepCopy() }
-
-// errAhead ends a body that needs more than is known before its turn.
-var errAhead = errors.New("what the component requires is not ready")
-
-// Client returns the client of the target cluster. Keep objects that should be deleted with the item with an Object or
-// Template, because the inventory does not list objects that this client creates. Client returns an error if the deploy
-// item has no target.
-func (n *Node) Client() (client.Client, error) {
-	if n.ahead {
-		return nil, errAhead
+// instanceName returns the name of the instance of ForEach, or "" if there is none.
+func (n *nodeRun) instanceName() string {
+	if n.element == nil {
+		return ""
 	}
-	if n.run.target == nil {
-		return nil, fmt.Errorf("component %s needs a target cluster, but the deploy item has no target", n.component)
-	}
-	return n.run.target, nil
+	return n.instance
 }
 
-// Log returns a logger with the names of the item and the component.
-func (n *Node) Log() logr.Logger {
-	log := n.run.log.WithValues("component", n.component)
-	if n.instance != "" {
-		log = log.WithValues("instance", n.instance)
+// errAhead is returned by functions such as Output and Client while only the names of objects are needed and the
+// required components are not ready yet.
+var errAhead = errors.New("a required component is not ready")
+
+// Component returns the name of the current component. Outside of a run it returns "".
+func Component(ctx context.Context) string {
+	if n, err := nodeOf(ctx); err == nil {
+		return n.component
 	}
-	return log
+	return ""
 }
 
-// Item combines From and Node.Item.
+// Item returns a copy of the deploy item, as it was at the start of the run. Changes to the copy have no effect.
 func Item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
-	n, err := From(ctx)
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return n.Item(), nil
+	return n.run.item.DeepCopy(), nil
 }
 
-// Config decodes spec.config of the deploy item strictly, as deployerlib.DecodeConfig does. Each call returns another
-// value, so that components cannot change each other's.
+// Config decodes spec.config of the deploy item like deployerlib.DecodeConfig, which rejects unknown fields. Each call
+// returns a new value, so that a component cannot change the configuration of another one.
 func Config[T any](ctx context.Context) (*T, error) {
-	n, err := From(ctx)
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return deployerlib.DecodeConfig[T](n.run.item)
 }
 
-// Client combines From and Node.Client.
+// Client returns a client of the target cluster. The inventory does not list objects that this client creates, so they
+// are not deleted with the item. Use Object or Template for objects that should be deleted with the item. Client
+// returns an error if the deploy item has no target.
 func Client(ctx context.Context) (client.Client, error) {
-	n, err := From(ctx)
-	if err != nil {
+	n, err := nodeOf(ctx)
+	switch {
+	case err != nil:
 		return nil, err
+	case n.ahead:
+		return nil, errAhead
+	case n.run.target == nil:
+		return nil, fmt.Errorf("component %s needs a target cluster, but the deploy item has no target", n.component)
 	}
-	return n.Client()
+	return n.run.target, nil
 }
 
-// Log is Node.Log. Outside a run it returns the logger of the context, or one that writes nothing.
+// Log returns a logger with the names of the item and the component. Outside of a run, it returns the logger in the
+// context. If there is none, the returned logger writes nothing.
 func Log(ctx context.Context) logr.Logger {
-	if n, err := From(ctx); err == nil {
-		return n.Log()
+	n, err := nodeOf(ctx)
+	switch {
+	case err != nil:
+		return logr.FromContextOrDiscard(ctx)
+	case n.element != nil:
+		return n.run.log.WithValues("component", n.component, "instance", n.instance)
 	}
-	return logr.FromContextOrDiscard(ctx)
+	return n.run.log.WithValues("component", n.component)
 }
 
-// Instance returns the name of the instance within ForEach. Elsewhere it is empty.
+// Instance returns the name of the current instance of ForEach. Outside of ForEach it returns "".
 func Instance(ctx context.Context) string {
-	if n, err := From(ctx); err == nil {
-		return n.instance
+	if n, err := nodeOf(ctx); err == nil {
+		return n.instanceName()
 	}
 	return ""
 }
 
-// Element returns the element for which ForEach makes the current instance. It returns an error if the call is not for
-// an instance of ForEach, or if the element has another type.
+// Element returns the element of the current instance of ForEach. It returns an error if there is no such instance, or if
+// the element has another type.
 func Element[E any](ctx context.Context) (E, error) {
 	var none E
-	n, err := From(ctx)
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return none, err
 	}
-	if element, ok := n.element.(E); ok {
-		return element, nil
+	if n.element == nil {
+		return none, fmt.Errorf("component %s has no elements, because it was not created by ForEach", n.component)
 	}
-	if n.instance == "" {
-		return none, fmt.Errorf("component %s has no elements: it is not made by ForEach", n.component)
+	if value, ok := n.value.(E); ok {
+		return value, nil
 	}
-	return none, fmt.Errorf("component %s: the element is a %T, not a %T", n.component, n.element, none)
+	return none, fmt.Errorf("component %s: the element is a %T, not a %T", n.component, n.value, none)
 }
 
-// mayUse returns an error unless the component may use the output of another one, which it must require, directly or
-// not.
-func (n *Node) mayUse(component string) error {
+// mayUse returns an error unless the component requires the given component, directly or indirectly. Without this
+// requirement, the given component might not be ready.
+func (n *nodeRun) mayUse(component string) error {
 	place, found := n.run.graph.index[component]
 	switch {
 	case n.exports && component == n.component:
 		return nil
 	case component == n.component:
-		return fmt.Errorf("component %s asks for its own output", n.component)
+		return fmt.Errorf("component %s uses its own output", n.component)
 	case !found:
-		return fmt.Errorf("component %s asks for the output of %q, which is no component%s", n.component, component,
-			graph.Suggest(component, n.run.graph.Components()))
+		return fmt.Errorf("component %s uses the output of %q, which is not a component%s", n.component, component,
+			n.run.graph.suggest(component))
 	case !slices.Contains(n.run.graph.ancestors[n.place], place):
-		return fmt.Errorf("component %s asks for the output of %s, but does not require it", n.component, component)
+		return fmt.Errorf("component %s uses the output of %s, but does not require it", n.component, component)
 	}
 	return nil
 }
 
-// NewGraphOf is NewGraph for items whose spec.config is a C. In each run the configuration is decoded strictly, as by
-// Config, and checked by the functions validate, once and before any component runs. An invalid configuration ends the
-// job, and nothing is changed. Bodies get the configuration from With, or from Config. A deletion does not need it.
+// NewGraphOf returns an empty builder for items whose spec.config is of type C. Each run decodes the configuration
+// once, in the same way as Config, and validates it with the given functions. Both happen before the run visits a
+// component. An invalid configuration ends the job, and no component is visited. Functions that return objects get the
+// configuration from With or Config. A deletion does not decode the configuration.
 func NewGraphOf[C any](validate ...func(*C) error) *Builder {
 	b := NewGraph()
 	b.decode = func(item *lsv1alpha1.DeployItem) (any, error) {
@@ -203,36 +206,36 @@ func NewGraphOf[C any](validate ...func(*C) error) *Builder {
 	return b
 }
 
-// Context is the context of a call for a component, with the configuration of the item.
+// Context is a context.Context together with the configuration of the item. See With.
 type Context[C any] struct {
 	context.Context
 
-	// Config is spec.config of the item. All components of a run share it, so it must not be changed.
+	// Config is the decoded spec.config of the item. All components share it during a run, so they must not change it.
 	Config *C
 	// Item identifies the item.
 	Item ItemInfo
 }
 
-// ItemInfo names a deploy item.
+// ItemInfo contains metadata of a deploy item, for functions that return objects and for templates.
 type ItemInfo struct {
 	Name, Namespace, UID string
 	Labels, Annotations  map[string]string
 }
 
-// With adapts a function that takes the configuration for Object, Versioned, ForEach, WithData and the like, so that
-// the body need not decode it:
+// With adapts f for Object, Versioned, ForEach and WithData. The returned function calls f with the decoded
+// configuration:
 //
 //	stategraph.Object(stategraph.With(func(ctx stategraph.Context[Config]) (*corev1.Service, error) { … ctx.Config.Port … }))
 //
-// The adapted function returns the errors of Config, if the graph was not made by NewGraphOf[C], and those of the
-// function.
+// If the graph was not built with NewGraphOf[C], the returned function decodes the configuration in each call, and
+// returns the same errors as Config.
 func With[C, R any](f func(ctx Context[C]) (R, error)) func(ctx context.Context) (R, error) {
 	if f == nil {
 		return nil
 	}
 	return func(ctx context.Context) (R, error) {
 		var none R
-		n, err := From(ctx)
+		n, err := nodeOf(ctx)
 		if err != nil {
 			return none, err
 		}
@@ -242,18 +245,19 @@ func With[C, R any](f func(ctx Context[C]) (R, error)) func(ctx context.Context)
 				return none, err
 			}
 		}
-		return f(Context[C]{Context: ctx, Config: config, Item: infoOf(n.Item())})
+		return f(Context[C]{Context: ctx, Config: config, Item: infoOf(n.run.item)})
 	}
 }
 
-// infoOf returns the names of an item.
+// infoOf returns the metadata of an item. The maps are copies.
 func infoOf(item *lsv1alpha1.DeployItem) ItemInfo {
 	return ItemInfo{
-		Name: item.Name, Namespace: item.Namespace, UID: string(item.UID), Labels: item.Labels, Annotations: item.Annotations,
+		Name: item.Name, Namespace: item.Namespace, UID: string(item.UID),
+		Labels: maps.Clone(item.Labels), Annotations: maps.Clone(item.Annotations),
 	}
 }
 
-// configure decodes the configuration of an item if the graph knows its type. Otherwise the result is nil.
+// configure decodes the configuration of an item. It returns nil if the graph was not built with NewGraphOf.
 func (g *Graph) configure(item *lsv1alpha1.DeployItem) (config any, err error) {
 	defer recovered(&err)
 	if g.decode == nil {

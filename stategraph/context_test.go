@@ -23,13 +23,13 @@ import (
 // config is the configuration of the items in these tests.
 type config struct{ Word string }
 
-// does returns an External with a function.
+// does returns an External whose Reconcile is f.
 func does(f func(ctx context.Context) error) Resource { return External(ExternalSpec{Reconcile: f}) }
 
 func TestOutsideOfARun(t *testing.T) {
 	ctx := t.Context()
 	calls := map[string]func() error{
-		"From":          func() error { _, err := From(ctx); return err },
+		"From":          func() error { _, err := nodeOf(ctx); return err },
 		"Item":          func() error { _, err := Item(ctx); return err },
 		"Config":        func() error { _, err := Config[config](ctx); return err },
 		"Client":        func() error { _, err := Client(ctx); return err },
@@ -58,12 +58,12 @@ func TestContext(t *testing.T) {
 	target := fake.NewClientBuilder().WithObjects(configMap("there", nil)).Build()
 	var seen []string
 	read := does(func(ctx context.Context) error {
-		n, err := From(ctx)
+		n, err := nodeOf(ctx)
 		if err != nil {
 			return err
 		}
 		item, _ := Item(ctx)
-		item.Name = "changed" // only a copy
+		item.Name = "changed" // has no effect, because Item returns a copy
 		c, err := Config[config](ctx)
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func TestContext(t *testing.T) {
 		if err := api.Get(ctx, client.ObjectKey{Namespace: "default", Name: "there"}, &there); err != nil {
 			return err
 		}
-		seen = append(seen, n.Component(), n.Instance()+Instance(ctx), n.Item().Name, c.Word, there.Name)
+		seen = append(seen, Component(ctx), Instance(ctx), n.run.item.Name, c.Word, there.Name)
 		return nil
 	})
 	g := build(t, NewGraph().Add("reader", read))
@@ -118,10 +118,10 @@ func TestOutputs(t *testing.T) {
 	}{
 		"of what is required directly":        {"far", "b Ready", []string{"far"}},
 		"of what is required through another": {"far", "b Ready", []string{"near"}},
-		"not of what is not required":         {"far", "b Failed component b asks for the output of far, but does not require it", nil},
-		"not its own":                         {"b", "b Failed component b asks for its own output", nil},
-		"not of what is not there":            {"fat", `b Failed component b asks for the output of "fat", which is no component (did you mean "far"?)`, nil},
-		"not of what left nothing":            {"near", "b Failed component b: near left 0 outputs that may be a string, want one", []string{"near"}},
+		"not of what is not required":         {"far", "b Failed component b uses the output of far, but does not require it", nil},
+		"not its own":                         {"b", "b Failed component b uses its own output", nil},
+		"not of what is not there":            {"fat", `b Failed component b uses the output of "fat", which is not a component (did you mean "far"?)`, nil},
+		"not of what left nothing":            {"near", "b Failed component b: near has 0 outputs of type string, want one", []string{"near"}},
 	} {
 		t.Run(name+" [Y33]", func(t *testing.T) {
 			got = ""
@@ -139,7 +139,7 @@ func TestOutputs(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			typed.Data["k"] = "changed" // only a copy
+			typed.Data["k"] = "changed" // has no effect, because Output returns a copy
 			free, err := Output[*unstructured.Unstructured](ctx, "config")
 			if err != nil {
 				return err
@@ -153,7 +153,7 @@ func TestOutputs(t *testing.T) {
 			return configMap("x", map[string]string{"k": "v"}), nil
 		}
 		w := walkItem(t, build(t, NewGraph().Add("config", Object(body)).Add("use", use, "config")), itemNamed("a"), c)
-		want := "use Failed component use: config left 0 outputs that may be a *v1.Secret, want one"
+		want := "use Failed component use: config has 0 outputs of type *v1.Secret, want one"
 		if diff := cmp.Diff(want, statesOf(w)[1]); diff != "" || got != "xvx" || c.reads != 1 {
 			t.Error(diff, got, c.reads)
 		}
@@ -162,7 +162,7 @@ func TestOutputs(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// TestInterleaved runs two items at the same time, repeatedly, through the same resources.
+// TestInterleaved repeatedly runs two items at the same time with the same resources.
 func TestInterleaved(t *testing.T) {
 	t.Run("items never see each other [Y31, Y32, Y40]", func(t *testing.T) {
 		pass := func(ctx context.Context) error {
@@ -214,7 +214,8 @@ func TestInterleaved(t *testing.T) {
 	})
 }
 
-// TestNoReason checks that resources are called with a context that contains no reason.
+// TestNoReason checks that the methods of a resource have no parameter except a context, so that they cannot find out
+// what triggered the run.
 func TestNoReason(t *testing.T) {
 	t.Run("no method is told why it is called [Y40]", func(t *testing.T) {
 		for _, of := range []reflect.Type{reflect.TypeFor[Resource](), reflect.TypeFor[Deleter](), reflect.TypeFor[Preparer]()} {
@@ -223,13 +224,6 @@ func TestNoReason(t *testing.T) {
 				if in.NumIn() > 1 || in.NumIn() == 1 && in.In(0) != reflect.TypeFor[context.Context]() {
 					t.Errorf("%s.%s takes %s", of, m.Name, in)
 				}
-			}
-		}
-		for m := range reflect.TypeFor[*Node]().Methods() {
-			switch name := m.Name; name {
-			case "Client", "Component", "Instance", "Item", "Log":
-			default:
-				t.Errorf("Node has %s: is that a reason of the run?", name)
 			}
 		}
 	})

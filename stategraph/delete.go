@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -20,18 +20,18 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// removing removes components, wave by wave.
+// removing removes components group by group. See graph.Removal for the groups.
 type removing struct {
 	*call
 
 	walk *run
-	refs map[string][]apply.Ref // by component, its objects to delete
-	undo map[string]bool        // components with a Delete that is due
+	refs map[string][]apply.Ref // the objects to delete, by component
+	undo map[string]bool        // the components whose Delete must be called
 }
 
-// removeLeft removes what the graph does not keep any more. What belongs to components that are gone is removed once
-// the walk was complete. What present components no longer keep is removed as soon as all components that require them
-// are ready without it. removeLeft returns what is not gone yet.
+// removeLeft removes objects that are no longer desired. If the graph no longer contains the component of an object,
+// the object is removed when all components are ready. Otherwise it is removed when its component is ready, and also
+// all components that require this component. removeLeft returns the components whose removal is not complete.
 func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]ComponentStatus, error) {
 	if w.ended != nil {
 		return nil, nil
@@ -46,7 +46,7 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 		place, present := c.graph.index[owed.Name]
 		switch {
 		case present && c.graph.nodes[place].deleter == nil:
-			c.status.removeFinalizer(owed.Name) // its Delete was removed from the code, but the component is still wanted
+			c.target.RemoveFinalizer(owed.Name) // the component still exists, but its Delete was removed from the code
 		case !present && w.ready():
 			r.undo[owed.Name] = true
 		}
@@ -54,7 +54,7 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 	return r.remove(ctx)
 }
 
-// delete removes everything.
+// delete removes all objects of an item. It also calls the Delete of each component that the status lists in Undo.
 func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if err := c.connectToDelete(ctx, target); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	r.walk = c.openWalk(ctx)
 	left, err := r.remove(ctx)
 	c.status.Components, c.status.Omitted = left, 0
-	c.condition(lsv1alpha1.ConditionFalse, ReasonRemoving, summary(left))
+	c.condition(lsv1alpha1.ConditionFalse, reasonRemoving, summary(left))
 	if noteErr := c.run.Note(c.target.Inventory()); noteErr != nil {
 		return noteErr
 	}
@@ -94,7 +94,7 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	return nil
 }
 
-// connectToDelete opens the target if there may be something to delete in it.
+// connectToDelete connects to the target if the target may contain something to delete.
 func (c *call) connectToDelete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	stored := len(c.status.Inventory.Entries)+len(c.status.Inventory.Former) > 0
 	if !stored && (target == nil || len(c.status.Undo) == 0 && !c.run.LostInventory()) {
@@ -110,12 +110,21 @@ func (c *call) connectToDelete(ctx context.Context, target *lsv1alpha1.ResolvedT
 	return nil
 }
 
-// remove goes wave by wave, as far as possible without waiting. It returns what is not gone yet.
+// remove removes the groups of components in order. If some components of a group still exist afterwards, it stops, and
+// returns all components that still exist.
 func (r *removing) remove(ctx context.Context) (left []ComponentStatus, err error) {
-	waves := graph.Removal(r.graph.relations(r.stored()), r.components())
+	waves := graph.Removal(r.graph.relations(r.target.Inventory().Entries, r.status.Undo), r.components())
 	for i, wave := range waves {
 		reasons, errs := make([]string, len(wave)), make([]error, len(wave))
-		inParallel(len(wave), r.options.Parallel, func(i int) { reasons[i], errs[i] = r.one(ctx, wave[i]) })
+		var group errgroup.Group
+		group.SetLimit(r.options.Parallel)
+		for i := range wave {
+			group.Go(func() error {
+				reasons[i], errs[i] = r.one(ctx, wave[i])
+				return errs[i]
+			})
+		}
+		_ = group.Wait() // all errors are in errs
 		if left = r.waiting(wave, reasons, errs); len(left) == 0 {
 			continue
 		}
@@ -124,7 +133,8 @@ func (r *removing) remove(ctx context.Context) (left []ComponentStatus, err erro
 	return nil, nil
 }
 
-// one removes one component. It undoes first what the component has to undo, because that may need its objects.
+// one removes the given component. It calls Delete before it deletes the objects, because Delete may need them. It
+// returns the reason why the component still exists, or "" if the component is gone.
 func (r *removing) one(ctx context.Context, component string) (waits string, err error) {
 	if r.undo[component] {
 		err := r.undoOne(ctx, component)
@@ -147,7 +157,8 @@ func (r *removing) one(ctx context.Context, component string) (waits string, err
 	return apply.Report{Waiting: waiting}.Reason(), nil
 }
 
-// undoOne calls the Delete of a component, or the function that Builder.Removed sets for one that is gone.
+// undoOne calls the Delete of a component. If the graph no longer contains the component, undoOne calls the function
+// that was passed to Builder.Removed.
 func (r *removing) undoOne(ctx context.Context, component string) (err error) {
 	defer recovered(&err)
 	if place, present := r.graph.index[component]; present {
@@ -158,18 +169,18 @@ func (r *removing) undoOne(ctx context.Context, component string) (err error) {
 	}
 	undo := r.graph.removed[component]
 	if undo == nil {
-		return fmt.Errorf("it left the graph and has something to undo, but nothing says how: declare it with Removed(%q, …)", component)
+		return fmt.Errorf("the component was removed from the graph, and no function deletes it; add one with Builder.Removed(%q, …)", component)
 	}
 	return undo(r.walk.removedNode(component).with(ctx))
 }
 
-// removedNode returns a node for a component that the graph does not have. It requires nothing.
-func (r *run) removedNode(component string) *Node {
+// removedNode returns a node for a component that the graph no longer contains. The node has no requirements.
+func (r *run) removedNode(component string) *nodeRun {
 	alone := &Graph{nodes: []node{{component: component}}, index: map[string]int{component: 0}, ancestors: [][]int{nil}}
 	return &newRun(alone, r.item, r.session, r.target, r.log, 1).nodes[0]
 }
 
-// components returns all components that have something to remove.
+// components returns the names of all components to remove.
 func (r *removing) components() []string {
 	var out []string
 	for name := range r.refs {
@@ -182,23 +193,26 @@ func (r *removing) components() []string {
 	return slices.Compact(out)
 }
 
-// stored returns the requirements between components in the item's status.
-func (r *removing) stored() map[string][]string {
+// relations returns the requirements of each component. If requirements of a component are stored with the item, they
+// replace those in the graph.
+func (g *Graph) relations(entries []apply.Entry, undo []UndoEntry) map[string][]string {
 	out := map[string][]string{}
-	for _, entry := range r.target.Inventory().Entries {
+	for _, entry := range entries {
 		out[entry.Component] = append(out[entry.Component], entry.Requires...)
 	}
-	for _, owed := range r.status.Undo {
+	for _, owed := range undo {
 		out[owed.Name] = append(out[owed.Name], owed.Requires...)
 	}
-	for name := range out {
-		slices.Sort(out[name])
-		out[name] = slices.Compact(out[name])
+	for i := range g.nodes {
+		node := &g.nodes[i]
+		if _, stored := out[node.component]; !stored {
+			out[node.component] = g.names(node.requires)
+		}
 	}
 	return out
 }
 
-// waiting returns the components of a wave that are not gone.
+// waiting returns the states of those components of a group that still exist.
 func (r *removing) waiting(wave, reasons []string, errs []error) (left []ComponentStatus) {
 	for i, name := range wave {
 		switch {
@@ -211,7 +225,7 @@ func (r *removing) waiting(wave, reasons []string, errs []error) (left []Compone
 	return left
 }
 
-// behind returns the components that come after those that are not gone.
+// behind returns the states of the components in the remaining groups. They are blocked by the components in `left`.
 func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []ComponentStatus) {
 	var by []string
 	for _, one := range left[:min(len(left), maxStatusBlockers)] {
@@ -225,11 +239,12 @@ func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []C
 	return blocked
 }
 
-// lookAgain is the time after which the next run checks whether something is gone, unless a watch reports it before.
+// lookAgain is the time after which a run checks again whether objects are gone. If a watch reports the deletion of an
+// object earlier, the run starts then.
 const lookAgain = 2 * time.Second
 
-// prunable reports whether what a component of the graph no longer keeps may be deleted. It may if the component and
-// all that require it, directly or not, are ready without it.
+// prunable reports whether objects that a component no longer returns may be deleted. They may be deleted when the
+// component is ready, and also all components that require it, directly or indirectly.
 func (w *walked) prunable(component string) bool {
 	place, found := w.graph.index[component]
 	if !found {
@@ -244,18 +259,7 @@ func (w *walked) prunable(component string) bool {
 	return true
 }
 
-// relations returns the requirements between components when a graph meets what is stored about an item. The stored
-// order has precedence, and the graph's order is for components that are not stored.
-func (g *Graph) relations(stored map[string][]string) map[string][]string {
-	all := make(map[string][]string, len(stored)+len(g.nodes))
-	for i := range g.nodes {
-		all[g.nodes[i].component] = g.names(g.nodes[i].requires)
-	}
-	maps.Copy(all, stored)
-	return all
-}
-
-// recover finds the objects of an item whose inventory was lost by their labels.
+// recover restores a lost inventory. It finds the objects of the item by their labels.
 func (c *call) recover(ctx context.Context) error {
 	if c.run.Cluster == nil {
 		return nil
@@ -263,8 +267,8 @@ func (c *call) recover(ctx context.Context) error {
 	return c.run.Recover(ctx, c.graph.kinds(), c.graph.complete)
 }
 
-// kinds returns the kinds of all objects that the graph may keep, as far as they are known before a run. Listing the
-// whole cluster finds the namespaces.
+// kinds returns the known kinds of the objects of all components. Some kinds are known only during a run, so they are
+// missing. The value of each kind is a nil set of namespaces, which means all namespaces.
 func (g *Graph) kinds() map[schema.GroupVersionKind]map[string]bool {
 	out := map[schema.GroupVersionKind]map[string]bool{}
 	for i := range g.nodes {
@@ -277,7 +281,7 @@ func (g *Graph) kinds() map[schema.GroupVersionKind]map[string]bool {
 	return out
 }
 
-// complete fills in to which component an object belongs, and what the graph records for that component.
+// complete sets the fields Component, Requires and Policy of an entry in a restored inventory.
 func (g *Graph) complete(entry *apply.Entry, obj metav1.Object) {
 	entry.Component = cmp.Or(obj.GetAnnotations()[LabelComponent], obj.GetLabels()[LabelComponent])
 	place, present := g.index[entry.Component]

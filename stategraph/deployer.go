@@ -3,6 +3,7 @@
 package stategraph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -25,79 +27,78 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// These are defaults of Options.
+// These constants are the defaults of fields of Options.
 const (
-	DefaultResync      = 10 * time.Hour
-	DefaultStartWithin = 5 * time.Minute
-	DefaultParallel    = 8
+	defaultResync      = 10 * time.Hour
+	defaultStartWithin = 5 * time.Minute
+	defaultParallel    = 8
 )
 
 // Options configures the deployer of a graph. The zero value is ready to use.
 type Options struct {
-	// Resync is the interval at which everything is applied again, as protection against changes that no watch reports.
-	// Zero means DefaultResync. A negative value means never.
+	// Resync is the interval after which all objects are applied again, because a watch may miss a change. Zero means 10
+	// hours. A negative value means never.
 	Resync time.Duration
-	// StartWithin spreads the run that each finished item gets after the process started. Zero means
-	// DefaultStartWithin. A negative value means at once.
+	// StartWithin spreads out the runs after a restart of the process. Each finished item gets one run at a random time
+	// within StartWithin after the start. Zero means 5 minutes. A negative value means that these runs start at once.
 	StartWithin time.Duration
-	// StatusGrace is how long after its creation an object of a custom kind without a status is not ready, if the
-	// definition of the kind does not describe its status. Zero means upkeep.DefaultStatusGrace. A negative value means
-	// no time.
+	// StatusGrace is the time after the creation of an object during which the object counts as not ready if it has no
+	// status. It applies to custom kinds whose CustomResourceDefinition does not describe the status. Zero means
+	// upkeep.DefaultStatusGrace. A negative value means that such an object counts as ready at once.
 	StatusGrace time.Duration
-	// Parallel is how many components of one item run at once. Zero means DefaultParallel.
+	// Parallel is the maximum number of components of one item that are reconciled at the same time. Zero means 8.
 	Parallel int
-	// Targets is what Targets may ask for. The zero value is the strictest policy.
+	// Targets is the policy for the kubeconfigs of Targets. It decides, for example, which hosts a Target may name. The
+	// zero value is the strictest policy.
 	Targets targets.Policy
-	// TargetLimits bounds the resources that targets use. The zero value means the defaults.
+	// TargetLimits limits the resources that the clients of targets use. The zero value means the defaults.
 	TargetLimits targets.Limits
-	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted.
-	// Without it, the item is deployed to the new cluster first.
+	// CleanUpFirst determines what happens first when an item moves to another cluster. If CleanUpFirst is true, the
+	// objects in the old cluster are deleted before the item is deployed to the new cluster. Otherwise, they are deleted
+	// afterwards.
 	CleanUpFirst bool
-	// Fights configures when repeated changes by others count as a fight, and how long the deployer then waits before
-	// it corrects them. The zero value means the defaults. The clock is that of the library.
+	// Fights configures how the deployer handles other clients that change the same object again and again. It sets how
+	// many changes count as a fight, and how long the deployer then waits before it corrects a change. The zero value
+	// means the defaults. The clock in Fights is ignored.
 	Fights watch.GuardOptions
-	// WrapTransport wraps the transport to each target. It sees every request, without credentials. It may be nil.
+	// WrapTransport wraps the transport to each target. The wrapper gets every request, without credentials. It may be
+	// nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// withDefaults returns the options with defaults for zero values.
+// withDefaults replaces zero values with the defaults.
 func (o Options) withDefaults() Options {
-	if o.Resync == 0 {
-		o.Resync = DefaultResync
-	}
-	if o.StartWithin == 0 {
-		o.StartWithin = DefaultStartWithin
-	}
-	if o.Parallel <= 0 {
-		o.Parallel = DefaultParallel
-	}
+	o.Resync, o.StartWithin = cmp.Or(o.Resync, defaultResync), cmp.Or(o.StartWithin, defaultStartWithin)
+	o.Parallel = cmp.Or(max(o.Parallel, 0), defaultParallel)
 	return o
 }
 
-// Args returns what [deployerlib.Add] needs to run the graph for deploy items of a type. name is the name of the
-// deployer in status.deployer.name, events and metrics. The caller may change the result. Add reports faults.
+// Args returns arguments for [deployerlib.Add], for a deployer that runs the graph for deploy items of type t. The
+// parameter `name` is the name of the deployer in status.deployer.name, events and metrics. The caller may change the
+// result. If an argument is invalid, deployerlib.Add returns an error.
 func Args(name string, t lsv1alpha1.DeployItemType, g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	return deployerlib.DeployerArgs{Name: name, Type: t, Deployer: New(g, o, hooks...)}
 }
 
-// New returns the deployer of a graph, with further hooks in addition to its own. [deployerlib.Add] returns an error if
-// the graph is nil.
+// New returns the deployer of a graph. The given hooks run in addition to the hooks of the deployer. [deployerlib.Add]
+// returns an error if the graph is nil.
 //
-// One call is one walk, which waits for nothing. Listeners of components that are not ready trigger the next one.
+// Each call of the deployer walks the graph once and does not wait for components to become ready. If a component is
+// not ready, its listeners trigger the next call.
 func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	o = o.withDefaults()
 	keeper := upkeep.New(upkeep.Options{
 		Name: "state graph", Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights, StatusGrace: o.StatusGrace,
 		CleanUpFirst: o.CleanUpFirst,
 	})
-	d := &deployer{graph: g, options: o, keeper: keeper, hooks: keeper.Hooks(o.schedule()), metrics: newMetrics()}
+	d := &deployer{graph: g, options: o, keeper: keeper, hooks: keeper.Hooks(o.schedule()), states: newStates()}
 	for _, setup := range hooks {
 		d.hooks = d.hooks.RegisterHookSetup(setup)
 	}
 	return d
 }
 
-// schedule returns the hook for the regular runs, or nil if there are none.
+// schedule returns a hook that triggers a run of each item every Resync, or nil if Resync is negative.
 func (o Options) schedule() extension.ReconcileExtensionHook {
 	if o.Resync < 0 {
 		return nil
@@ -107,13 +108,13 @@ func (o Options) schedule() extension.ReconcileExtensionHook {
 		func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) { return spec, nil }))
 }
 
-// deployer walks a graph for each deploy item. Nothing in it belongs to a single item.
+// deployer runs a graph for all deploy items. It contains no data of items.
 type deployer struct {
 	graph   *Graph
 	options Options
 	keeper  *upkeep.Keeper
 	hooks   extension.ReconcileExtensionHooks
-	metrics *metrics
+	states  *prometheus.CounterVec
 }
 
 var (
@@ -125,8 +126,8 @@ var (
 // ExtensionHooks returns the hooks.
 func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
 
-// UseRuntime connects the deployer with the target clients and metrics of the process, and with the channels that
-// components listen to.
+// UseRuntime gives the deployer access to targets, metrics and items. It also adds a Runnable to the manager, which
+// reads the channels that components listen to.
 func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if d.graph == nil {
 		return errors.New("state graph: there is no graph (nil)")
@@ -155,13 +156,13 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	return c.reconcile(ctx)
 }
 
-// ForceReconcile does the same as Reconcile, but does not assume that anything is unchanged.
+// ForceReconcile is like Reconcile, but checks all objects instead of assuming that some are unchanged.
 func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	d.keeper.Thorough(di)
 	return d.Reconcile(ctx, lsCtx, di, target)
 }
 
-// Delete removes everything, in reverse order.
+// Delete removes all components of an item in reverse order.
 func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	c, err := d.begin(ctx, di)
 	if err != nil {
@@ -170,13 +171,13 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	return c.delete(ctx, target)
 }
 
-// Abort does nothing, because a walk leaves nothing running.
+// Abort does nothing, because nothing runs after a walk has returned.
 func (d *deployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-// Resume watches the objects of the item in its target, and requests one run, because the graph may have changed since
-// the last one.
+// Resume watches the objects of an item in the target. It also requests one run, because the graph may have changed
+// since the last run.
 func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, resolved *lsv1alpha1.ResolvedTarget) error {
 	status, err := decodeStatus(di)
 	if err != nil {
@@ -190,7 +191,7 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, resolv
 		return err
 	}
 	if target.MemoryOf(run).HasRun() {
-		return nil // in this process
+		return nil // a run in this process has already used the current graph
 	}
 	within := d.options.StartWithin
 	if d.graph.timer > 0 {
@@ -200,7 +201,7 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, resolv
 	return nil
 }
 
-// wakeIn requests a run of an item after a while.
+// wakeIn requests a run of an item. The run starts after the given time.
 func (d *deployer) wakeIn(item types.UID, after time.Duration) {
 	d.keeper.Wake(item, d.keeper.Runtime().Clock.Now().Add(after))
 }

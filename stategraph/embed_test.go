@@ -43,5 +43,5 @@ func TestTemplateBesideTheCode(t *testing.T) {
 	})
 }
 
-// wordMapOf returns an object that contains nothing of the configuration.
+// wordMapOf returns an object that does not depend on the configuration.
 func wordMapOf(context.Context) (*corev1.ConfigMap, error) { return configMap("settings", nil), nil }

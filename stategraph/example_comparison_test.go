@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// compared returns a graph of a Service and a ConfigMap that a template makes of it.
+// compared returns a graph with a Service, and a ConfigMap whose template uses the Service.
 func compared(template string) (*stategraph.Graph, error) {
 	files := fstest.MapFS{"templates/page.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page}\n" + template)}}
 	service := func(context.Context) (*corev1.Service, error) { return &corev1.Service{}, nil }
@@ -22,8 +22,8 @@ func compared(template string) (*stategraph.Graph, error) {
 		Build()
 }
 
-// As in kro, what a template uses is required, and a name that does not exist is found before anything runs. All such faults are
-// reported at once.
+// As in kro, a component requires the components that its template uses. Before anything runs, Build reports all names
+// that do not exist.
 func ExampleTemplate_checkedBeforeARun() {
 	graph, err := compared(`data: {address: '{{ .Output "service" "host" }}'}`)
 	if err != nil {
@@ -40,21 +40,21 @@ func ExampleTemplate_checkedBeforeARun() {
 	// component "page": template: templates/page.yaml:4:52: Output: the component "service" has no output "hots" (did you mean "host"?)
 }
 
-// Here kro leads: it checks each field of an expression against the schema of its kind. This package looks up fields when the
-// component runs, so the graph builds although a Service has no field clusterIp.
+// Here kro has an advantage: it checks each field in an expression against the schema of the kind. This package looks
+// up fields only when the component runs. Therefore Build succeeds, although a Service has no field clusterIp.
 func ExampleTemplate_fieldsAreNotChecked() {
 	_, err := compared(`data: {address: '{{ (.Output "service").spec.clusterIp }}'}`)
 	fmt.Println(err)
 	// Output: <nil>
 }
 
-// Here JOSDK leads: it has conditions on single edges. In this package the body of a component decides whether there is an
-// object, and what requires the component runs without one.
+// Here JOSDK has an advantage: it supports conditions for single edges. In this package, the function that returns the
+// object decides whether the object exists. The components that require this component run even if there is no object.
 func ExampleObject_condition() {
 	replica := func(ctx context.Context) (*corev1.Service, error) {
 		config, err := stategraph.Config[struct{ Replicas int }](ctx)
 		if err != nil || config.Replicas < 2 {
-			return nil, err // this item has no such object, and the component is ready
+			return nil, err // the component has no object for this item, and is ready
 		}
 		return &corev1.Service{}, nil
 	}

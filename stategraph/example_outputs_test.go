@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// A graph can be built component by component. Each names what it requires.
+// A graph can be built component by component. Each component lists the names of the components that it requires.
 func ExampleNewGraph() {
 	configMap := func(context.Context) (*corev1.ConfigMap, error) { return &corev1.ConfigMap{}, nil }
 	graph, err := stategraph.NewGraph().
@@ -29,7 +29,8 @@ func ExampleNewGraph() {
 	// Output: [database web]
 }
 
-// SetOutput passes a value to the components that require this one. Output reads it.
+// SetOutput passes a value to the components that require the current component. These components read the value with
+// Output.
 func ExampleSetOutput() {
 	register := stategraph.External(stategraph.ExternalSpec{
 		Reconcile: func(ctx context.Context) error { return stategraph.SetOutput(ctx, "10.0.0.7") },
@@ -48,14 +49,15 @@ func ExampleSetOutput() {
 	}
 	fmt.Println(graph.Order())
 
-	_, err = stategraph.Output[string](context.Background(), "register") // not in a run
+	_, err = stategraph.Output[string](context.Background(), "register") // ctx does not belong to a run
 	fmt.Println(errors.Is(err, stategraph.ErrNoRun))
 	// Output:
 	// [register hosts]
 	// true
 }
 
-// Template renders objects from a text template. It gets the configuration of the item and what other components left.
+// Template renders objects from a text template. The template can use the configuration of the item and the outputs of
+// required components.
 func ExampleTemplate() {
 	files := fstest.MapFS{"templates/settings.yaml": {Data: []byte(`
 apiVersion: v1

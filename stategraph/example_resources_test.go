@@ -32,7 +32,8 @@ func siteNames(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Sites)), nil
 }
 
-// page returns the page of one site. Its name is made of the component and the instance.
+// page returns the page of one site. The library computes the name of the object from the names of the
+// component and the instance.
 func page(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := stategraph.Config[Hosting](ctx)
 	if err != nil {
@@ -44,7 +45,7 @@ func page(ctx context.Context) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// entrance returns the Service through which the sites are reached from outside.
+// entrance returns the Service that makes the sites accessible from outside the cluster.
 func entrance(ctx context.Context) (*corev1.Service, error) {
 	config, err := stategraph.Config[Hosting](ctx)
 	if err != nil {
@@ -56,14 +57,14 @@ func entrance(ctx context.Context) (*corev1.Service, error) {
 	}, nil
 }
 
-// zone is a name server that accepts requests for a record, and has it after a while.
+// zone is a DNS zone. After a call of Set, it takes some time until Has returns true.
 type zone interface {
 	Set(ctx context.Context, domain, address string) error
 	Has(ctx context.Context, domain string) (bool, error)
 	Remove(ctx context.Context, domain string) error
 }
 
-// record keeps the record of an item's domain.
+// record maintains the DNS record for the domain of an item.
 type record struct{ zone zone }
 
 func (r record) set(ctx context.Context) error {
@@ -71,7 +72,7 @@ func (r record) set(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entrance, err := stategraph.Output[*corev1.Service](ctx, "entrance") // as it is in the cluster; it is ready, so it has an address
+	entrance, err := stategraph.Output[*corev1.Service](ctx, "entrance") // the Service in the cluster; it is ready, so it has an address
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func hosting(zone zone) (*stategraph.Graph, error) {
 			Ready:     dns.ready,
 			Delete:    dns.remove,
 			Listeners: []stategraph.Listener{stategraph.Poll(10 * time.Second)},
-			Rules:     []rbacv1.PolicyRule{}, // it needs no rights in the target
+			Rules:     []rbacv1.PolicyRule{}, // the record needs no rights in the target
 		}), "entrance").
 		Build()
 }
@@ -121,7 +122,8 @@ func ExampleForEach() {
 	// Output: [pages entrance record]
 }
 
-// A later version of the graph has no record any more. The record of items that still have one is deleted.
+// This version of the graph no longer contains the component "record". The library calls the function `remove` for each
+// item that still has a record.
 func ExampleBuilder_Removed() {
 	var zone zone
 	graph, err := stategraph.NewGraph().

@@ -108,7 +108,7 @@ func ExampleBuilder_Build() {
 		Build()
 	fmt.Println(err)
 	// Output:
-	// build state graph: component "certificate": may be unready, but listens to nothing, so nobody would look at it again: add a listener, or say that it is always ready
+	// build state graph: component "certificate": may be unready, but has no listener that would trigger another check: add a listener, or make it always ready
 	// component "proxy": requires "databases", which does not exist (did you mean "database"?)
 	// components require each other: certificate → proxy → database → certificate
 }

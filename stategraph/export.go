@@ -9,39 +9,43 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// export is a value that items export to Landscaper.
+// export is a value that each item exports to Landscaper. Exactly one of the fields `output`, `path` and `text` is set.
 type export struct {
 	name   string
-	place  int            // of the component that it belongs to
-	output string         // of WithOutput; or
-	path   *jsonpath.Path // a field of the component's only object; or
-	text   *template.Template
+	place  int                // the index of the component in the graph
+	output string             // the name of an output that is declared with WithOutput
+	path   *jsonpath.Path     // a field of the component's only object
+	text   *template.Template // a template that renders the value
 }
 
-// exported is an export before it is checked.
+// exported contains the arguments of a call of Builder.Export. Build checks them.
 type exported struct{ name, component, value string }
 
-// Export exports a value under a name, for Landscaper's data exports. The value is written when the component is ready,
-// written again when it changes, and deleted with the item. value is the name of an output that the component declares
-// with WithOutput, or a JSON path such as ".metadata.name" into its only object, or, if it contains "{{", a template
-// that renders a text. The template gets the same data as a Template, and may use the component itself and everything
-// that it requires. A component that keeps no object for an item exports nothing. If a field does not exist yet, the
-// item waits for it.
+// Export exports a value under a name, so that Landscaper can use it in data exports. The library writes the value when
+// the component is ready, and again when the value changes. The value is deleted together with the item. The parameter
+// `value` is one of the following:
+//
+//   - the name of an output that the component declares with WithOutput
+//   - a JSON path into the only object of the component, such as ".metadata.name"
+//   - a Go template, recognized by "{{", that renders the exported text
+//
+// The template gets the same data as a Template. It may use the component itself and all components that the component
+// requires. If the component has no object for an item, nothing is exported. If a field does not exist yet, the item is
+// not complete until the field exists.
 func (b *Builder) Export(name, component, value string) *Builder {
 	b.exports = append(b.exports, exported{name: name, component: component, value: value})
 	return b
@@ -58,8 +62,7 @@ func (g *Graph) addExports(wanted []exported) []error {
 			faults = append(faults, fmt.Errorf("export %q: the name is empty or used twice", e.name))
 			continue
 		case !found:
-			faults = append(faults, fmt.Errorf("export %q: there is no component %q%s", e.name, e.component,
-				graph.Suggest(e.component, slices.Sorted(maps.Keys(g.index)))))
+			faults = append(faults, fmt.Errorf("export %q: there is no component %q%s", e.name, e.component, g.suggest(e.component)))
 			continue
 		}
 		names[e.name] = true
@@ -72,7 +75,7 @@ func (g *Graph) addExports(wanted []exported) []error {
 	return faults
 }
 
-// parseExport parses where the value of an export comes from.
+// parseExport parses the value of an export.
 func (g *Graph) parseExport(place int, e exported) (export, error) {
 	out := export{name: e.name, place: place}
 	kept := declaredBy(g.nodes[place].resource)
@@ -88,12 +91,12 @@ func (g *Graph) parseExport(place int, e exported) (export, error) {
 	case strings.HasPrefix(e.value, "."), strings.HasPrefix(e.value, "$"), strings.HasPrefix(e.value, "{"):
 		out.path, err = jsonpath.Parse(e.value)
 	default:
-		err = fmt.Errorf("the component %q has no output %q, and that is no JSON path, which begins with a dot", e.component, e.value)
+		err = fmt.Errorf("the component %q has no output %q, and a JSON path must begin with a dot", e.component, e.value)
 	}
 	return out, err
 }
 
-// checkExportText checks what the template of an export uses.
+// checkExportText checks the components and outputs that the template of an export uses.
 func (g *Graph) checkExportText(component string, text *template.Template) error {
 	faults := make([]error, len(text.Faults))
 	for i, fault := range text.Faults {
@@ -101,16 +104,16 @@ func (g *Graph) checkExportText(component string, text *template.Template) error
 	}
 	for _, u := range text.Uses {
 		if u.Component != component || u.Output != "" {
-			u.Guarded = true // the component is ready, or nothing is exported
-			_, err := g.checkUse(-1, use{Use: u})
+			u.Guarded = true // the value is only exported if the component is ready
+			_, err := g.checkUse(-1, u, schema.GroupVersionKind{})
 			faults = append(faults, err)
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// exportValues returns the exports of all components that are ready, and says which of them has to be waited for, and
-// why.
+// exportValues returns the exported values of all components that are ready. If a value does not exist yet, the result
+// `waits` is a text that names the missing value.
 func (r *run) exportValues(ctx context.Context, w *walked) (values map[string]json.RawMessage, waits string, err error) {
 	values = map[string]json.RawMessage{}
 	var errs []error
@@ -131,7 +134,7 @@ func (r *run) exportValues(ctx context.Context, w *walked) (values map[string]js
 	return values, waits, errors.Join(errs...)
 }
 
-// exportValue returns one value as JSON, or nil if there is none.
+// exportValue returns one value as JSON, or nil if the component has no object for the item.
 func (r *run) exportValue(ctx context.Context, e export) (raw json.RawMessage, err error) {
 	defer recovered(&err)
 	node := r.nodes[e.place]
@@ -147,9 +150,12 @@ func (r *run) exportValue(ctx context.Context, e export) (raw json.RawMessage, e
 	var value any
 	switch {
 	case e.text != nil:
-		value, err = exportText(ctx, e.text)
+		var data *TemplateData
+		if data, err = templateData(ctx, nil); err == nil {
+			value, err = e.text.Text(ctx, data)
+		}
 	case e.output != "":
-		value, err = OutputOf(ctx, node.component, e.output)
+		value, err = declaredOutput(ctx, node.component, e.output)
 	default:
 		value, err = valueAt(ctx, live, e.path)
 	}
@@ -159,17 +165,8 @@ func (r *run) exportValue(ctx context.Context, e export) (raw json.RawMessage, e
 	return json.Marshal(value)
 }
 
-// exportText renders the template of an export.
-func exportText(ctx context.Context, text *template.Template) (string, error) {
-	data, err := templateData(ctx, nil)
-	if err != nil {
-		return "", err
-	}
-	return text.Text(ctx, data)
-}
-
-// export writes the exports of an item if they are not known to be up to date. Those of components that are not ready
-// stay unchanged. It returns what is waited for.
+// export writes the exports of an item unless they are known to be up to date. The exports of components that are not
+// ready stay unchanged. If a value does not exist yet, the result `waits` is a text that names the missing value.
 func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) (waits string, err error) {
 	if len(c.graph.exports) == 0 || w.ended != nil {
 		return "", nil
@@ -195,7 +192,7 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) 
 	return waits, nil
 }
 
-// keepExports adds the earlier exports of components that are not ready.
+// keepExports copies exports from `before` to `values` if their components are not ready now.
 func (g *Graph) keepExports(values, before map[string]json.RawMessage, w *walked) {
 	for _, e := range g.exports {
 		if old, found := before[e.name]; found && values[e.name] == nil && w.states[e.place].State != StateReady {
@@ -204,7 +201,7 @@ func (g *Graph) keepExports(values, before map[string]json.RawMessage, w *walked
 	}
 }
 
-// readExports reads what an earlier process exported.
+// readExports reads the stored exports of the item. An earlier process may have written them.
 func (c *call) readExports(ctx context.Context) (map[string]json.RawMessage, error) {
 	ref := c.item.Status.ExportReference
 	if ref == nil {
@@ -217,7 +214,7 @@ func (c *call) readExports(ctx context.Context) (map[string]json.RawMessage, err
 	}
 	values := map[string]json.RawMessage{}
 	if err := yaml.Unmarshal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], &values); err != nil {
-		return map[string]json.RawMessage{}, nil //nolint:nilerr // whatever it is, it is written anew
+		return map[string]json.RawMessage{}, nil //nolint:nilerr // content that cannot be read is replaced
 	}
 	return values, nil
 }

@@ -4,33 +4,37 @@ package stategraph
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// MaxInstances is the largest number of instances that a component made by ForEach may have for one item.
+// MaxInstances is the maximum number of instances of one ForEach for one item.
 const MaxInstances = 1000
 
-// ForEach keeps the objects of each once per element, as instances of one component. elements returns the elements.
-// name distinguishes the instances, and must be the same for the same element in each run. each is an Object, Template
-// or Versioned, whose functions get the element from Element and the name from Instance. Objects carry the name in the
-// label LabelInstance, and in their own name if they have none.
+// ForEach manages the objects of the resource `each` once for each element of a list. Each element has one instance,
+// and all instances belong to one component. The function `elements` returns the list. The function `name` returns the
+// name of the instance for an element. The name must be different for each element, and the same in each run. The
+// resource `each` is an Object, Template or Versioned. Its functions get the element from Element, and the name of the
+// instance from Instance. The objects have the name of the instance in the label LabelInstance. Object names that the
+// library computes also depend on the instance.
 //
-// The component is ready when all instances are. Instances whose element is gone are deleted. The component fails with
-// an error of elements, if two elements have the same name, or if there are more than MaxInstances.
+// The component is ready when all instances are ready. When an element is no longer in the list, the objects of its
+// instance are deleted. The component fails if `elements` returns an error, if two elements have the same name, or if
+// there are more than MaxInstances elements.
 func ForEach[E any](elements func(ctx context.Context) ([]E, error), name func(E) string, each Resource) Resource {
 	inner, ok := each.(*objects)
 	if !ok || inner == nil {
-		return &objects{options: optionsOf(nil), faults: []string{"each of ForEach must be an Object, a Template or a Versioned"}}
+		return &objects{options: optionsOf(nil), faults: []string{"the parameter each of ForEach must be an Object, a Template or a Versioned"}}
 	}
 	r := *inner
 	if elements == nil || name == nil {
-		r.faults = append(slices.Clip(r.faults), "ForEach needs elements and their names")
+		r.faults = append(slices.Clip(r.faults), "the parameters elements and name of ForEach must not be nil")
 	}
 	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
-		n, err := From(ctx)
+		n, err := nodeOf(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -51,10 +55,10 @@ func ForEach[E any](elements func(ctx context.Context) ([]E, error), name func(E
 	return &r
 }
 
-// instancesOf makes a node for each element.
-func instancesOf[E any](ctx context.Context, n *Node, elements func(ctx context.Context) ([]E, error), name func(E) string) ([]*Node, error) {
-	if n.instance != "" {
-		return nil, fmt.Errorf("a ForEach within a ForEach is not possible")
+// instancesOf returns a node for each element.
+func instancesOf[E any](ctx context.Context, n *nodeRun, elements func(ctx context.Context) ([]E, error), name func(E) string) ([]*nodeRun, error) {
+	if n.element != nil {
+		return nil, errors.New("a ForEach must not contain another ForEach")
 	}
 	list, err := elements(ctx)
 	if err != nil {
@@ -64,23 +68,23 @@ func instancesOf[E any](ctx context.Context, n *Node, elements func(ctx context.
 		return nil, fmt.Errorf("%d instances, at most %d are allowed", len(list), MaxInstances)
 	}
 	seen := make(map[string]bool, len(list))
-	instances := make([]*Node, 0, len(list))
-	for _, element := range list {
-		instance := name(element)
+	instances := make([]*nodeRun, 0, len(list))
+	for _, value := range list {
+		instance := name(value)
 		switch {
 		case instance == "":
-			return nil, fmt.Errorf("an element has an empty name")
+			return nil, errors.New("the name of an element is empty")
 		case seen[instance]:
 			return nil, fmt.Errorf("two elements have the name %q", instance)
 		}
 		seen[instance] = true
-		instances = append(instances, &Node{run: n.run, place: n.place, component: n.component, instance: instance, element: element, ahead: n.ahead})
+		instances = append(instances, &nodeRun{run: n.run, place: n.place, component: n.component, element: &element{instance, value}, ahead: n.ahead})
 	}
 	return instances, nil
 }
 
-// render returns the objects of one instance, with its label and names.
-func (n *Node) render(ctx context.Context, of *objects) ([]*unstructured.Unstructured, error) {
+// render returns the objects of one instance, with labels and names.
+func (n *nodeRun) render(ctx context.Context, of *objects) ([]*unstructured.Unstructured, error) {
 	rendered, err := of.Prepare(n.with(ctx))
 	if err != nil {
 		return nil, err

@@ -12,32 +12,33 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// Graph defines which components exist for a deploy item, and which requires which. It is checked when it is built,
-// never changes afterwards, holds nothing about any item, and may be used by many goroutines.
+// Graph defines the components of a deploy item and the requirements between them. Builder.Build returns only valid
+// graphs. A Graph never changes and contains no data of items. It is safe for concurrent use.
 type Graph struct {
-	nodes []node         // in the order in which they were added
-	index map[string]int // component -> place in nodes
-	// order is a fixed order in which each node comes after all that it requires.
+	nodes []node         // in the order in which the components were added
+	index map[string]int // maps a component to its index in nodes
+	// order is a fixed order in which each node comes after all nodes that it requires.
 	order []int
-	// ancestors are all nodes that a node requires, directly or not, in ascending order.
+	// ancestors contains, for each node, all nodes that it requires, directly or indirectly, in ascending order.
 	ancestors [][]int
-	removed   map[string]func(ctx context.Context) error
+	removed   map[string]func(ctx context.Context) error // the functions that were passed to Builder.Removed
 	exports   []export
-	decode    func(*lsv1alpha1.DeployItem) (any, error) // if it is nil, each body decodes for itself
-	timer     time.Duration                             // the shortest Timer of all nodes, or 0
+	decode    func(*lsv1alpha1.DeployItem) (any, error) // decodes the configuration; set only by NewGraphOf
+	timer     time.Duration                             // the shortest interval of all Timer listeners, or 0
 }
 
 // node is one component.
 type node struct {
 	component  string
 	resource   Resource
-	requires   []int // in ascending order, each once
+	requires   []int // in ascending order, without duplicates
 	dependents []int
 	listeners  []Listener
-	poll       time.Duration // the shortest Poll, or 0
-	always     bool          // ready once it is reconciled
-	preparer   Preparer      // nil if it keeps no objects
-	deleter    Deleter       // nil if there is nothing to undo
+	poll       time.Duration // the shortest interval of a Poll listener, or 0
+	timer      time.Duration // the shortest interval of a Timer listener, or 0
+	always     bool          // the component is ready as soon as it is reconciled
+	preparer   Preparer      // nil if the component has no objects
+	deleter    Deleter       // nil if the component has nothing to undo
 	unit       unit
 }
 
@@ -50,12 +51,12 @@ func (g *Graph) Components() []string {
 	return names
 }
 
-// Order returns the names of all components, each after all that it requires. It is the same whenever the graph is built
-// from the same parts.
+// Order returns the names of all components in an order in which each component comes after all components that it
+// requires. The order is the same in each process that builds the same graph.
 func (g *Graph) Order() []string { return g.names(g.order) }
 
-// Requires returns what a component requires directly, in the order in which the components were added. It returns nil
-// for a component that the graph does not have.
+// Requires returns the components that a component requires directly, in the order in which they were added. It returns
+// nil if the graph does not have the component.
 func (g *Graph) Requires(component string) []string {
 	place, found := g.index[component]
 	if !found {
@@ -64,14 +65,14 @@ func (g *Graph) Requires(component string) []string {
 	return g.names(g.nodes[place].requires)
 }
 
-// hasObjects reports whether a component keeps objects, even if it has none for some items.
+// hasObjects reports whether a component can have objects. Even then, it may have no objects for some items.
 func (g *Graph) hasObjects(component string) bool {
 	node := &g.nodes[g.index[component]]
 	_, refers := node.resource.(*reference)
 	return refers || node.preparer != nil
 }
 
-// names converts places to names of components.
+// names returns the names of the components with the given indexes.
 func (g *Graph) names(places []int) []string {
 	names := make([]string, len(places))
 	for i, place := range places {
@@ -80,7 +81,7 @@ func (g *Graph) names(places []int) []string {
 	return names
 }
 
-// requires returns what each node requires.
+// requires returns, for each node, the nodes that it requires.
 func (g *Graph) requires() [][]int {
 	all := make([][]int, len(g.nodes))
 	for i := range g.nodes {
@@ -89,15 +90,12 @@ func (g *Graph) requires() [][]int {
 	return all
 }
 
-// Mermaid draws the graph for Markdown. An arrow leads from a component to those that require it. The same graph always
-// gives the same text.
+// Mermaid returns a drawing of the graph for Markdown. An arrow leads from a component to each component that requires
+// it. The same graph always gives the same text.
 func (g *Graph) Mermaid() string { return graph.Mermaid(g.Components(), g.requires()) }
 
-// DOT draws the graph for Graphviz. An arrow leads from a component to those that require it. The same graph always
-// gives the same text.
-func (g *Graph) DOT() string { return graph.DOT(g.Components(), g.requires()) }
-
-// link computes what follows from the nodes and their requirements, which have no cycle.
+// link sets the fields of the graph that are computed from the requirements. The parameter `order` is the result of
+// graph.Sort and must contain all nodes.
 func (g *Graph) link(order []int) {
 	g.order, g.ancestors = order, graph.Ancestors(g.requires(), order)
 	for i, dependents := range graph.Dependents(g.requires()) {
@@ -106,8 +104,9 @@ func (g *Graph) link(order []int) {
 	g.remember()
 }
 
-// remember computes what the inventory records about each node, namely the nearest nodes that it requires and that
-// leave a trace in the inventory. Nodes in between are skipped.
+// remember computes, for each node, the requirements that are stored with an item. Only nodes with objects or a Delete
+// are stored. If a node requires a node that is not stored, the requirements of that other node are stored in its
+// place.
 func (g *Graph) remember() {
 	nearest := make([][]int, len(g.nodes))
 	for _, place := range g.order {

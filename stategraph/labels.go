@@ -18,35 +18,37 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Prefix is the prefix of the labels that identify an object.
-const Prefix = "state.deployerkit.dev/"
+// prefix is the prefix of the labels that identify an object.
+const prefix = "state.deployerkit.dev/"
 
-// These are labels of all objects that the components of a graph keep. A value that is no label value, or longer than
-// 63 characters, is shortened to a readable part and a hash. The full value is then in an annotation of the same key.
+// Each object of a graph has these labels. If a value is not a valid label value, for example because it is longer than
+// 63 characters, the label contains a readable part of the value and a hash. In this case, an annotation with the same
+// key contains the full value.
 const (
-	// LabelComponent is the component of the graph.
-	LabelComponent = Prefix + "component"
-	// LabelInstance is the instance within a ForEach. Other objects do not have it.
-	LabelInstance = Prefix + "instance"
-	// LabelParentGroup is the API group of the deploy item.
-	LabelParentGroup = Prefix + "parent-group"
-	// LabelParentVersion is the API version of the deploy item, without its group.
-	LabelParentVersion = Prefix + "parent-version"
-	// LabelParentPlural is the resource name of deploy items.
-	LabelParentPlural = Prefix + "parent-plural"
-	// LabelParentNamespace is the namespace of the deploy item.
-	LabelParentNamespace = Prefix + "parent-namespace"
-	// LabelParentName is the name of the deploy item.
-	LabelParentName = Prefix + "parent-name"
-	// LabelParentUID is the UID of the deploy item. It is needed because two clusters may have items of the same name.
-	LabelParentUID = Prefix + "parent-uid"
+	// LabelComponent is the label with the name of the component.
+	LabelComponent = prefix + "component"
+	// LabelInstance is the label with the name of the instance of ForEach. Only objects of a ForEach have this label.
+	LabelInstance = prefix + "instance"
+	// LabelParentGroup is the label with the API group of the deploy item.
+	LabelParentGroup = prefix + "parent-group"
+	// LabelParentVersion is the label with the API version of the deploy item, without the group.
+	LabelParentVersion = prefix + "parent-version"
+	// LabelParentPlural is the label with the resource name of deploy items.
+	LabelParentPlural = prefix + "parent-plural"
+	// LabelParentNamespace is the label with the namespace of the deploy item.
+	LabelParentNamespace = prefix + "parent-namespace"
+	// LabelParentName is the label with the name of the deploy item.
+	LabelParentName = prefix + "parent-name"
+	// LabelParentUID is the label with the UID of the deploy item. Items in different clusters may have the same name,
+	// but not the same UID.
+	LabelParentUID = prefix + "parent-uid"
 )
 
 // parentPlural is the resource name of deploy items.
 const parentPlural = "deployitems"
 
-// Identity returns the labels of an object of a component, and the annotations with the values that are too long for a
-// label. instance is empty where there is none.
+// Identity returns the labels of the objects of a component. If a value is not a valid label value, Identity also
+// returns an annotation that contains this value. The parameter `instance` is "" outside of ForEach.
 func Identity(item *lsv1alpha1.DeployItem, component, instance string) (labels, annotations map[string]string) {
 	full := map[string]string{
 		LabelComponent:       component,
@@ -70,8 +72,8 @@ func Identity(item *lsv1alpha1.DeployItem, component, instance string) (labels, 
 	return labels, annotations
 }
 
-// Selector selects the objects of a component of a deploy item, regardless of their names. If instance is empty, it
-// selects all instances, and if component is empty, all components.
+// Selector returns a selector for the objects of a component of a deploy item. If `instance` is empty, the selector
+// matches the objects of all instances. If `component` is empty, it matches the objects of all components.
 func Selector(item types.UID, component, instance string) labels.Selector {
 	set := labels.Set{LabelParentUID: labelValue(string(item))}
 	if component != "" {
@@ -83,13 +85,14 @@ func Selector(item types.UID, component, instance string) labels.Selector {
 	return set.AsSelector()
 }
 
-// These are lengths in characters.
+// These are the maximum length of a label value and the length of a hash, in characters.
 const (
 	maxLabel   = 63
 	hashLength = 10
 )
 
-// labelValue returns value, or a replacement if it cannot be the value of a label.
+// labelValue returns the given text if it is a valid label value. Otherwise it returns a readable part of the text and
+// a hash.
 func labelValue(value string) string {
 	if isLabelValue(value) {
 		return value
@@ -97,8 +100,8 @@ func labelValue(value string) string {
 	return readable(value, maxLabel-1-hashLength) + "-" + hash(value)
 }
 
-// isLabelValue is validation.IsValidLabelValue without a regular expression. Each run calls it several times per
-// object.
+// isLabelValue reports whether a text is a valid label value. Unlike validation.IsValidLabelValue, it uses no regular
+// expression, because each run calls it several times per object.
 func isLabelValue(value string) bool {
 	if value == "" {
 		return true
@@ -114,8 +117,8 @@ func isLabelValue(value string) bool {
 	return true
 }
 
-// readable returns the beginning of a text, with "-" for all that may not be part of a name, and a letter or digit at
-// both ends. It is never empty.
+// readable returns the first bytes of a text, at most `length`. All characters except letters and digits are replaced
+// by "-", and each "-" at the beginning or end is removed. The result is never empty.
 func readable(text string, length int) string {
 	out := []byte(text[:min(len(text), length)])
 	for i, c := range out {
@@ -133,10 +136,10 @@ func isAlphanumeric(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// base32Lower uses only characters that a name may contain.
+// base32Lower is an encoding that produces only characters that are allowed in object names.
 var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// hash returns a short hash of texts, with 50 bits.
+// hash returns a hash of all given texts. The hash has 50 bits.
 func hash(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {
@@ -145,24 +148,24 @@ func hash(texts ...string) string {
 	return base32Lower.EncodeToString(h.Sum(nil))[:hashLength]
 }
 
-// nameFor returns the name of an object that has none. It is the same in each run, and different for each item,
-// component and instance. generateName is never sent to the API server, because after a crash objects would exist that
-// are in no inventory.
-func (n *Node) nameFor(prefix string) string {
+// nameFor returns a name for an object that has no name. The name is the same in each run, and different for each item,
+// component and instance. The API server cannot generate the name, because the inventory must contain the name before
+// the object is created.
+func (n *nodeRun) nameFor(prefix string) string {
 	if prefix == "" {
 		prefix = n.component
 	}
-	return readable(strings.ToLower(prefix), maxLabel-1-hashLength) + "-" + hash(string(n.run.item.UID), n.component, n.instance)
+	return readable(strings.ToLower(prefix), maxLabel-1-hashLength) + "-" + hash(string(n.run.item.UID), n.component, n.instanceName())
 }
 
-// identify gives objects of the node their labels, and a name to those that have none. It replaces lists by their
-// items. It changes the objects of its argument.
-func (n *Node) identify(desired []apply.Desired) ([]apply.Desired, error) {
+// identify adds the labels of the node to the given objects, and sets the names of objects that have none. It modifies
+// the objects. If one of them is a list, the result contains the items of the list instead.
+func (n *nodeRun) identify(desired []apply.Desired) ([]apply.Desired, error) {
 	out := make([]apply.Desired, 0, len(desired))
 	for _, d := range desired {
 		switch {
 		case d.Object == nil:
-			continue // the item has no such object
+			continue // the component has no object for this item
 		case d.Object.IsList():
 			items, err := n.identify(itemsOf(d))
 			if err != nil {
@@ -192,16 +195,16 @@ func itemsOf(list apply.Desired) []apply.Desired {
 	return out
 }
 
-// mark sets the labels of one object, and its name.
-func (n *Node) mark(obj *unstructured.Unstructured) error {
+// mark adds the labels to one object, and sets a name if the object has none.
+func (n *nodeRun) mark(obj *unstructured.Unstructured) error {
 	if obj.GetKind() == "" || obj.GetAPIVersion() == "" {
-		return fmt.Errorf("an object %q has no apiVersion or no kind", obj.GetName())
+		return fmt.Errorf("the object %q lacks apiVersion or kind", obj.GetName())
 	}
 	if obj.GetName() == "" {
 		obj.SetName(n.nameFor(strings.TrimSuffix(obj.GetGenerateName(), "-")))
 		obj.SetGenerateName("")
 	}
-	ours, full := Identity(n.run.item, n.component, n.instance)
+	ours, full := Identity(n.run.item, n.component, n.instanceName())
 	set := obj.GetLabels()
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		if value, reserved := ours[key]; reserved && value != set[key] {
@@ -215,7 +218,7 @@ func (n *Node) mark(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// merged adds entries to a map that may be nil.
+// merged copies the entries of `more` to the map `into` and returns it. If `into` is nil, merged creates a map.
 func merged(into, more map[string]string) map[string]string {
 	if into == nil {
 		into = make(map[string]string, len(more))
@@ -224,7 +227,7 @@ func merged(into, more map[string]string) map[string]string {
 	return into
 }
 
-// instanceOf returns the instance that an object of a component belongs to.
+// instanceOf returns the name of the ForEach instance that an object belongs to.
 func instanceOf(obj *unstructured.Unstructured) string {
 	if full, found := obj.GetAnnotations()[LabelInstance]; found {
 		return full

@@ -9,15 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Listener triggers another run of an item. Requests of several listeners lead to one run, and requests during a run
-// lead to exactly one more. A run does not know which listener triggered it.
+// Listener triggers another run of an item. All notifications that arrive before a run starts trigger a single run. All
+// notifications that arrive during a run trigger exactly one more run. A run cannot find out which listener triggered
+// it.
 type Listener struct {
 	kind   listenerKind
 	every  time.Duration
 	events <-chan types.NamespacedName
 }
 
-// listenerKind is what a Listener listens to. The zero value is invalid.
+// listenerKind is the kind of a Listener. The zero value is invalid.
 type listenerKind int
 
 const (
@@ -28,41 +29,27 @@ const (
 	listensToReference
 )
 
-// minEvery is the shortest period of a timer.
+// minEvery is the shortest interval that Timer and Poll accept.
 const minEvery = time.Second
 
-// Watch listens to the objects that the component keeps in the target cluster, for any change of one of them or of its
-// status. Resources of this package have it by default.
+// Watch triggers a run when an object of the component in the target cluster changes. A change of the object's status
+// also triggers a run. The resources of this package have this listener by default.
 func Watch() Listener { return Listener{kind: listensToObjects} }
 
-// Timer triggers a run at a fixed interval of at least a second, whether the component is ready or not.
+// Timer triggers a run at a fixed interval of at least one second, even if the component is ready.
 func Timer(every time.Duration) Listener { return Listener{kind: listensToTimer, every: every} }
 
-// Poll is Timer while the component is not ready.
+// Poll triggers a run at a fixed interval of at least one second, as long as the component is not ready.
 func Poll(every time.Duration) Listener { return Listener{kind: listensToPoll, every: every} }
 
-// Channel triggers a run of each deploy item that is received from events. The zero name means all items of the
-// deployer. One goroutine reads events from the start of the manager to its end. A closed channel triggers nothing.
+// Channel triggers a run of a deploy item when the channel delivers the name of the item. An empty name triggers a run
+// of each item of the deployer. One goroutine reads the channel while the manager runs. Closing the channel triggers no
+// run.
 func Channel(events <-chan types.NamespacedName) Listener {
 	return Listener{kind: listensToChannel, events: events}
 }
 
-// String formats the listener for people.
-func (l Listener) String() string {
-	switch l.kind {
-	case listensToObjects, listensToReference:
-		return "watch"
-	case listensToTimer:
-		return fmt.Sprintf("timer(%s)", l.every)
-	case listensToPoll:
-		return fmt.Sprintf("poll(%s)", l.every)
-	case listensToChannel:
-		return "channel"
-	}
-	return "nothing"
-}
-
-// fault returns what is wrong with the listener, or "" if it is valid.
+// fault returns the reason why the listener is invalid, or "" if the listener is valid.
 func (l Listener) fault() string {
 	switch {
 	case l.kind == 0:
@@ -70,7 +57,7 @@ func (l Listener) fault() string {
 	case l.kind == listensToChannel && l.events == nil:
 		return "the channel of a listener is nil"
 	case (l.kind == listensToTimer || l.kind == listensToPoll) && l.every < minEvery:
-		return fmt.Sprintf("%s is too often, at least %s", l, minEvery)
+		return fmt.Sprintf("the interval %s of a listener is too short; use at least %s", l.every, minEvery)
 	}
 	return ""
 }

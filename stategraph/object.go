@@ -19,36 +19,43 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Object keeps one object of any kind in the target cluster. body returns the desired object in full. Fields that it
-// does not set are left to the API server and to others. T is a pointer to a Go type, or *unstructured.Unstructured.
+// Object manages one object of any kind in the target cluster. The function `body` returns the complete desired object.
+// Other clients may set the fields that `body` does not set. T is a pointer to a Go type, or
+// *unstructured.Unstructured.
 //
 //	Object(func(ctx context.Context) (*appsv1.StatefulSet, error) { … })
 //
-// apiVersion and kind of a type that the scheme knows need not be set. A name that is not set is made of generateName
-// or the component, and a hash that is the same in each run. A status of a Go type is not sent. If body returns nil,
-// the item has no such object, and the component is ready. The component is ready by the rules of package
-// apply/readiness, unless an option changes that, and listens to the object. An error of body fails the component.
+// If the scheme knows the type, `body` need not set apiVersion and kind. If `body` sets no name, the name consists of
+// generateName or the component name, and a hash. The hash is the same in each run. The status of a Go type is not
+// sent. If `body` returns nil, the component has no object for this item and is ready. Otherwise the rules of package
+// apply/readiness decide whether the object is ready, unless an option sets another rule. The component listens to the
+// object. If `body` returns an error, the component fails.
 func Object[T client.Object](body func(ctx context.Context) (T, error), opts ...Option) Resource {
-	r := newObjects(opts, kindOf[T])
-	if body == nil {
-		r.faults = append(r.faults, "the body of Object is nil")
-	}
+	r := newObject("Object", body, opts, func(context.Context, *unstructured.Unstructured) error { return nil })
 	if of := reflect.TypeFor[T](); !r.always && r.judge == nil && !tellsReadiness(of) {
-		r.faults = append(r.faults, fmt.Sprintf("the status of a %s has neither conditions nor observedGeneration, so it is not known when it is ready: use ReadyWhen, or ReadyOnceApplied", of))
-	}
-	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
-		obj, err := bodyOf(ctx, body, r.scheme)
-		if err != nil || obj == nil {
-			return nil, err
-		}
-		return []*unstructured.Unstructured{obj}, nil
+		r.faults = append(r.faults, fmt.Sprintf("the status of a %s has neither conditions nor observedGeneration, so its readiness is not known; use ReadyWhen or ReadyOnceApplied", of))
 	}
 	return r
 }
 
-// tellsReadiness reports whether the default rules can judge objects of a Go type. They can if its status has
-// conditions or observedGeneration, if it has no status, if Kubernetes itself serves the kind, or if the type does not
-// define its status.
+// newObject returns a resource for one object. The function `finish` completes the object that `body` returns.
+func newObject[T client.Object](what string, body func(ctx context.Context) (T, error), opts []Option, finish func(context.Context, *unstructured.Unstructured) error) *objects {
+	r := newObjects(opts, kindOf[T])
+	if body == nil {
+		r.faults = append(r.faults, fmt.Sprintf("the body of %s is nil", what))
+	}
+	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
+		obj, err := bodyOf(ctx, body, r.scheme)
+		if err == nil && obj != nil {
+			err = finish(ctx, obj)
+		}
+		return []*unstructured.Unstructured{obj}, err
+	}
+	return r
+}
+
+// tellsReadiness reports whether the default rules can check objects of a Go type. They cannot check a custom type
+// whose status is a struct with neither Conditions nor ObservedGeneration.
 func tellsReadiness(of reflect.Type) bool {
 	if of.Kind() != reflect.Pointer || of.Elem().Kind() != reflect.Struct || !kindOfType(scheme.Scheme, of).Empty() {
 		return true
@@ -62,7 +69,8 @@ func tellsReadiness(of reflect.Type) bool {
 	return conditions || generation
 }
 
-// newObjects makes the common part. static finds the kind if no option announces any.
+// newObjects returns an `objects` in which only the options and the kinds are set. If no option sets the kinds, they
+// are the result of the function `static`.
 func newObjects(opts []Option, static func(*runtime.Scheme) []schema.GroupVersionKind) *objects {
 	r := &objects{options: optionsOf(opts)}
 	if r.kinds = r.declared; len(r.kinds) == 0 && static != nil {
@@ -71,7 +79,7 @@ func newObjects(opts []Option, static func(*runtime.Scheme) []schema.GroupVersio
 	return r
 }
 
-// kindOf returns the kind of T, or nil if it is not known.
+// kindOf returns a slice with the kind of T, or nil if the scheme does not know T.
 func kindOf[T client.Object](s *runtime.Scheme) []schema.GroupVersionKind {
 	if gvk := kindOfType(s, reflect.TypeFor[T]()); !gvk.Empty() {
 		return []schema.GroupVersionKind{gvk}
@@ -79,8 +87,8 @@ func kindOf[T client.Object](s *runtime.Scheme) []schema.GroupVersionKind {
 	return nil
 }
 
-// bodyOf calls a body and converts the result to unstructured, without what only the API server sets. It returns nil if
-// there is no object.
+// bodyOf calls `body` and converts the returned object. It removes fields that only the API server sets. It returns nil
+// if `body` returns no object.
 func bodyOf[T client.Object](ctx context.Context, body func(ctx context.Context) (T, error), s *runtime.Scheme) (*unstructured.Unstructured, error) {
 	typed, err := body(ctx)
 	if err != nil {
@@ -109,7 +117,7 @@ func bodyOf[T client.Object](ctx context.Context, body func(ctx context.Context)
 	return obj, nil
 }
 
-// dropNulls removes what the encoding of a Go type contains for unset fields, such as creationTimestamp.
+// dropNulls removes null values. An encoded Go type contains null values for unset fields such as creationTimestamp.
 func dropNulls(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -127,43 +135,30 @@ func dropNulls(value any) {
 	}
 }
 
-// ConfigData is a kind that only carries data, and may be made immutable.
+// ConfigData contains the types of the objects that Versioned can manage.
 type ConfigData interface {
 	*corev1.ConfigMap | *corev1.Secret
 	client.Object
 }
 
-// Versioned keeps a ConfigMap or Secret that is never changed (copy-on-write). The name ends in a hash of the content,
-// and the object is immutable. Another content leads to another object. Components that require this one get its name
-// from Name, so their Pods are rolled. The former object is deleted when the component and all that require it,
-// directly or not, are ready with the new one, so that Pods that still use it continue to work.
+// Versioned manages a ConfigMap or Secret that is replaced instead of changed. The object is immutable, and its name
+// ends with a hash of the content. If the content changes, the library creates a new object with another name.
+// Components that require this component get the new name from Name. If they put it in a Pod template, the Pods are
+// restarted. The former object is deleted when this component is ready with the new object, and also all components
+// that require it, directly or indirectly. Until then, Pods can use the former object.
 //
-// The hash of a Secret's content is part of a name, which more people may read than the Secret. Do not use it for
-// content that can be guessed, such as a short password alone.
+// More people can usually see the names of Secrets than their content. With Versioned, the name contains a hash of the
+// content. Do not use Versioned for a Secret whose content can be guessed, such as a single short password.
 func Versioned[T ConfigData](body func(ctx context.Context) (T, error), opts ...Option) Resource {
-	r := newObjects(opts, kindOf[T])
-	if body == nil {
-		r.faults = append(r.faults, "the body of Versioned is nil")
-	}
-	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
-		n, err := From(ctx)
-		if err != nil {
-			return nil, err
-		}
-		obj, err := bodyOf(ctx, body, r.scheme)
-		if err != nil || obj == nil {
-			return nil, err
-		}
-		if err := n.version(obj); err != nil {
-			return nil, err
-		}
-		return []*unstructured.Unstructured{obj}, nil
-	}
-	return r
+	return newObject("Versioned", body, opts, version)
 }
 
-// version adds the hash of the content to the name, and makes the object immutable.
-func (n *Node) version(obj *unstructured.Unstructured) error {
+// version adds a hash of the content to the name of an object, and makes the object immutable.
+func version(ctx context.Context, obj *unstructured.Unstructured) error {
+	n, err := nodeOf(ctx)
+	if err != nil {
+		return err
+	}
 	content := map[string]any{}
 	for _, field := range []string{"type", "data", "binaryData", "stringData"} {
 		if value, found := obj.Object[field]; found {

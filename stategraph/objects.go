@@ -15,25 +15,25 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// objects is a Resource that keeps objects of the target cluster. All resources of this package except External use it.
+// objects is the Resource that Object, Template, Versioned and ForEach return. It manages objects in the target cluster.
 type objects struct {
-	// render returns the desired objects, which belong to the caller. An element that is nil means that the item has no
-	// such object.
+	// render returns the desired objects. The caller may modify them. An element is nil if the component has no such
+	// object for the item.
 	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
-	// kinds are the kinds of the objects, or nil if they are not known before a run.
+	// kinds contains the kinds of the objects. It is nil if the kinds are known only during a run.
 	kinds  []schema.GroupVersionKind
-	uses   []template.Use // of its template
+	uses   []template.Use // the components that the template uses
 	faults []string
 	options
 }
 
-// check returns what is wrong with the resource.
+// check returns a text for each error in the arguments and options of the resource.
 func (o *objects) check() []string { return append(o.faults, o.options.faults...) }
 
-// AlwaysReady reports whether the objects are ready once they are applied.
+// AlwaysReady reports whether the objects are ready as soon as they are applied.
 func (o *objects) AlwaysReady() bool { return o.always }
 
-// Listeners returns the listener on the objects, and those of WithListeners.
+// Listeners returns Watch and the listeners of WithListeners.
 func (o *objects) Listeners() []Listener {
 	if o.always {
 		return o.listeners
@@ -60,7 +60,8 @@ func (o *objects) Prepare(ctx context.Context) ([]apply.Desired, error) {
 	return desired, nil
 }
 
-// checkKind refuses kinds that WithKinds did not announce, because the rights for them may be missing.
+// checkKind returns an error if the option WithKinds is set and does not contain the kind of the object. The deployer
+// may not have the rights for such a kind.
 func (o *objects) checkKind(obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	for _, kind := range o.kinds {
@@ -71,15 +72,15 @@ func (o *objects) checkKind(obj *unstructured.Unstructured) error {
 	if len(o.kinds) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is of a kind that WithKinds did not announce", apply.RefOf(obj))
+	return fmt.Errorf("%s is of a kind that WithKinds does not list", apply.RefOf(obj))
 }
 
 // Reconcile applies the objects.
 func (o *objects) Reconcile(ctx context.Context) error { return ApplyPrepared(ctx) }
 
-// Ready reports whether all objects are ready.
+// Ready returns the readiness of the objects.
 func (o *objects) Ready(ctx context.Context) (Readiness, error) {
-	n, err := From(ctx)
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return Readiness{}, err
 	}
@@ -87,13 +88,13 @@ func (o *objects) Ready(ctx context.Context) (Readiness, error) {
 }
 
 // Rules returns the rights for the kinds of the objects.
-func (o *objects) Rules() ([]rbacv1.PolicyRule, error) { return rulesFor(o.kinds) }
+func (o *objects) Rules() ([]rbacv1.PolicyRule, error) { return rulesFor(o.kinds, verbs) }
 
-// ApplyPrepared applies the objects that Prepare returned to the target cluster. Objects that are known to be as
-// desired cost no call. Use it in the Reconcile of a Resource with Prepare. It returns the joined errors of all
-// objects, or ErrNoRun.
+// ApplyPrepared applies the objects, which Prepare has returned, to the target cluster. An object that is known to be
+// up to date causes no request. Call ApplyPrepared in the Reconcile of a Preparer. It joins the errors of all objects.
+// Outside of a run, it returns ErrNoRun.
 func ApplyPrepared(ctx context.Context) error {
-	n, err := From(ctx)
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return err
 	}
@@ -118,26 +119,26 @@ func ApplyPrepared(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// withAdvice adds to an error what the author of the graph can do.
+// withAdvice adds to some errors what the author of the graph can do about them.
 func withAdvice(err error) error {
 	if one, ok := errors.AsType[*apply.Error](err); ok && one.Immutable {
-		return fmt.Errorf("%w; with the option WithStrategy(apply.Recreate) the object is deleted and created anew", err)
+		return fmt.Errorf("%w; use the option WithStrategy(apply.Recreate) to delete and recreate the object", err)
 	}
 	return err
 }
 
-// ObjectsReady reports whether the objects that ApplyPrepared applied are ready, by the rules of package
-// apply/readiness. Use it in the Ready of a Resource with Prepare.
+// ObjectsReady returns the readiness of the objects that ApplyPrepared applied, by the rules of package
+// apply/readiness. Call ObjectsReady in the Ready of a Preparer.
 func ObjectsReady(ctx context.Context) (Readiness, error) {
-	n, err := From(ctx)
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return Readiness{}, err
 	}
 	return n.objectsReady(ctx, nil)
 }
 
-// objectsReady checks one object after the other until one is not ready.
-func (n *Node) objectsReady(ctx context.Context, by judge) (Readiness, error) {
+// objectsReady checks the objects in order until one of them is not ready.
+func (n *nodeRun) objectsReady(ctx context.Context, by judge) (Readiness, error) {
 	if n.kept == nil {
 		return Readiness{}, errors.New("nothing was prepared: the resource has no Prepare")
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// statefulSet is a body with a number of replicas from the configuration.
+// statefulSet returns a StatefulSet. The configuration of the item determines the number of replicas.
 func statefulSet(ctx context.Context) (*appsv1.StatefulSet, error) {
 	config, err := Config[struct{ Replicas int32 }](ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestObject(t *testing.T) {
 		same := Object(func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil })
 		c := newCluster()
 		w := walkInOrder(t, build(t, NewGraph().Add("one", same).Add("two", same)), itemNamed("a"), c)
-		want := []string{"one Ready", "two Failed ConfigMap default/same is kept by the component one already"}
+		want := []string{"one Ready", "two Failed ConfigMap default/same already belongs to the component one"}
 		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
 			t.Error(diff)
 		}
@@ -145,14 +145,14 @@ func TestObjectBodies(t *testing.T) {
 			Object(func(context.Context) (*fakeObject, error) { return &fakeObject{}, nil }),
 			"a Failed a *stategraph.fakeObject needs apiVersion and kind: the scheme does not know the type", 0,
 		},
-		"without a kind": {Object(free(map[string]any{"apiVersion": "v1"})), `a Failed an object "" has no apiVersion or no kind`, 0},
+		"without a kind": {Object(free(map[string]any{"apiVersion": "v1"})), `a Failed the object "" lacks apiVersion or kind`, 0},
 		"a label of ours": {
 			Object(free(map[string]any{"apiVersion": "v1", "kind": "A", "metadata": meta})),
 			"a Failed A x has the label state.deployerkit.dev/component=other, which the library sets", 0,
 		},
 		"a kind that was not announced": {
 			Object(free(map[string]any{"apiVersion": "v1", "kind": "A"}), WithKinds(corev1.SchemeGroupVersion.WithKind("B"))),
-			"a Failed A is of a kind that WithKinds did not announce", 0,
+			"a Failed A is of a kind that WithKinds does not list", 0,
 		},
 		"a nil option": {Object(oneConfigMap, nil), "", 0},
 	}

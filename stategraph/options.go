@@ -17,10 +17,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
-// Option changes how Object, Template and Versioned keep their objects.
+// Option changes the behavior of Object, Template, Versioned and Reference.
 type Option func(*options)
 
-// options holds the effect of all options. The zero value is the default.
+// options contains the settings of all options.
 type options struct {
 	policy    apply.Policy
 	strategy  apply.Strategy
@@ -29,10 +29,10 @@ type options struct {
 	listeners []Listener
 	declared  []schema.GroupVersionKind
 	scheme    *runtime.Scheme
-	data      func(ctx context.Context) (any, error) // of WithData, or nil
-	required  []Requirement                          // of Uses
-	outputs   map[string]*jsonpath.Path              // of WithOutput
-	optional  bool                                   // it keeps no object for some items
+	data      func(ctx context.Context) (any, error) // set by WithData, or nil
+	required  []Requirement                          // set by Uses
+	outputs   map[string]*jsonpath.Path              // set by WithOutput
+	optional  bool                                   // the component has no object for some items
 	faults    []string
 }
 
@@ -48,18 +48,19 @@ func optionsOf(given []Option) options {
 	return o
 }
 
-// WithPolicy sets what may be done with the objects. The default is apply.Manage.
+// WithPolicy sets the policy. It determines whether the library may create, change and delete the objects. The default
+// is apply.Manage.
 func WithPolicy(policy apply.Policy) Option { return func(o *options) { o.policy = policy } }
 
-// WithStrategy sets how the objects are written. The default is that of the deployer, which is server-side apply.
+// WithStrategy sets how the objects are written. The default is server-side apply.
 func WithStrategy(strategy apply.Strategy) Option { return func(o *options) { o.strategy = strategy } }
 
-// ReadyOnceApplied makes the component ready as soon as its objects are written, regardless of their status.
+// ReadyOnceApplied makes the component ready as soon as its objects are applied, regardless of their status.
 func ReadyOnceApplied() Option { return func(o *options) { o.always = true } }
 
-// ReadyWhen decides about readiness instead of the default rules of package apply/readiness. T is the type of the
-// object, or *unstructured.Unstructured. ready must depend on nothing but the object, because it is not called again
-// until that changes.
+// ReadyWhen sets a function that decides whether an object is ready, instead of the default rules of package
+// apply/readiness. T is the type of the object, or *unstructured.Unstructured. The result of `ready` must depend only
+// on the object, because the library does not call `ready` again until the object changes.
 func ReadyWhen[T client.Object](ready func(live T) (Readiness, error)) Option {
 	return func(o *options) {
 		if ready == nil {
@@ -83,19 +84,20 @@ func ReadyWhen[T client.Object](ready func(live T) (Readiness, error)) Option {
 	}
 }
 
-// WithListeners adds listeners to the one on the objects themselves.
+// WithListeners adds listeners. The component also keeps its default listener, which reports changes of the objects.
 func WithListeners(listeners ...Listener) Option {
 	return func(o *options) { o.listeners = append(o.listeners, listeners...) }
 }
 
-// WithKinds announces the kinds of the objects if they are not known from a Go type, so that Graph.RBAC knows which
-// rights they need. An object of another kind is then an error.
+// WithKinds sets the kinds of the objects, so that Graph.RBAC can return the rights for these kinds. Use it if no Go
+// type determines the kind. If the component returns an object of another kind, the component fails.
 func WithKinds(kinds ...schema.GroupVersionKind) Option {
 	return func(o *options) { o.declared = append(o.declared, kinds...) }
 }
 
-// WithScheme sets where the kind of a Go type is looked up. The default knows the kinds of Kubernetes itself. A type
-// that the scheme does not know needs apiVersion and kind in each body, and WithKinds for Graph.RBAC.
+// WithScheme sets the scheme that maps Go types to kinds. The default scheme contains the built-in kinds of Kubernetes.
+// If the scheme does not know the type of an object, the object must have apiVersion and kind, and Graph.RBAC needs
+// WithKinds.
 func WithScheme(s *runtime.Scheme) Option {
 	return func(o *options) {
 		if s == nil {
@@ -106,27 +108,21 @@ func WithScheme(s *runtime.Scheme) Option {
 	}
 }
 
-// decode converts an object to a T, which is a copy or a typed value.
+// decode returns a copy of an object as a T. T is *unstructured.Unstructured or a pointer to a Go type for the kind of
+// the object.
 func decode[T any](live *unstructured.Unstructured) (T, error) {
 	var none T
-	if live == nil {
-		return none, fmt.Errorf("there is no object")
-	}
 	if same, ok := any(live.DeepCopy()).(T); ok {
 		return same, nil
 	}
-	want := reflect.TypeFor[T]()
-	if want.Kind() != reflect.Pointer {
-		return none, fmt.Errorf("%s cannot be made a %s: that is no pointer", apply.RefOf(live), want)
-	}
-	typed := reflect.New(want.Elem()).Interface()
+	typed := reflect.New(reflect.TypeFor[T]().Elem()).Interface()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, typed); err != nil {
 		return none, fmt.Errorf("decode %s: %w", apply.RefOf(live), err)
 	}
 	return typed.(T), nil
 }
 
-// kindOfType returns the kind of a Go type. It is empty if the scheme does not know it.
+// kindOfType returns the kind of a Go type. The result is empty if the scheme does not know the type.
 func kindOfType(s *runtime.Scheme, of reflect.Type) schema.GroupVersionKind {
 	if of.Kind() != reflect.Pointer {
 		return schema.GroupVersionKind{}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,21 +18,22 @@ import (
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
-// output is one result that a component leaves for those that require it.
+// output is a result that a component provides to the components that require it. It is either a value or an object.
 type output struct {
 	instance string
-	value    any       // of SetOutput
-	ref      apply.Ref // of an object
+	value    any       // the argument of SetOutput
+	ref      apply.Ref // a reference to the object; zero if the output is a value
 
 	mu   sync.Mutex
-	live *unstructured.Unstructured // nil if not known yet
+	live *unstructured.Unstructured // the object in the cluster, or nil if it was not read yet
 }
 
-// Output returns what a required component left. This is the value of SetOutput, or its object as it is in the target
-// cluster, as *unstructured.Unstructured or as a pointer to the type of its kind. Of several objects it is the one of
-// that kind. The value of an object is a copy. An object that did not have to be written is read, which costs a call.
-// If the name is enough, use Name. Output returns an error if the component that asks does not require the other one,
-// directly or not, or if that component left nothing, several such results, or one of another type.
+// Output returns a result of a required component. The result is the value that the component passed to SetOutput, or a
+// copy of an object of the component as it is in the target cluster. If you want an object, T must be
+// *unstructured.Unstructured or a pointer to a Go type. If the component has several objects, Output returns the object
+// whose kind matches T. Reading the object may cause a request. If you only need the name, use Name. Output returns an
+// error if the current component does not require the given component, directly or indirectly. It also returns an error
+// if the given component does not have exactly one result of type T.
 func Output[T any](ctx context.Context, component string) (T, error) {
 	var none T
 	n, outs, err := outputsOf(ctx, component)
@@ -40,12 +42,13 @@ func Output[T any](ctx context.Context, component string) (T, error) {
 	}
 	fitting := fits[T](outs)
 	if len(fitting) != 1 {
-		return none, fmt.Errorf("component %s: %s left %d outputs that may be a %T, want one", n.component, component, len(fitting), none)
+		return none, fmt.Errorf("component %s: %s has %d outputs of type %T, want one", n.component, component, len(fitting), none)
 	}
 	return read[T](ctx, n, component, fitting[0])
 }
 
-// Outputs is Output for a component made by ForEach. It returns what the instances left, by instance.
+// Outputs returns the results of a required component with several instances, such as a ForEach. The keys are the names
+// of the instances. Outputs returns the same errors as Output, except that it omits instances without a result.
 func Outputs[T any](ctx context.Context, component string) (map[string]T, error) {
 	n, outs, err := outputsOf(ctx, component)
 	if err != nil {
@@ -54,7 +57,7 @@ func Outputs[T any](ctx context.Context, component string) (map[string]T, error)
 	values := map[string]T{}
 	for _, out := range fits[T](outs) {
 		if _, twice := values[out.instance]; twice {
-			return nil, fmt.Errorf("component %s: the instance %q of %s left several outputs", n.component, out.instance, component)
+			return nil, fmt.Errorf("component %s: the instance %q of %s has several outputs", n.component, out.instance, component)
 		}
 		if values[out.instance], err = read[T](ctx, n, component, out); err != nil {
 			return nil, err
@@ -63,10 +66,11 @@ func Outputs[T any](ctx context.Context, component string) (map[string]T, error)
 	return values, nil
 }
 
-// SetOutput leaves a value for the components that require the current one; see Output. The last value counts. It lives
-// as long as the run. All components share the value, so it should not be changed.
+// SetOutput sets the value that Output returns to components that require the current component. If SetOutput is called
+// several times in a run, the last call counts. The value is discarded at the end of the run. The library does not copy
+// the value, so it must not be modified afterwards.
 func SetOutput(ctx context.Context, value any) error {
-	n, err := From(ctx)
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,49 +80,45 @@ func SetOutput(ctx context.Context, value any) error {
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
 	for _, out := range n.run.outputs[n.place] {
-		if out.ref == (apply.Ref{}) && out.instance == n.instance {
+		if out.ref == (apply.Ref{}) && out.instance == n.instanceName() {
 			out.value = value
 			return nil
 		}
 	}
-	n.run.outputs[n.place] = append(n.run.outputs[n.place], &output{instance: n.instance, value: value})
+	n.run.outputs[n.place] = append(n.run.outputs[n.place], &output{instance: n.instanceName(), value: value})
 	return nil
 }
 
-// Name returns the name of the only object of a required component, without a request to the cluster. It is empty if
-// the component keeps no object for this item. The errors are those of Ref.
+// Name returns the name of the only object of a required component, without a request. It returns "" if the component
+// has no object for this item. It returns an error if the current component does not require the given component,
+// directly or indirectly, or if the given component has several objects.
 func Name(ctx context.Context, component string) (string, error) {
-	n, outs, err := outputsOf(ctx, component)
-	if err != nil {
+	_, out, err := onlyOutput(ctx, component)
+	if out == nil {
 		return "", err
 	}
-	if len(objectsOf(outs)) == 0 && n.run.graph.hasObjects(component) {
-		return "", nil
-	}
-	ref, err := Ref(ctx, component)
-	return ref.Name, err
+	return out.ref.Name, nil
 }
 
-// Ref returns which object a required component keeps, without a request to the cluster. It returns an error if the
-// component that asks does not require the other one, directly or not, or if that component does not keep exactly one
-// object.
+// Ref returns a reference to the only object of a required component, without a request. It returns an error if the
+// current component does not require the given component, directly or indirectly, or if the given component does not
+// have exactly one object.
 func Ref(ctx context.Context, component string) (apply.Ref, error) {
-	n, outs, err := outputsOf(ctx, component)
-	if err != nil {
+	n, out, err := onlyOutput(ctx, component)
+	switch {
+	case err != nil:
 		return apply.Ref{}, err
+	case out == nil:
+		return apply.Ref{}, fmt.Errorf("component %s: %s has 0 objects, want one", n.component, component)
 	}
-	kept := objectsOf(outs)
-	if len(kept) != 1 {
-		return apply.Ref{}, fmt.Errorf("component %s: %s keeps %d objects, want one", n.component, component, len(kept))
-	}
-	return kept[0].ref, nil
+	return out.ref, nil
 }
 
-// OutputOf returns the value of an output that a required component declares with WithOutput, or nil if the component
-// keeps no object for this item. It may cost a call, as Output does. It returns an error if the component is not
-// required or has no such output, or if the object has no such field or several.
-func OutputOf(ctx context.Context, component, output string) (any, error) {
-	n, err := From(ctx)
+// declaredOutput returns the value of an output that a required component declares with WithOutput. It returns nil if
+// the component has no object for this item. It returns an error if the current component does not require the given
+// component, if the given component does not declare the output, or if the path does not find exactly one value.
+func declaredOutput(ctx context.Context, component, output string) (any, error) {
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,10 +127,10 @@ func OutputOf(ctx context.Context, component, output string) (any, error) {
 		return nil, err
 	}
 	kept := declaredBy(n.run.graph.nodes[n.run.graph.index[component]].resource)
-	if kept == nil || kept.outputs[output] == nil {
+	switch {
+	case kept == nil || kept.outputs[output] == nil:
 		return nil, fmt.Errorf("component %s: %s has no output %q", n.component, component, output)
-	}
-	if live == nil {
+	case live == nil:
 		return nil, nil
 	}
 	value, err := valueAt(ctx, live, kept.outputs[output])
@@ -140,7 +140,7 @@ func OutputOf(ctx context.Context, component, output string) (any, error) {
 	return value, nil
 }
 
-// valueAt returns a copy of the only value that a path finds.
+// valueAt returns a copy of the only value that a path finds in an object.
 func valueAt(ctx context.Context, live *unstructured.Unstructured, path *jsonpath.Path) (any, error) {
 	found, err := path.Find(ctx, live.Object)
 	if err != nil {
@@ -152,43 +152,36 @@ func valueAt(ctx context.Context, live *unstructured.Unstructured, path *jsonpat
 	return runtime.DeepCopyJSONValue(found[0]), nil
 }
 
-// onlyObject returns the only object of a required component as it is in the cluster, which must not be changed. It
-// returns nil if the component keeps none for this item.
-func onlyObject(ctx context.Context, component string) (*unstructured.Unstructured, error) {
+// onlyOutput returns the output that contains the only object of a required component. It returns nil if the component
+// has no object for this item.
+func onlyOutput(ctx context.Context, component string) (*nodeRun, *output, error) {
 	n, outs, err := outputsOf(ctx, component)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	kept := objectsOf(outs)
-	if len(kept) == 0 && n.run.graph.hasObjects(component) {
-		return nil, nil
-	}
-	if len(kept) != 1 {
-		return nil, fmt.Errorf("component %s: %s keeps %d objects, want one", n.component, component, len(kept))
-	}
-	live, err := kept[0].object(ctx, n)
+	outs = slices.DeleteFunc(slices.Clone(outs), func(out *output) bool { return out.ref == (apply.Ref{}) })
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("component %s: read %s of %s: %w", n.component, kept[0].ref, component, err)
-	case live == nil:
-		return nil, fmt.Errorf("component %s: %s of %s does not exist any more", n.component, kept[0].ref, component)
+	case len(outs) == 1:
+		return n, outs[0], nil
+	case len(outs) == 0 && n.run.graph.hasObjects(component):
+		return n, nil, nil
 	}
-	return live, nil
+	return nil, nil, fmt.Errorf("component %s: %s has %d objects, want one", n.component, component, len(outs))
 }
 
-// objectsOf returns the outputs that are objects.
-func objectsOf(outs []*output) (kept []*output) {
-	for _, out := range outs {
-		if out.ref != (apply.Ref{}) {
-			kept = append(kept, out)
-		}
+// onlyObject returns the only object of a required component as it is in the cluster, or nil if the component has no
+// object for this item. The caller must not modify the object.
+func onlyObject(ctx context.Context, component string) (*unstructured.Unstructured, error) {
+	n, out, err := onlyOutput(ctx, component)
+	if out == nil {
+		return nil, err
 	}
-	return kept
+	return out.object(ctx, n, component)
 }
 
 // outputsOf returns the outputs of a required component.
-func outputsOf(ctx context.Context, component string) (*Node, []*output, error) {
-	n, err := From(ctx)
+func outputsOf(ctx context.Context, component string) (*nodeRun, []*output, error) {
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -207,8 +200,8 @@ func outputsOf(ctx context.Context, component string) (*Node, []*output, error) 
 	return n, outs, nil
 }
 
-// leave records the objects of a component for those that require it.
-func (n *Node) leave(outcomes []apply.Outcome) {
+// leave records the applied objects of a component as its outputs.
+func (n *nodeRun) leave(outcomes []apply.Outcome) {
 	outs := make([]*output, 0, len(outcomes))
 	for i, o := range outcomes {
 		outs = append(outs, &output{instance: instanceOf(n.kept.desired[i].Object), ref: o.Ref, live: o.Live})
@@ -218,7 +211,7 @@ func (n *Node) leave(outcomes []apply.Outcome) {
 	n.run.outputs[n.place] = append(outs, n.run.outputs[n.place]...)
 }
 
-// fits returns the outputs that can be read as a T.
+// fits returns those outputs that can be returned as a T.
 func fits[T any](outs []*output) []*output {
 	objects := objectsThatFit(reflect.TypeFor[T]())
 	var fitting []*output
@@ -234,8 +227,9 @@ func fits[T any](outs []*output) []*output {
 	return fitting
 }
 
-// objectsThatFit returns a function that reports which objects may be returned as a type. If the type is unstructured,
-// or one that the scheme of Kubernetes does not know, all objects fit. Otherwise objects of its kind fit.
+// objectsThatFit returns a function that reports whether an object can be returned as the given type. If the type is
+// *unstructured.Unstructured, or another type that is not in the scheme of Kubernetes, every object can be returned.
+// Otherwise, only objects of the kind that belongs to the type can be returned.
 func objectsThatFit(as reflect.Type) func(apply.Ref) bool {
 	if !as.Implements(reflect.TypeFor[client.Object]()) || as.Kind() != reflect.Pointer {
 		return func(apply.Ref) bool { return false }
@@ -244,18 +238,15 @@ func objectsThatFit(as reflect.Type) func(apply.Ref) bool {
 	return func(ref apply.Ref) bool { return kind.Empty() || kind == ref.GVK() }
 }
 
-// read returns the value of an output.
-func read[T any](ctx context.Context, n *Node, component string, out *output) (T, error) {
+// read returns the value or the object of an output.
+func read[T any](ctx context.Context, n *nodeRun, component string, out *output) (T, error) {
 	var value T
 	if out.ref == (apply.Ref{}) {
 		return out.value.(T), nil
 	}
-	live, err := out.object(ctx, n)
-	switch {
-	case err != nil:
-		return value, fmt.Errorf("component %s: read %s of %s: %w", n.component, out.ref, component, err)
-	case live == nil:
-		return value, fmt.Errorf("component %s: %s of %s does not exist any more", n.component, out.ref, component)
+	live, err := out.object(ctx, n, component)
+	if err != nil {
+		return value, err
 	}
 	if value, err = decode[T](live); err != nil {
 		return value, fmt.Errorf("component %s: output of %s: %w", n.component, component, err)
@@ -263,8 +254,8 @@ func read[T any](ctx context.Context, n *Node, component string, out *output) (T
 	return value, nil
 }
 
-// object returns the object in the cluster, which is read at most once per run.
-func (o *output) object(ctx context.Context, n *Node) (*unstructured.Unstructured, error) {
+// object returns the object as it is in the cluster. The object is read at most once per run.
+func (o *output) object(ctx context.Context, n *nodeRun, component string) (*unstructured.Unstructured, error) {
 	if n.ahead {
 		return nil, errAhead
 	}
@@ -272,8 +263,11 @@ func (o *output) object(ctx context.Context, n *Node) (*unstructured.Unstructure
 	defer o.mu.Unlock()
 	if o.live == nil {
 		live, err := n.run.session.Get(ctx, o.ref)
-		if err != nil {
-			return nil, err
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("component %s: read %s of %s: %w", n.component, o.ref, component, err)
+		case live == nil:
+			return nil, fmt.Errorf("component %s: %s of %s does not exist any more", n.component, o.ref, component)
 		}
 		o.live = live
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// randomGraph returns a graph with at most 200 nodes, whose requirements point backwards in a hidden order.
+// randomGraph returns a random graph with at most `largest` nodes. Each node requires only nodes whose names sort
+// before its own name. The nodes are added in a random order.
 func randomGraph(t testing.TB, r *rand.Rand, largest int) *Graph {
 	t.Helper()
 	n := 1 + r.IntN(largest)
@@ -34,7 +35,7 @@ func randomGraph(t testing.TB, r *rand.Rand, largest int) *Graph {
 	return g
 }
 
-// reach returns all nodes that a node requires, computed in another way than by the graph itself.
+// reach returns all nodes that a node requires, directly or indirectly. It does not use the tested code.
 func reach(g *Graph, place int, seen map[int]bool) map[int]bool {
 	for _, required := range g.nodes[place].requires {
 		if !seen[required] {
@@ -56,7 +57,7 @@ func TestRandomGraphs(t *testing.T) {
 			}
 			g := randomGraph(t, r, largest)
 			if fault := checkRandom(t, g, r); fault != "" {
-				t.Fatalf("graph %d: %s\n%s", i, fault, g.DOT())
+				t.Fatalf("graph %d: %s\n%s", i, fault, g.Mermaid())
 			}
 		}
 	})
@@ -84,7 +85,7 @@ func checkRandom(t *testing.T, g *Graph, r *rand.Rand) string {
 		if round > len(g.nodes) {
 			return "does not converge"
 		}
-		for name := range says { // what could run becomes ready
+		for name := range says { // let the visited nodes become ready
 			if slices.Contains(s.order, name) {
 				delete(says, name)
 			}
@@ -93,7 +94,7 @@ func checkRandom(t *testing.T, g *Graph, r *rand.Rand) string {
 	return checkRemoval(g)
 }
 
-// checkWalk compares one walk with the meaning of the graph.
+// checkWalk checks that a walk has visited the right nodes, and each node after the nodes that it requires.
 func checkWalk(g *Graph, w *walked, s *script, says map[string]string) string {
 	ran := map[string]int{}
 	for i, name := range s.order {
@@ -123,7 +124,7 @@ func checkWalk(g *Graph, w *walked, s *script, says map[string]string) string {
 	return ""
 }
 
-// checkRemoval checks that each node is removed after all that require it.
+// checkRemoval checks that each node is removed after all nodes that require it.
 func checkRemoval(g *Graph) string {
 	requires := map[string][]string{}
 	for i := range g.nodes {

@@ -3,27 +3,22 @@
 package stategraph
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// verbs are what the deployer does with objects that a component keeps.
+// verbs contains the RBAC verbs that the deployer needs for the objects of components.
 var verbs = []string{"create", "delete", "get", "list", "patch", "watch"}
 
-// replaceVerb is needed for strategies that replace objects.
-var errKindsUnknown = errors.New("the kinds of its objects are not known before a run; announce them with WithKinds")
-
-// RBAC returns the rights that the graph needs in the target cluster, as few rules as possible in a fixed order. They
-// are the rights for the kinds of objects that are known, and those that a Ruler returns. Resource names are guessed
-// from kinds, as Kubernetes itself does where it cannot look them up. The error joins the components whose rights
-// cannot be known. The rules are then those of the others.
+// RBAC returns the rights that the graph needs in the target cluster, as a minimal list of rules in a fixed order. It
+// collects the rules from each Resource that implements Ruler. The resources of this package derive the rules from the
+// kinds of their objects, and guess the resource names from the kinds. If the rights of some components are not known,
+// RBAC returns the rules of the other components, and an error that names the components whose rights are not known.
 func (g *Graph) RBAC() ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	var errs []error
@@ -31,7 +26,7 @@ func (g *Graph) RBAC() ([]rbacv1.PolicyRule, error) {
 		node := &g.nodes[i]
 		ruler, ok := node.resource.(Ruler)
 		if !ok {
-			errs = append(errs, fmt.Errorf("component %s: it does not say what rights it needs", node.component))
+			errs = append(errs, fmt.Errorf("component %s: its resource is not a Ruler, so its rights are not known", node.component))
 			continue
 		}
 		own, err := ruler.Rules()
@@ -43,10 +38,10 @@ func (g *Graph) RBAC() ([]rbacv1.PolicyRule, error) {
 	return compactRules(rules), errors.Join(errs...)
 }
 
-// rulesFor returns the rights for objects of some kinds.
-func rulesFor(kinds []schema.GroupVersionKind) ([]rbacv1.PolicyRule, error) {
+// rulesFor returns rules that allow the given verbs for objects of the given kinds.
+func rulesFor(kinds []schema.GroupVersionKind, verbs []string) ([]rbacv1.PolicyRule, error) {
 	if len(kinds) == 0 {
-		return nil, errKindsUnknown
+		return nil, errors.New("the kinds of its objects are not known before a run; set them with WithKinds")
 	}
 	rules := make([]rbacv1.PolicyRule, 0, len(kinds))
 	for _, kind := range kinds {
@@ -56,7 +51,7 @@ func rulesFor(kinds []schema.GroupVersionKind) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// compactRules merges the resources of rules that are otherwise equal, and sorts the rules.
+// compactRules joins rules that differ only in their resources. It sorts the result, first by group.
 func compactRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	byRest := map[string]*rbacv1.PolicyRule{}
 	var keys []string
@@ -80,8 +75,5 @@ func compactRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		rule.Resources = slices.Compact(rule.Resources)
 		out = append(out, *rule)
 	}
-	slices.SortStableFunc(out, func(a, b rbacv1.PolicyRule) int {
-		return cmp.Compare(strings.Join(a.APIGroups, ","), strings.Join(b.APIGroups, ","))
-	})
 	return out
 }

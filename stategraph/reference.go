@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,35 +16,37 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
-// ReferenceSpec configures Reference. Either Name or Selector is set.
+// ReferenceSpec configures a Reference. Exactly one of Name and Selector must be set.
 type ReferenceSpec struct {
 	// Kind is the kind of the objects. It is required.
 	Kind schema.GroupVersionKind
-	// Name returns the name of one object, with a namespace if its kind has one.
+	// Name returns the name of one object, and its namespace if the kind is namespaced.
 	Name func(ctx context.Context) (types.NamespacedName, error)
-	// Selector selects the objects. At least one must exist, unless the component is Optional.
+	// Selector selects objects by their labels. At least one such object must exist, unless the component is Optional.
 	Selector func(ctx context.Context) (Selection, error)
-	// Landscaper means that the objects are in the cluster of the deploy items, in the namespace of the item,
-	// regardless of the namespace that is returned. The deployer needs the rights to get, list and watch them there.
+	// Landscaper is true if the objects are not in the target cluster, but in the cluster and namespace of the deploy
+	// item. The namespace that Name or Selector returns is then ignored. The deployer needs the rights to get, list and
+	// watch the objects.
 	Landscaper bool
 }
 
 // Selection selects objects by their labels.
 type Selection struct {
-	// Namespace is their namespace. Empty means all namespaces.
+	// Namespace is the namespace of the objects. Empty means all namespaces.
 	Namespace string
-	// Labels are the labels that all of them have. At least one is required.
+	// Labels are the labels that each object must have. At least one label is required.
 	Labels map[string]string
 }
 
-// MaxReferenced is how many objects a Selector may find.
+// MaxReferenced is the maximum number of objects that may match a Selector.
 const MaxReferenced = target.MaxReferenced
 
-// Reference refers to objects that someone else creates. They are watched and never written. The component is ready
-// when the objects exist and are ready, by the rules of package apply/readiness or those of an option, and a change of
-// them triggers another run. Components that require it reach the objects with Name, Output and Outputs, where the
-// instance is "namespace/name". The options are ReadyWhen, ReadyOnceApplied (it is enough that the objects exist),
-// WithListeners, WithOutput, Optional and Uses.
+// Reference refers to objects that other clients create. The objects are watched and never written. The component is
+// ready when the objects exist and are ready. The rules of package apply/readiness determine whether an object is
+// ready, unless an option sets another rule. A change of an object triggers another run. Components that require this
+// component get the objects from Name, Output and Outputs. In Outputs, the name of an instance is "namespace/name". The
+// possible options are ReadyWhen, ReadyOnceApplied (the objects only need to exist), WithListeners, WithOutput,
+// Optional and Uses.
 func Reference(spec ReferenceSpec, opts ...Option) Resource {
 	r := &reference{spec: spec, declared: objects{options: optionsOf(opts), kinds: []schema.GroupVersionKind{spec.Kind}}}
 	if spec.Kind.Kind == "" || spec.Kind.Version == "" {
@@ -55,18 +56,19 @@ func Reference(spec ReferenceSpec, opts ...Option) Resource {
 		r.declared.faults = append(r.declared.faults, "the Reference needs either a Name or a Selector")
 	}
 	if r.declared.policy != "" || r.declared.strategy != "" {
-		r.declared.faults = append(r.declared.faults, "a Reference is never written, so it has neither policy nor strategy")
+		r.declared.faults = append(r.declared.faults, "a Reference is never written, so WithPolicy and WithStrategy are not allowed")
 	}
 	return r
 }
 
-// reference is what Reference returns.
+// reference is the Resource that Reference returns.
 type reference struct {
 	spec     ReferenceSpec
-	declared objects // its options
+	declared objects // the options and the kind
 }
 
-// declaredBy returns the options of a resource, or nil if it has none.
+// declaredBy returns the kinds and options of a resource. It returns nil if the resource is neither an *objects nor a
+// *reference.
 func declaredBy(resource Resource) *objects {
 	switch r := resource.(type) {
 	case *objects:
@@ -79,17 +81,17 @@ func declaredBy(resource Resource) *objects {
 
 func (r *reference) check() []string { return r.declared.check() }
 
-// Listeners returns the listener on the objects, and those of WithListeners.
+// Listeners returns the listener that reports changes of the objects, and the listeners of WithListeners.
 func (r *reference) Listeners() []Listener {
 	return append([]Listener{{kind: listensToReference}}, r.declared.listeners...)
 }
 
-// Reconcile does nothing, because the objects belong to others.
+// Reconcile does nothing, because the component only reads the objects.
 func (r *reference) Reconcile(context.Context) error { return nil }
 
-// Ready looks for the objects, and reports whether all are ready.
+// Ready finds the objects and checks whether all of them are ready.
 func (r *reference) Ready(ctx context.Context) (Readiness, error) {
-	n, err := From(ctx)
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return Readiness{}, err
 	}
@@ -117,7 +119,7 @@ func (r *reference) Ready(ctx context.Context) (Readiness, error) {
 	return Ready(), nil
 }
 
-func (r *reference) judge(ctx context.Context, n *Node, live *unstructured.Unstructured) (reason string, err error) {
+func (r *reference) judge(ctx context.Context, n *nodeRun, live *unstructured.Unstructured) (reason string, err error) {
 	switch {
 	case r.declared.always:
 		return "", nil
@@ -127,7 +129,7 @@ func (r *reference) judge(ctx context.Context, n *Node, live *unstructured.Unstr
 	return n.run.session.Judge(ctx, live)
 }
 
-// search returns what the item refers to.
+// search returns the search for the objects.
 func (r *reference) search(ctx context.Context) (search, error) {
 	wanted := search{Kind: r.spec.Kind, Landscaper: r.spec.Landscaper}
 	if r.spec.Name != nil {
@@ -151,12 +153,12 @@ func (r *reference) Rules() ([]rbacv1.PolicyRule, error) {
 	if r.spec.Landscaper {
 		return nil, nil
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(r.spec.Kind)
-	return []rbacv1.PolicyRule{{APIGroups: []string{r.spec.Kind.Group}, Resources: []string{plural.Resource}, Verbs: []string{"get", "list", "watch"}}}, nil
+	return rulesFor(r.declared.kinds, []string{"get", "list", "watch"})
 }
 
-// leaveFound records the objects for the components that require this one, instead of those that were found before.
-func (n *Node) leaveFound(found []*unstructured.Unstructured) {
+// leaveFound records the objects that a Reference has found as the outputs of its component. It replaces the outputs of
+// an earlier call.
+func (n *nodeRun) leaveFound(found []*unstructured.Unstructured) {
 	outs := make([]*output, len(found))
 	for i, live := range found {
 		ref := apply.RefOf(live)

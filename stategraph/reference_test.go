@@ -17,14 +17,14 @@ import (
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// secretNamed returns a function that names a Secret.
+// secretNamed returns a function that returns the name of a Secret, for ReferenceSpec.Name.
 func secretNamed(name string) func(context.Context) (types.NamespacedName, error) {
 	return func(context.Context) (types.NamespacedName, error) {
 		return types.NamespacedName{Namespace: "default", Name: name}, nil
 	}
 }
 
-// addSecret adds a Secret of someone else to the cluster.
+// addSecret adds a Secret to the cluster. The Secret does not belong to the item.
 func (c *cluster) addSecret(name string, labels map[string]string) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"user": "cm9vdA=="}}}
 	obj.SetGroupVersionKind(secretKind)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
@@ -15,8 +16,8 @@ func TestRelations(t *testing.T) {
 	t.Run("what is stored wins, no body is evaluated [Yx7]", func(t *testing.T) {
 		never := Object(func(context.Context) (*fakeObject, error) { t.Error("a body was evaluated"); return nil, nil })
 		g := build(t, NewGraph().Add("a", never).Add("b", stub{}, "a").Add("c", never, "b"))
-		requires := g.relations(map[string][]string{"a": {"old"}, "old": {}})
-		want := map[string][]string{"a": {"old"}, "old": {}, "b": {"a"}, "c": {"b"}}
+		requires := g.relations([]apply.Entry{{Part: apply.Part{Component: "a", Requires: []string{"old"}}}}, []UndoEntry{{Name: "old"}})
+		want := map[string][]string{"a": {"old"}, "old": nil, "b": {"a"}, "c": {"b"}}
 		if diff := cmp.Diff(want, requires); diff != "" {
 			t.Error(diff)
 		}

@@ -19,48 +19,51 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// Required is a component that another one uses and that keeps a T. The body of the other component uses Get and Name
-// of it. The option Uses makes it a requirement, so that the two cannot differ.
+// Required is a reference to a component whose object is a T. A function that uses the object calls the methods of
+// Required. The option Uses adds the component to the requirements.
 //
 //	var service = stategraph.Require[*corev1.Service]("service")
 //
 //	stategraph.Object(body, stategraph.Uses(service)) // in the body: service.Name(ctx), service.Get(ctx)
 type Required[T client.Object] struct{ component string }
 
-// Require returns a typed reference to a component.
+// Require returns a reference to a component.
 func Require[T client.Object](component string) Required[T] { return Required[T]{component: component} }
 
-// Get calls Output for the component.
+// Get returns the object of the component. See the function Output.
 func (r Required[T]) Get(ctx context.Context) (T, error) { return Output[T](ctx, r.component) }
 
-// Name calls Name for the component.
+// Name returns the name of the object of the component. See the function Name.
 func (r Required[T]) Name(ctx context.Context) (string, error) { return Name(ctx, r.component) }
 
-// Ref calls Ref for the component.
+// Ref returns a reference to the object of the component. See the function Ref.
 func (r Required[T]) Ref(ctx context.Context) (apply.Ref, error) { return Ref(ctx, r.component) }
 
 func (r Required[T]) required() (component string, kind schema.GroupVersionKind) {
 	return r.component, kindOfType(scheme.Scheme, reflect.TypeFor[T]())
 }
 
-// Requirement is a Required of any type.
+// Requirement is implemented by Required[T] for each T.
 type Requirement interface {
 	required() (component string, kind schema.GroupVersionKind)
 }
 
-// Uses makes the component require the components that its Go functions use. Build returns an error if such a component
-// does not exist, or keeps nothing of the type.
+// Uses adds requirements to a component. Use it if a Go function of the component reads results of other components.
+// Build returns an error if one of these components does not exist, or if its objects are of another type.
 func Uses(required ...Requirement) Option {
-	return func(o *options) { o.required = append(o.required, required...) }
+	return func(o *options) {
+		o.required = append(o.required, slices.DeleteFunc(slices.Clone(required), func(r Requirement) bool { return r == nil })...)
+	}
 }
 
-// Optional means that the component keeps no object for some items. A template that uses it must handle that with "if",
-// "with" or "default". Templates whose objects are all within conditions are optional by themselves.
+// Optional declares that the component may have no object for some items. A template that uses the component must
+// handle this case with "if", "with" or "default". A Template is optional without this option if its whole text is
+// inside conditions.
 func Optional() Option { return func(o *options) { o.optional = true } }
 
-// WithOutput declares an output, which is the value of a field of the component's only object, as a JSON path such as
-// ".status.loadBalancer.ingress[0].ip". Templates read it with {{ .Output "component" "name" }}, and Builder.Export
-// exports it.
+// WithOutput declares an output. The value of the output is a field of the only object of the component. The parameter
+// `path` is the JSON path of the field, such as ".status.loadBalancer.ingress[0].ip". Builder.Export can export the
+// output. A template of another component reads the output with {{ .Output "component" "name" }}.
 func WithOutput(name, path string) Option {
 	return func(o *options) {
 		parsed, err := jsonpath.Parse(path)
@@ -78,41 +81,44 @@ func WithOutput(name, path string) Option {
 	}
 }
 
-// use is a place in which a component uses another one.
-type use struct {
-	template.Use
-
-	kind schema.GroupVersionKind // that the other one must keep, or empty for any
-}
-
-// infer adds what components use to what they require, and returns the faults.
+// infer extends the requirements of each component: if a component uses another component, it also requires it. infer
+// returns an error for each use that is not valid.
 func (g *Graph) infer() []error {
 	var faults []error
 	for place := range g.nodes {
 		node := &g.nodes[place]
-		kept := declaredBy(node.resource)
-		if kept == nil {
-			continue
-		}
-		for _, u := range kept.allUses() {
-			required, err := g.checkUse(place, u)
+		add := func(u template.Use, kind schema.GroupVersionKind) {
+			required, err := g.checkUse(place, u, kind)
 			if err != nil {
 				faults = append(faults, fmt.Errorf("component %q: %w", node.component, err))
 			} else if !graph.Reaches(g.requires(), place, required) {
 				node.requires = append(node.requires, required)
 			}
 		}
+		kept := declaredBy(node.resource)
+		if kept == nil {
+			continue
+		}
+		for _, u := range kept.uses {
+			add(u, schema.GroupVersionKind{})
+		}
+		for _, r := range kept.required {
+			component, kind := r.required()
+			add(template.Use{Component: component, Where: "Uses", Guarded: true}, kind)
+		}
 		slices.Sort(node.requires)
 	}
 	return faults
 }
 
-// checkUse finds the component that another one uses.
-func (g *Graph) checkUse(place int, u use) (required int, err error) {
+// checkUse returns the index of the component u.Component. It returns an error if the use is not valid. The parameter
+// `place` is the index of the component that contains the use. If `kind` is not empty, the used component must be able
+// to have an object of that kind.
+func (g *Graph) checkUse(place int, u template.Use, kind schema.GroupVersionKind) (required int, err error) {
 	required, found := g.index[u.Component]
 	switch {
 	case !found:
-		return 0, fmt.Errorf("%s: there is no component %q%s", u.Where, u.Component, graph.Suggest(u.Component, slices.Sorted(maps.Keys(g.index))))
+		return 0, fmt.Errorf("%s: there is no component %q%s", u.Where, u.Component, g.suggest(u.Component))
 	case required == place:
 		return 0, fmt.Errorf("%s: a component cannot use itself", u.Where)
 	}
@@ -127,26 +133,10 @@ func (g *Graph) checkUse(place int, u use) (required int, err error) {
 	case u.Output != "" && kept.outputs[u.Output] == nil:
 		return 0, fmt.Errorf("%s: the component %q has no output %q%s", u.Where, u.Component, u.Output,
 			graph.Suggest(u.Output, slices.Sorted(maps.Keys(kept.outputs))))
-	case !u.kind.Empty() && len(kept.kinds) > 0 && !slices.Contains(kept.kinds, u.kind):
-		return 0, fmt.Errorf("%s: the component %q keeps no %s", u.Where, u.Component, u.kind.Kind)
+	case !kind.Empty() && len(kept.kinds) > 0 && !slices.Contains(kept.kinds, kind):
+		return 0, fmt.Errorf("%s: the component %q has no %s", u.Where, u.Component, kind.Kind)
 	case kept.optional && !u.Guarded:
-		return 0, fmt.Errorf("%s: the component %q keeps no object for some items; put it within \"if\" or \"with\", or use \"default\"", u.Where, u.Component)
+		return 0, fmt.Errorf("%s: the component %q has no object for some items; put the use inside of \"if\" or \"with\", or add \"default\"", u.Where, u.Component)
 	}
 	return required, nil
-}
-
-// allUses returns the components that the resource names in its template, and with Uses.
-func (o *objects) allUses() []use {
-	out := make([]use, 0, len(o.uses)+len(o.required))
-	for _, u := range o.uses {
-		out = append(out, use{Use: u})
-	}
-	for _, r := range o.required {
-		if r == nil {
-			continue
-		}
-		component, kind := r.required()
-		out = append(out, use{Use: template.Use{Component: component, Where: "Uses", Guarded: true}, kind: kind})
-	}
-	return out
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// absent is a body that keeps no object.
+// absent is a function for Object that returns no object.
 func absent(context.Context) (*corev1.ConfigMap, error) { return nil, nil }
 
 func TestInferredRequirements(t *testing.T) {
@@ -81,19 +81,19 @@ func TestFaultsOfUses(t *testing.T) {
 		},
 		"a component that may keep nothing, without a guard [F39]": {
 			NewGraph().Add("tls", Object(absent, Optional())).Add("web", web(`{{ .NameOf "tls" }}`)),
-			[]string{`the component "tls" keeps no object for some items`},
+			[]string{`the component "tls" has no object for some items`},
 		},
 		"a template that may make nothing, without a guard [F39]": {
 			NewGraph().Add("tls", web("")).Add("maybe", Template(files(map[string]string{"x.yaml": "# c\n{{ if .Config.x }}\n" + header + "{{ end }}\n---\n"}), "x.yaml")).
 				Add("web", web(`{{ .NameOf "tls" }}{{ .NameOf "maybe" }}`)),
-			[]string{`the component "maybe" keeps no object for some items`},
+			[]string{`the component "maybe" has no object for some items`},
 		},
 		"a cycle of what is used [F41]": {
 			NewGraph().Add("a", web(`{{ .NameOf "b" }}`)).Add("b", web(`{{ .NameOf "a" }}`)), []string{"a → b → a"},
 		},
 		"a typed reference to another kind [F39]": {
 			NewGraph().Add("db", Object(statefulSet)).Add("web", Object(oneConfigMap, Uses(Require[*corev1.Service]("db")))),
-			[]string{`Uses: the component "db" keeps no Service`},
+			[]string{`Uses: the component "db" has no Service`},
 		},
 		"a typed reference to nothing [F39]": {
 			NewGraph().Add("web", Object(oneConfigMap, Uses(Require[*appsv1.StatefulSet]("db")))), []string{`Uses: there is no component "db"`},
@@ -169,7 +169,7 @@ func TestNamedOutput(t *testing.T) {
 	})
 }
 
-// widget is a custom kind whose status contains nothing that the default rules know.
+// widget is a custom kind whose status contains no field that the default readiness rules use.
 type widget struct {
 	corev1.ConfigMap
 

@@ -14,74 +14,76 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Resource is one node of a graph. It represents something that must exist for each deploy item. One Resource serves
-// all items at once, so it must not hold anything about an item. What is known of the current item is in the context
-// (see From, Config, Output). A Resource cannot find out why a run takes place.
+// Resource is the implementation of a component. It represents something that must exist for each deploy item. One
+// Resource serves all items at once, so it must not store anything about an item. Functions such as Item, Config and
+// Output take the data of the current item from the context. A Resource cannot find out what triggered a run.
 //
-// Most resources need not be implemented, because Object, Template, Versioned, ForEach and External return them.
+// You rarely need to implement Resource yourself. Object, Template, Versioned, ForEach, Reference and External return
+// implementations.
 type Resource interface {
-	// Reconcile makes the actual state match the intent, and returns without waiting for the outcome. It is called in
-	// each run in which all that the resource requires is ready, and must be cheap when there is nothing to do. An
-	// error means that the component has failed, and that what requires it is not touched. A deployerlib.WaitFor means
-	// that it is not ready yet.
+	// Reconcile changes the actual state to the desired state, and returns without waiting until the resource is ready. It
+	// is called in each run in which all required components are ready, and must be cheap when there is nothing to do. If
+	// Reconcile returns an error, the component has failed, and components that require it are not visited. If the error
+	// is a deployerlib.WaitFor, the component has not failed, but is not ready yet.
 	Reconcile(ctx context.Context) error
-	// Ready reports whether the actual state matches the intent. It is called after a Reconcile without error, in the
-	// same run, and must not wait. A resource that is not ready blocks all that require it, and nothing else.
+	// Ready reports whether the resource has reached the desired state. It is called after Reconcile has returned nil, in
+	// the same run, and must not wait. A resource that is not ready blocks only the components that require it.
 	Ready(ctx context.Context) (Readiness, error)
-	// Listeners returns what triggers the next run when the resource is not ready. It is called when the graph is
-	// built, without an item. A resource that may be unready needs at least one, or it would not be checked again.
+	// Listeners returns the listeners that trigger the next run. It is called once, when the graph is built. A resource
+	// that may be unready needs at least one listener. Otherwise it would not be checked again.
 	Listeners() []Listener
 }
 
-// Deleter is a Resource that has something to undo when its item is deleted. Applied objects need no Deleter, because
-// the inventory lists them.
+// Deleter is implemented by a Resource that must do something when its item is deleted. A Deleter is not needed for
+// objects that the library applies, because the inventory lists them.
 type Deleter interface {
-	// Delete undoes Reconcile. It is also called if Reconcile never ran or ended halfway, and again after it succeeded.
-	// After an error the deletion is retried with a backoff. A deployerlib.WaitFor means that it is not done yet.
+	// Delete undoes Reconcile. It is also called if Reconcile failed or was never called, and it may be called again after
+	// it has succeeded. After an error, the deletion is retried with a backoff. If the error is a deployerlib.WaitFor, the
+	// deletion has not failed, but is not complete yet.
 	Delete(ctx context.Context) error
 }
 
-// Preparer is a Resource that keeps objects of the target cluster. The inventory is stored before they are written. The
-// resource then calls ApplyPrepared from its Reconcile, and ObjectsReady from its Ready.
+// Preparer is implemented by a Resource that manages objects in the target cluster. The library stores the inventory
+// before it writes the objects. Reconcile must call ApplyPrepared, and Ready should call ObjectsReady.
 type Preparer interface {
-	// Prepare returns the desired objects. It must not change anything. It may also be called before what the resource
-	// requires is ready, for the names of the objects alone. Output and Client return errors then. The library adds
-	// labels that identify the objects, and a name if there is none.
+	// Prepare returns the desired objects. It must not change anything. It may also be called before the required
+	// components are ready, so that the library learns the names of the objects early. In such a call, Output and Client
+	// return errors. The library adds labels that identify the objects, and a name if the object has none.
 	Prepare(ctx context.Context) ([]apply.Desired, error)
 }
 
-// AlwaysReady marks a Resource that is ready as soon as it is reconciled. Its Ready is never called, and it needs no
-// listener.
+// AlwaysReady is implemented by a Resource that is ready as soon as it is reconciled. Its Ready is never called, and it
+// needs no listener.
 type AlwaysReady interface {
-	// AlwaysReady is called when the graph is built. If it returns false, the resource is treated as if it had no such
-	// method.
+	// AlwaysReady is called when the graph is built. If it returns false, the resource is treated as if it did not have
+	// this method.
 	AlwaysReady() bool
 }
 
-// Ruler is a Resource that knows what rights it needs in the target cluster; see Graph.RBAC.
+// Ruler is implemented by a Resource that knows which rights it needs in the target cluster. See Graph.RBAC.
 type Ruler interface {
-	// Rules returns the rights, or an error that says what cannot be known.
+	// Rules returns the rights. If some rights are not known, Rules returns an error that describes them.
 	Rules() ([]rbacv1.PolicyRule, error)
 }
 
 // Readiness is the result of Resource.Ready. The zero value means not ready, without a reason.
 type Readiness struct {
-	// Ready unblocks the components that require this one.
+	// Ready is true if the component is ready. Only then are the components that require it visited.
 	Ready bool
-	// Reason says in one line for people what is waited for. It is empty if Ready is true.
+	// Reason is one line of text that explains why the component is not ready. It is empty if Ready is true.
 	Reason string
 }
 
-// Ready returns a Readiness that is ready.
+// Ready returns the Readiness of a component that is ready.
 func Ready() Readiness { return Readiness{Ready: true} }
 
-// NotReady returns a Readiness that says what is waited for. The text becomes one line of at most 256 characters. It
-// must not contain secrets.
+// NotReady returns the Readiness of a component that is not ready. The formatted reason is shortened to one line of at
+// most 256 characters. It must not contain secrets.
 func NotReady(format string, args ...any) Readiness {
 	return Readiness{Reason: line(fmt.Sprintf(format, args...))}
 }
 
-// ReadyIf returns Ready if ok is true. Otherwise it returns NotReady with the reason.
+// ReadyIf returns the result of Ready if ok is true. Otherwise it returns the result of NotReady with the reason.
 func ReadyIf(ok bool, reason string) Readiness {
 	if ok {
 		return Ready()
@@ -89,10 +91,10 @@ func ReadyIf(ok bool, reason string) Readiness {
 	return NotReady("%s", reason)
 }
 
-// maxReason bounds the texts that reach the status of an item, in characters.
+// maxReason is the maximum length of a reason in the status of an item, in characters.
 const maxReason = 256
 
-// line makes one bounded line of a text.
+// line converts a text to one line of at most maxReason characters.
 func line(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	fields := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
@@ -105,23 +107,23 @@ func line(text string) string {
 
 // ExternalSpec configures External.
 type ExternalSpec struct {
-	// Reconcile is the Reconcile of a Resource. It is required.
+	// Reconcile implements Resource.Reconcile. It must not be nil.
 	Reconcile func(ctx context.Context) error
-	// Ready is the Ready of a Resource. If it is nil, the component is ready once Reconcile succeeded, and needs no
+	// Ready implements Resource.Ready. If it is nil, the component is ready as soon as Reconcile succeeds, and needs no
 	// listener.
 	Ready func(ctx context.Context) (Readiness, error)
-	// Delete is the Delete of a Deleter. If it is nil, there is nothing to undo. A component with a Delete must not
-	// just be removed from the code; see Builder.Removed.
+	// Delete implements Deleter.Delete. It is nil if there is nothing to undo. If you later remove a component with a
+	// Delete from the graph, call Builder.Removed.
 	Delete func(ctx context.Context) error
-	// Listeners trigger the next run. At least one is required if there is a Ready.
+	// Listeners trigger the next run. At least one is required if Ready is not nil.
 	Listeners []Listener
-	// Rules are the rights that the functions need in the target cluster, for Graph.RBAC. If it is nil, they are not
-	// known. If it is empty, there are none.
+	// Rules are the rights that the functions need in the target cluster. Graph.RBAC returns them. Nil means that the
+	// rights are not known. An empty slice means that no rights are needed.
 	Rules []rbacv1.PolicyRule
 }
 
-// External returns a Resource of plain functions, for what is not an object of the target cluster, or what no other
-// Resource of this package can express.
+// External returns a Resource that calls plain functions. Use it for resources outside of the target cluster, and for
+// objects that no other Resource of this package can manage.
 func External(spec ExternalSpec) Resource {
 	if spec.Delete == nil {
 		return &external{spec: spec}
@@ -129,16 +131,16 @@ func External(spec ExternalSpec) Resource {
 	return &undoable{external{spec: spec}}
 }
 
-// external is what External returns.
+// external is the Resource that External returns.
 type external struct{ spec ExternalSpec }
 
-// undoable is an external with a Delete.
+// undoable is an external resource with a Delete function.
 type undoable struct{ external }
 
 // Delete calls the Delete of the spec.
 func (u *undoable) Delete(ctx context.Context) error { return u.spec.Delete(ctx) }
 
-// check returns what is wrong with the resource.
+// check returns a text for each error in the spec.
 func (e *external) check() []string {
 	if e.spec.Reconcile == nil {
 		return []string{"the External has no Reconcile"}
@@ -146,7 +148,7 @@ func (e *external) check() []string {
 	return nil
 }
 
-// AlwaysReady reports whether the spec has no Ready.
+// AlwaysReady reports whether the field Ready of the spec is nil.
 func (e *external) AlwaysReady() bool { return e.spec.Ready == nil }
 
 // Reconcile calls the Reconcile of the spec.
@@ -166,7 +168,7 @@ func (e *external) Listeners() []Listener { return e.spec.Listeners }
 // Rules returns the rules of the spec.
 func (e *external) Rules() ([]rbacv1.PolicyRule, error) {
 	if e.spec.Rules == nil {
-		return nil, errors.New("it is an External, which does not say what rights it needs; set Rules, empty for none")
+		return nil, errors.New("the External has no Rules; set Rules, which may be empty")
 	}
 	return e.spec.Rules, nil
 }

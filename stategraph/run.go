@@ -5,6 +5,7 @@ package stategraph
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -17,44 +18,48 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
-// run is one walk through the graph for one deploy item.
+// run is the state of one walk of the graph for one deploy item.
 type run struct {
 	graph    *Graph
 	item     *lsv1alpha1.DeployItem // never changed
 	session  session
-	target   client.Client // nil if there is none
+	target   client.Client // nil if the item has no target
 	log      logr.Logger
 	parallel int
 
-	nodes  []Node
-	visits []nodeContext // by place
+	config any // the decoded configuration; nil if the graph was not built with NewGraphOf
 
-	mu      sync.Mutex
-	owners  map[apply.Ref]string // which component keeps an object
-	outputs [][]*output          // by place
-	after   time.Duration        // when to check again; 0 if that was not requested
-	config  any                  // of the item, for graphs that know its type
-	under   *walk                // nil before it has begun
-	// The following are by place. They hold which bodies were called, and the results of those whose turn has not come.
-	asked    []bool
-	foreseen [][]*output
+	nodes  []nodeRun
+	visits []nodeContext // by index of the node
+
+	mu       sync.Mutex
+	under    *walk                   // nil before the walk begins
+	owners   map[apply.Ref]string    // the component of each object
+	outputs  map[int][]*output       // by index of the node
+	asked    map[int]bool            // the indexes of nodes whose objects were requested
+	foreseen map[int][]*output       // the expected outputs of nodes that have not been visited yet, by index of the node
+	prepared map[int][]apply.Desired // the objects that were prepared last, by index of the node
+	after    time.Duration           // the requested time until the next run, or 0
 }
 
-// newRun begins a run. item is not copied and must not change while the run lasts. reached is the client of the target
-// and may be nil. parallel is how many components run at once.
+// newRun returns a run. The item is not copied and must not change during the run. The parameter `reached` is the
+// client of the target, and may be nil. The parameter `parallel` is the maximum number of components that run at once.
 func newRun(g *Graph, item *lsv1alpha1.DeployItem, s session, reached client.Client, log logr.Logger, parallel int) *run {
 	r := &run{
 		graph: g, item: item, session: s, target: reached, log: log, parallel: parallel,
-		nodes: make([]Node, len(g.nodes)), visits: make([]nodeContext, len(g.nodes)), outputs: make([][]*output, len(g.nodes)), asked: make([]bool, len(g.nodes)), foreseen: make([][]*output, len(g.nodes)), owners: map[apply.Ref]string{},
+		nodes: make([]nodeRun, len(g.nodes)), visits: make([]nodeContext, len(g.nodes)),
+		owners: map[apply.Ref]string{}, outputs: map[int][]*output{}, asked: map[int]bool{}, foreseen: map[int][]*output{}, prepared: map[int][]apply.Desired{},
 	}
 	for place := range g.nodes {
-		r.nodes[place] = Node{run: r, place: place, component: g.nodes[place].component}
+		node := &r.nodes[place]
+		node.run, node.place, node.component = r, place, g.nodes[place].component
 	}
 	return r
 }
 
-// walk visits all components once. next is when to check again although nothing happened. Zero means when a listener
-// asks.
+// walk visits each component at most once, and returns the states of all components. The result `next` is the time
+// until the next run that a Timer, a Poll or a deployerlib.WaitFor requests. Zero means that none of them requests a
+// run.
 func (r *run) walk(ctx context.Context) (w *walked, next time.Duration) {
 	under := r.graph.newWalk(r)
 	r.mu.Lock()
@@ -70,8 +75,8 @@ func (r *run) walk(ctx context.Context) (w *walked, next time.Duration) {
 	return w, next
 }
 
-// news requests another visit of a component whose object changed. It reports whether the walk still goes on and makes
-// the visit.
+// news requests a recheck of a component because one of its objects has changed. It reports whether the current walk
+// will recheck the component.
 func (r *run) news(component string) bool {
 	r.mu.Lock()
 	under := r.under
@@ -80,20 +85,19 @@ func (r *run) news(component string) bool {
 	return found && under != nil && under.news(place)
 }
 
-// prepare gets the objects of a node, and adds them to the inventory.
+// prepare gets the desired objects of a node, and adds them to the inventory.
 func (r *run) prepare(ctx context.Context, place int) error {
-	if node := &r.graph.nodes[place]; node.preparer == nil && node.deleter == nil {
+	of := &r.graph.nodes[place]
+	if of.preparer == nil && of.deleter == nil {
 		return nil
 	}
-	if err := r.prepareNode(ctx, place); err != nil {
-		return err
-	}
-	if err := r.own(place); err != nil {
-		return err
-	}
-	c := r.claimOf(place)
-	if len(c.Desired) == 0 && !c.Undo {
-		return nil
+	c := claim{Unit: of.unit, Undo: of.deleter != nil}
+	if of.preparer != nil {
+		desired, err := r.nodes[place].prepare(ctx)
+		if err != nil {
+			return err
+		}
+		r.nodes[place].kept, c.Desired = &kept{desired: desired}, desired
 	}
 	return r.session.Claim(ctx, c, func() []claim {
 		r.ask(place)
@@ -101,13 +105,13 @@ func (r *run) prepare(ctx context.Context, place int) error {
 	})
 }
 
-// foreseeTime bounds how long bodies may take to return what they will keep.
+// foreseeTime is the maximum duration of foresee.
 const foreseeTime = 50 * time.Millisecond
 
-// foresee returns the names of the objects of nodes that have claimed nothing yet, as far as they can be known before
-// what the nodes require is ready. With them, the inventory is stored once for all nodes instead of once for each.
-// Nothing else is made of the result, and each body is called again when its turn comes. Nodes that have something to
-// undo are included if they may run now.
+// foresee returns claims of nodes that have claimed nothing yet. It includes a node if the names of its objects are
+// known even though the nodes that it requires may not be ready. With these claims, the inventory can be stored once
+// for all nodes instead of once for each node. The claims have no other effect, and Prepare is called again when the
+// node is visited. The Delete of a node is claimed only if the node may be visited now.
 func (r *run) foresee(ctx context.Context) (claims []claim) {
 	ctx, cancel := context.WithTimeout(ctx, foreseeTime)
 	defer cancel()
@@ -117,19 +121,17 @@ func (r *run) foresee(ctx context.Context) (claims []claim) {
 		}
 		c := claim{Unit: r.graph.nodes[place].unit, Undo: r.graph.nodes[place].deleter != nil && r.under.isOpen(place)}
 		if r.graph.nodes[place].preparer != nil {
-			node := &Node{run: r, place: place, component: c.Component, ahead: true}
+			node := &nodeRun{run: r, place: place, component: c.Component, ahead: true}
 			if desired, err := node.foreseen(ctx); err == nil {
 				c.Desired = desired
 			}
 		}
-		if c.Undo || len(c.Desired) > 0 {
-			claims = append(claims, c)
-		}
+		claims = append(claims, c)
 	}
 	return claims
 }
 
-// ask records that a node was asked for its objects. It reports whether this is the first time.
+// ask records that the desired objects of a node were requested. It reports whether this is the first request.
 func (r *run) ask(place int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,10 +140,17 @@ func (r *run) ask(place int) bool {
 	return !before
 }
 
-// foreseen returns the objects of a node whose turn has not come.
-func (n *Node) foreseen(ctx context.Context) (desired []apply.Desired, err error) {
+// foreseen returns the desired objects of a node that has not been visited yet.
+func (n *nodeRun) foreseen(ctx context.Context) (desired []apply.Desired, err error) {
 	defer recovered(&err)
-	if desired, err = n.run.graph.nodes[n.place].preparer.Prepare(n.with(ctx)); err != nil {
+	return n.prepare(ctx)
+}
+
+// prepare calls Prepare of a node and records that the returned objects belong to the node. It returns an error if one
+// of these objects belongs to another component.
+func (n *nodeRun) prepare(ctx context.Context) ([]apply.Desired, error) {
+	desired, err := n.run.graph.nodes[n.place].preparer.Prepare(n.with(ctx))
+	if err != nil {
 		return nil, err
 	}
 	if desired, err = n.identify(desired); err != nil {
@@ -149,83 +158,29 @@ func (n *Node) foreseen(ctx context.Context) (desired []apply.Desired, err error
 	}
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
-	outs := outputsAhead(desired)
-	for _, out := range outs {
-		if owner, found := n.run.owners[target.WithoutVersion(out.ref)]; found && owner != n.component {
-			return nil, fmt.Errorf("%s is kept by the component %s", out.ref, owner)
-		}
-	}
-	for _, out := range outs {
-		n.run.owners[target.WithoutVersion(out.ref)] = n.component
-	}
-	n.run.foreseen[n.place] = outs
-	return desired, nil
-}
-
-// outputsAhead returns what objects will leave, as far as it is known before they are applied.
-func outputsAhead(desired []apply.Desired) []*output {
-	outs := make([]*output, len(desired))
+	outs, mine := make([]*output, len(desired)), map[apply.Ref]bool{}
 	for i, d := range desired {
-		outs[i] = &output{instance: instanceOf(d.Object), ref: apply.RefOf(d.Object)}
-	}
-	return outs
-}
-
-// prepareNode gets the objects of one node.
-func (r *run) prepareNode(ctx context.Context, place int) error {
-	preparer, node := r.graph.nodes[place].preparer, &r.nodes[place]
-	if preparer == nil {
-		return nil
-	}
-	desired, err := preparer.Prepare(node.with(ctx))
-	if err != nil {
-		return err
-	}
-	if desired, err = node.identify(desired); err != nil {
-		return err
-	}
-	node.kept = &kept{desired: desired}
-	return nil
-}
-
-// own records which objects a component keeps. No two components may keep the same object.
-func (r *run) own(place int) error {
-	node := &r.nodes[place]
-	if node.kept == nil {
-		return nil
-	}
-	mine := map[apply.Ref]bool{}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, d := range node.kept.desired {
 		ref := apply.RefOf(d.Object)
 		id := target.WithoutVersion(ref)
 		if mine[id] {
-			return fmt.Errorf("%s is there twice; give the objects names", ref)
+			return nil, fmt.Errorf("the component returns %s twice; give its objects different names", ref)
 		}
-		if owner, found := r.owners[id]; found && owner != node.component {
-			return fmt.Errorf("%s is kept by the component %s already", ref, owner)
+		if owner, found := n.run.owners[id]; found && owner != n.component {
+			return nil, fmt.Errorf("%s already belongs to the component %s", ref, owner)
 		}
-		mine[id] = true
+		outs[i], mine[id] = &output{instance: instanceOf(d.Object), ref: ref}, true
 	}
 	for id := range mine {
-		r.owners[id] = node.component
+		n.run.owners[id] = n.component
 	}
-	r.foreseen[place] = outputsAhead(node.kept.desired)
-	return nil
+	n.run.foreseen[n.place] = outs
+	if !reflect.DeepEqual(n.run.prepared[n.place], desired) {
+		n.run.prepared[n.place] = desired
+	}
+	return n.run.prepared[n.place], nil // equal objects stay the same, so the session need not prepare them again
 }
 
-// claimOf returns what the inventory must know before the node runs.
-func (r *run) claimOf(place int) claim {
-	node := &r.graph.nodes[place]
-	c := claim{Unit: node.unit, Undo: node.deleter != nil}
-	if k := r.nodes[place].kept; k != nil {
-		c.Desired = k.desired
-	}
-	return c
-}
-
-// visit runs one node.
+// visit prepares and reconciles one node, and returns its readiness.
 func (r *run) visit(ctx context.Context, place int) (Readiness, error) {
 	if err := r.prepare(ctx, place); err != nil {
 		return Readiness{}, err
@@ -262,7 +217,7 @@ func (r *run) ready(ctx context.Context, node *node) (Readiness, error) {
 	return readiness, nil
 }
 
-// waited converts a deployerlib.WaitFor to a Readiness that is not ready yet.
+// waited converts a deployerlib.WaitFor to a Readiness that is not ready. It returns any other error unchanged.
 func (r *run) waited(err error) (Readiness, error) {
 	reason, after, waits := deployerlib.AsWait(err)
 	if !waits {

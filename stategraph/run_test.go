@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// TestClaimsOfWhatRuns checks that a component does not add objects to the inventory that it may not keep, because they
-// would be deleted in the end.
+// TestClaimsOfWhatRuns checks that a component cannot claim an object that belongs to another component. Otherwise the
+// library would later delete this object.
 func TestClaimsOfWhatRuns(t *testing.T) {
 	same := func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil }
 	c := newCluster()
@@ -28,7 +28,7 @@ func TestClaimsOfWhatRuns(t *testing.T) {
 	}
 }
 
-// TestShortestWait checks that the component with the shortest wait decides when the next run is.
+// TestShortestWait checks that the component with the shortest wait determines the time of the next run.
 func TestShortestWait(t *testing.T) {
 	wait := func(after time.Duration) Resource {
 		return External(ExternalSpec{Reconcile: func(context.Context) error { return deployerlib.WaitFor("a mail", after) }})
@@ -39,7 +39,8 @@ func TestShortestWait(t *testing.T) {
 	}
 }
 
-// TestJudgesGetCopies checks that a function that judges an object gets a copy, because others get the same object.
+// TestJudgesGetCopies checks that the function that was passed to ReadyWhen receives a copy of the object. Other code
+// uses the same object.
 func TestJudgesGetCopies(t *testing.T) {
 	judge := ReadyWhen(func(live *unstructured.Unstructured) (Readiness, error) {
 		live.SetName("changed")
@@ -63,7 +64,8 @@ func TestHashOfSeveral(t *testing.T) {
 	}
 }
 
-// TestBodiesAreCopied checks that labels of one item do not get into an object that a component returns for all items.
+// TestBodiesAreCopied checks that the library copies the object that a component returns, before it adds the labels of
+// the item. The component may return the same object for all items.
 func TestBodiesAreCopied(t *testing.T) {
 	shared := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
 	before := shared.DeepCopy()

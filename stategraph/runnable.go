@@ -5,6 +5,7 @@ package stategraph
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -16,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// attendance runs as long as the manager does. It listens to the channels of the graph and registers the metrics.
+// attendance is the Runnable of a deployer. It listens to the channels of the graph and registers the metrics.
 type attendance struct {
 	*deployer
 
@@ -24,16 +25,16 @@ type attendance struct {
 	log logr.Logger
 }
 
-// NeedLeaderElection returns false, so the listeners run on every replica. On a replica that is not the leader they have no
-// effect, because it has no items.
+// NeedLeaderElection returns false, so that the channels are read on every replica. On a replica that is not the
+// leader, a notification has no effect, because that replica has no items.
 func (a *attendance) NeedLeaderElection() bool { return false }
 
-// Start returns when ctx has ended and nothing runs any more.
+// Start runs until ctx ends. It returns when all goroutines have ended.
 func (a *attendance) Start(ctx context.Context) error {
-	if err := a.rt.Registerer.Register(a.metrics.states); err != nil {
+	if err := a.rt.Registerer.Register(a.states); err != nil {
 		return fmt.Errorf("register metrics of the state graph: %w", err)
 	}
-	defer a.rt.Registerer.Unregister(a.metrics.states)
+	defer a.rt.Registerer.Unregister(a.states)
 	var listening sync.WaitGroup
 	for _, events := range a.graph.channels() {
 		listening.Go(func() { a.listen(ctx, events) })
@@ -43,7 +44,8 @@ func (a *attendance) Start(ctx context.Context) error {
 	return nil
 }
 
-// listen triggers runs of the items that a channel names, until the channel is closed or ctx ends.
+// listen receives names of items from a channel and triggers a run of each named item. It returns when the channel is
+// closed or ctx ends.
 func (a *attendance) listen(ctx context.Context, events <-chan types.NamespacedName) {
 	for {
 		select {
@@ -54,13 +56,14 @@ func (a *attendance) listen(ctx context.Context, events <-chan types.NamespacedN
 				return
 			}
 			if err := a.wake(ctx, name); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
-				a.log.Error(err, "a listener's notification is lost", "deployItem", name)
+				a.log.Error(err, "could not trigger the run that a channel requested", "deployItem", name)
 			}
 		}
 	}
 }
 
-// wake triggers a run of one item, or of all. Items that have not been seen yet get their first run anyway.
+// wake triggers a run of one item, or of all items if the name is empty. Items that the deployer has not seen yet are
+// ignored, because their first run takes place anyway.
 func (a *attendance) wake(ctx context.Context, name types.NamespacedName) error {
 	c := a.rt.Landscaper.GetClient()
 	if name != (types.NamespacedName{}) {
@@ -81,14 +84,12 @@ func (a *attendance) wake(ctx context.Context, name types.NamespacedName) error 
 	return nil
 }
 
-// channels returns the channels that components listen to, each once.
+// channels returns the channels that components listen to, without duplicates.
 func (g *Graph) channels() []<-chan types.NamespacedName {
 	var out []<-chan types.NamespacedName
-	seen := map[<-chan types.NamespacedName]bool{}
 	for i := range g.nodes {
 		for _, l := range g.nodes[i].listeners {
-			if l.kind == listensToChannel && !seen[l.events] {
-				seen[l.events] = true
+			if l.kind == listensToChannel && !slices.Contains(out, l.events) {
 				out = append(out, l.events)
 			}
 		}
@@ -99,31 +100,13 @@ func (g *Graph) channels() []<-chan types.NamespacedName {
 // watches reports whether a component listens to its objects.
 func (g *Graph) watches(component string) bool {
 	place, found := g.index[component]
-	if !found {
-		return false
-	}
-	for _, l := range g.nodes[place].listeners {
-		if l.kind == listensToObjects {
-			return true
-		}
-	}
-	return false
+	return found && slices.ContainsFunc(g.nodes[place].listeners, func(l Listener) bool { return l.kind == listensToObjects })
 }
 
-// metrics counts what runs find. The labels are components and states, never items.
-type metrics struct {
-	states *prometheus.CounterVec
-}
-
-func newMetrics() *metrics {
-	return &metrics{states: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "deployerkit_stategraph_component_states_total", Help: "What runs found components to be, by component and state.",
-	}, []string{"component", "state"})}
-}
-
-// count records the states that a walk found.
-func (m *metrics) count(states []ComponentStatus) {
-	for _, s := range states {
-		m.states.WithLabelValues(s.Name, string(s.State)).Inc()
-	}
+// newStates returns a counter. Each run increments it once per component, with the name and the state of the component
+// as labels. The labels do not identify items, because there could be too many.
+func newStates() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "deployerkit_stategraph_component_states_total", Help: "States of components at the end of runs, by component and state.",
+	}, []string{"component", "state"})
 }

@@ -13,12 +13,12 @@ import (
 // structTag is the key of the tags that FromStruct reads.
 const structTag = "graph"
 
-// maxNesting is how deep structs may be nested.
+// maxNesting is the maximum depth of nested structs.
 const maxNesting = 8
 
-// FromStruct builds a graph of the exported fields of a struct, or pointer to one, that are resources. The name of a
-// component is that of the field in the style of Kubernetes, so PublicService becomes public-service. A tag changes the
-// name, and lists requirements:
+// FromStruct builds a graph from a struct or a pointer to a struct. Each exported field that is a Resource becomes a
+// component. The name of the component is the name of the field in lower case with hyphens. For example, the name for
+// the field PublicService is public-service. A tag can set another name and list the requirements:
 //
 //	type Galera struct {
 //		Service  stategraph.Resource
@@ -26,20 +26,21 @@ const maxNesting = 8
 //		Database stategraph.Resource `graph:"name=db,requires=service;config"`
 //	}
 //
-// A struct within the struct is a group of components. Their names begin with that of the field, except in an embedded
-// struct. All of them require what the tag of the group requires, and names in their tags are looked for in the group
-// first. A pointer to a struct is a group if it is embedded or has a tag. The tag "-" leaves a field out. Fields of
-// other types are ignored. FromStruct returns the errors of Builder.Build, and an error for a tag that cannot be read.
+// A field that is a struct is a group of components. The names of these components begin with the name of the field,
+// unless the struct is embedded. Requirements in the tag of the group apply to all components of the group. A
+// requirement in a tag inside the group is first looked up in the group, and then in the whole graph. A pointer to a
+// struct is a group only if it is embedded or has a tag. The tag "-" excludes a field. Fields of other types are
+// ignored. FromStruct returns the errors of Builder.Build, and an error for each tag that cannot be parsed.
 func FromStruct(v any) (*Graph, error) { return NewGraph().AddStruct(v).Build() }
 
-// AddStruct adds the fields of a struct; see FromStruct.
+// AddStruct adds the components of a struct. See FromStruct.
 func (b *Builder) AddStruct(v any) *Builder {
 	value := reflect.ValueOf(v)
 	for value.Kind() == reflect.Pointer && !value.IsNil() {
 		value = value.Elem()
 	}
 	if value.Kind() != reflect.Struct {
-		b.faults = append(b.faults, fmt.Errorf("a graph is made of a struct, not of a %T", v))
+		b.faults = append(b.faults, fmt.Errorf("a graph can only be built from a struct, not from %T", v))
 		return b
 	}
 	s := &structure{}
@@ -55,20 +56,20 @@ func (b *Builder) AddStruct(v any) *Builder {
 	return b
 }
 
-// structure collects what is found in a struct.
+// structure collects the components in a struct, and the errors in its tags.
 type structure struct {
 	found  []field
 	faults []error
 }
 
-// group is the part of a struct that a field belongs to.
+// group describes a struct whose fields are components.
 type group struct {
-	prefix   string   // of the names of components
-	path     string   // for people
-	required []wanted // by all fields
+	prefix   string   // the prefix of the names of components
+	path     string   // the path of the struct, for errors
+	required []wanted // the requirements that all fields of the struct have
 }
 
-// wanted is a requirement of a tag, and the prefix of the group that contains the tag.
+// wanted is a requirement in a tag: the name in the tag, and the name prefix of the group that contains the tag.
 type wanted struct{ name, prefix string }
 
 // field is a component of a struct.
@@ -78,8 +79,8 @@ type field struct {
 	required  []wanted
 }
 
-// resolved returns the requirements by their full names. Each name is looked for in its group first, and then
-// everywhere.
+// resolved returns the full names of the requirements. The parameter `local` contains the full names of all components
+// in the struct. A required name is first looked up in the group of the tag.
 func (f field) resolved(local map[string]bool) []string {
 	var out []string
 	for _, w := range f.required {
@@ -92,10 +93,10 @@ func (f field) resolved(local map[string]bool) []string {
 	return out
 }
 
-// fields goes through one struct.
+// fields adds the components in all fields of a struct.
 func (s *structure) fields(value reflect.Value, in group, depth int) {
 	if depth > maxNesting {
-		s.faults = append(s.faults, fmt.Errorf("%s: structs lie more than %d deep in each other", in.path, maxNesting))
+		s.faults = append(s.faults, fmt.Errorf("%s: structs are nested more than %d levels deep", in.path, maxNesting))
 		return
 	}
 	for i := range value.NumField() {
@@ -103,7 +104,7 @@ func (s *structure) fields(value reflect.Value, in group, depth int) {
 	}
 }
 
-// field adds one field.
+// field adds the component or the group of components in one field.
 func (s *structure) field(of reflect.StructField, value reflect.Value, in group, depth int) {
 	text, tagged := of.Tag.Lookup(structTag)
 	if text == "-" {
@@ -119,7 +120,7 @@ func (s *structure) field(of reflect.StructField, value reflect.Value, in group,
 	usable := of.IsExported() || of.Anonymous && isGroup && !isResource
 	switch {
 	case !usable && (tagged || isResource):
-		s.faults = append(s.faults, fmt.Errorf("%s: only an exported field can be a component; the tag %q leaves one out", path, "-"))
+		s.faults = append(s.faults, fmt.Errorf("%s: an unexported field cannot be a component; use the tag %q to ignore the field", path, "-"))
 	case !usable:
 	case isResource:
 		name := in.prefix + parsed.nameOr(of.Name)
@@ -127,11 +128,11 @@ func (s *structure) field(of reflect.StructField, value reflect.Value, in group,
 	case isGroup:
 		s.fields(nested, in.within(of, parsed, path), depth+1)
 	case tagged:
-		s.faults = append(s.faults, fmt.Errorf("%s: a %s is no resource", path, of.Type))
+		s.faults = append(s.faults, fmt.Errorf("%s: a %s is not a resource", path, of.Type))
 	}
 }
 
-// within returns the group for a struct that is a field.
+// within returns the group for a field that is a struct.
 func (g group) within(of reflect.StructField, t tag, path string) group {
 	in := group{prefix: g.prefix, path: path, required: slices.Concat(g.required, t.required(g.prefix))}
 	if !of.Anonymous || t.name != "" {
@@ -140,7 +141,8 @@ func (g group) within(of reflect.StructField, t tag, path string) group {
 	return in
 }
 
-// asResource reports whether a field is meant to be a component. The resource may be nil.
+// asResource returns the value of a field as a Resource. The Resource may be nil. The second result is false if the
+// type of the field is not a Resource.
 func asResource(value reflect.Value) (Resource, bool) {
 	wanted := reflect.TypeFor[Resource]()
 	switch {
@@ -162,22 +164,22 @@ func asResource(value reflect.Value) (Resource, bool) {
 	return pointer.Interface().(Resource), true
 }
 
-// asStruct returns the struct that a field is. It follows pointers only where the author asks for it, because anything
-// may be behind one.
+// asStruct returns the struct in a field. If `follow` is true, the field may also be a pointer to a struct. The second
+// result is false if there is no struct.
 func asStruct(value reflect.Value, follow bool) (reflect.Value, bool) {
 	if value.Kind() == reflect.Pointer && follow {
-		value = value.Elem() // invalid when nil
+		value = value.Elem() // invalid if the pointer is nil
 	}
 	return value, value.Kind() == reflect.Struct
 }
 
-// tag is the content of a tag.
+// tag is a parsed struct tag.
 type tag struct {
 	name     string
 	requires []string
 }
 
-// nameOr returns the name, or that of the field.
+// nameOr returns the name in the tag, or the name of the field if the tag contains none.
 func (t tag) nameOr(field string) string {
 	if t.name != "" {
 		return t.name
@@ -193,7 +195,7 @@ func (t tag) required(prefix string) []wanted {
 	return out
 }
 
-// parseTag reads "name=db,requires=service;config".
+// parseTag parses a tag such as "name=db,requires=service;config".
 func parseTag(text string) (tag, error) {
 	var t tag
 	for part := range strings.SplitSeq(text, ",") {
@@ -215,8 +217,8 @@ func parseTag(text string) (tag, error) {
 	return t, nil
 }
 
-// kebab converts the name of a Go field to the style of Kubernetes, such as "HAProxy" to "ha-proxy" and "TLSCert2" to
-// "tls-cert2".
+// kebab converts the name of a Go field to lower case with hyphens. For example, it converts "HAProxy" to "ha-proxy"
+// and "TLSCert2" to "tls-cert2".
 func kebab(name string) string {
 	runes := []rune(name)
 	var out strings.Builder

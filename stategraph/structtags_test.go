@@ -13,12 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// fakeObject is a Go type that Kubernetes does not know.
+// fakeObject is a Go type that the scheme of Kubernetes does not contain.
 type fakeObject struct{ corev1.ConfigMap }
 
 func oneConfigMap(context.Context) (*corev1.ConfigMap, error) { return configMap("", nil), nil }
 
-// pointed is a resource only as a pointer.
+// pointed implements Resource with pointer receivers, so that only *pointed is a Resource.
 type pointed struct{ calls int }
 
 func (p *pointed) Reconcile(context.Context) error          { p.calls++; return nil }
@@ -89,22 +89,22 @@ func TestFromStructFaults(t *testing.T) {
 		v    any
 		want string
 	}{
-		"no struct":              {3, "a graph is made of a struct, not of a int"},
-		"nil":                    {nil, "a graph is made of a struct, not of a <nil>"},
-		"a nil pointer":          {none, "a graph is made of a struct, not of a *stategraph.galera"},
+		"no struct":              {3, "a graph can only be built from a struct, not from int"},
+		"nil":                    {nil, "a graph can only be built from a struct, not from <nil>"},
+		"a nil pointer":          {none, "a graph can only be built from a struct, not from *stategraph.galera"},
 		"nothing in it":          {struct{}{}, "the graph has no components"},
 		"nil field":              {struct{ A Resource }{}, `component "a": has no resource (nil)`},
-		"a field that is hidden": {struct{ a Resource }{stub{}}, `a: only an exported field can be a component; the tag "-" leaves one out`},
+		"a field that is hidden": {struct{ a Resource }{stub{}}, `a: an unexported field cannot be a component; use the tag "-" to ignore the field`},
 		"a tag on something else": {struct {
 			A int `graph:"name=x"`
-		}{}, "A: a int is no resource"},
+		}{}, "A: a int is not a resource"},
 		"a tag that is none": {struct {
 			A stub `graph:"needs=x"`
 		}{}, `A: the tag has "needs=x", want "name=…" or "requires=…;…"`},
 		"a name that is not there": {struct {
 			A stub `graph:"requires=b"`
 		}{}, `component "a": requires "b", which does not exist`},
-		"structs in a circle": {circle, "structs lie more than 8 deep in each other"},
+		"structs in a circle": {circle, "structs are nested more than 8 levels deep"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

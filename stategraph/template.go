@@ -14,38 +14,30 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// TemplateDir is the directory of the templates, beside the code that uses them.
-const TemplateDir = template.Dir
-
-// TemplateData is the data of a template, which it gets as ".".
+// TemplateData is the data that a template accesses as ".".
 type TemplateData struct {
 	// Item is the current deploy item.
-	Item TemplateItem
-	// Config is spec.config of the item. A field that it does not have is an error, unless it is read with get or dig.
+	Item ItemInfo
+	// Config is spec.config of the item. Reading a missing field is an error, except with the functions get and dig.
 	Config map[string]any
-	// Component is the name of the component. Instance is that of the instance within ForEach.
+	// Component is the name of the component. Instance is the name of the instance of ForEach.
 	Component, Instance string
-	// Element is the element for which ForEach makes the instance.
+	// Element is the element of the instance of ForEach.
 	Element any
-	// Data is what the function of WithData returned.
+	// Data is the result of the function that was passed to WithData.
 	Data any
 
-	ctx context.Context //nolint:containedctx // the methods are called by the template, which has none; it lives as long as the call
+	ctx context.Context //nolint:containedctx // a template calls the methods without a context; the data is not used after the call
 }
 
-// TemplateItem is what a template gets of the deploy item.
-type TemplateItem struct {
-	Name, Namespace, UID string
-	Labels, Annotations  map[string]string
-}
-
-// NameOf returns the name of the object of a required component, as in {{ .NameOf "config" }}. It is empty if the
-// component keeps none for this item. See Name.
+// NameOf returns the name of the object of a required component, as in {{ .NameOf "config" }}. It returns "" if the
+// component has no object for this item. See Name.
 func (d *TemplateData) NameOf(component string) (string, error) { return Name(d.ctx, component) }
 
-// Output returns the object of a required component as it is in the cluster, as in {{ (.Output
-// "service").spec.clusterIP }}. It is empty if the component keeps none for this item. With the name of an output that
-// the component declares with WithOutput, it returns the value of that output, as in {{ .Output "service" "address" }}.
+// Output returns the object of a required component as it is in the cluster. The result is empty if the component has
+// no object for this item. A template reads a field of the object as in {{ (.Output "service").spec.clusterIP }}. If
+// there is a second argument, it is the name of an output that the component declares with WithOutput, and the result
+// is the value of this output, as in {{ .Output "service" "address" }}.
 func (d *TemplateData) Output(component string, output ...string) (any, error) {
 	if len(output) > 1 {
 		return nil, errors.New("Output takes a component and at most one output")
@@ -55,17 +47,18 @@ func (d *TemplateData) Output(component string, output ...string) (any, error) {
 	case err != nil:
 		return nil, err
 	case len(output) == 1:
-		return OutputOf(d.ctx, component, output[0])
+		return declaredOutput(d.ctx, component, output[0])
 	case live == nil:
 		return map[string]any(nil), nil
 	}
 	return live.DeepCopy().Object, nil
 }
 
-// Value returns what a required component left with SetOutput.
+// Value returns the value that a required component passed to SetOutput.
 func (d *TemplateData) Value(component string) (any, error) { return Output[any](d.ctx, component) }
 
-// WithData gives a Template additional data, as .Data. data is called in each run.
+// WithData sets a function that returns additional data for a Template. The template accesses the data as .Data. The
+// function is called in each run.
 func WithData(data func(ctx context.Context) (any, error)) Option {
 	return func(o *options) {
 		if data == nil {
@@ -76,23 +69,24 @@ func WithData(data func(ctx context.Context) (any, error)) Option {
 	}
 }
 
-// Template keeps the objects of a file of Go templates, with one YAML document for each object. files is normally an
-// embed.FS in the package of the graph, with the files in the directory "templates" beside the code:
+// Template manages the objects that a file describes. The file contains a Go template that renders one YAML document
+// for each object. Template reads the file from the directory "templates" of `files`, which is normally an embed.FS:
 //
 //	//go:embed all:templates
 //	var files embed.FS
 //
 //	stategraph.Template(files, "statefulset.yaml")
 //
-// Templates get a TemplateData and have the functions of sprig that always return the same (no time, no random, no
-// keys), and toYaml, fromYaml and required. Files whose name begins with "_" hold named templates for all others
-// ("all:" embeds them too). Empty documents are left out, so that "if" can decide about an object. Readiness, names and
-// listeners are as for Object. The result has at most 1 MiB.
+// The data of a template is a TemplateData. A template can call toYaml, fromYaml, required and the deterministic
+// functions of sprig. It cannot call functions for the time, random values or new keys, because their results differ in
+// each run. Files whose names begin with "_" contain named templates for all other files. A go:embed directive omits
+// such files unless its pattern has the prefix "all:". Empty documents are ignored, so an "if" can exclude an object. Readiness, names and
+// listeners are the same as for Object. The rendered text must not exceed 1 MiB.
 //
-// A component that a template uses by a constant name is required, so {{ .NameOf "service" }} needs no other mention of
-// it. Build finds files that are missing or cannot be parsed, components or outputs that do not exist, and uses of an
-// optional component outside of "if", "with" and "default". A value that is missing fails the component. All errors
-// name file and line.
+// A component requires each component that its template uses by a constant name, as in {{ .NameOf "service" }}. Build
+// returns an error if a file is missing or cannot be parsed, or if a component or output does not exist. It also
+// returns an error if a template uses an optional component outside of "if", "with" and "default". If a value is
+// missing during a run, the component fails. All errors contain the file and the line.
 func Template(files fs.FS, name string, opts ...Option) Resource {
 	r := newObjects(opts, nil)
 	source, err := template.Read(files, name)
@@ -114,22 +108,17 @@ func Template(files fs.FS, name string, opts ...Option) Resource {
 	return r
 }
 
-// templateData collects the data of a template. All of it is new, because a template may change it.
+// templateData returns the data for a template. All of it is copied, because a template may modify it.
 func templateData(ctx context.Context, more func(context.Context) (any, error)) (*TemplateData, error) {
-	n, err := From(ctx)
+	n, err := nodeOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	item := n.Item()
-	data := &TemplateData{
-		Item: TemplateItem{
-			Name: item.Name, Namespace: item.Namespace, UID: string(item.UID),
-			Labels: item.Labels, Annotations: item.Annotations,
-		},
-		Config:    map[string]any{},
-		Component: n.component, Instance: n.instance, Element: n.element, ctx: ctx,
+	data := &TemplateData{Item: infoOf(n.run.item), Config: map[string]any{}, Component: n.component, ctx: ctx}
+	if n.element != nil {
+		data.Instance, data.Element = n.instance, n.value
 	}
-	if config := item.Spec.Configuration; config != nil && len(config.Raw) > 0 {
+	if config := n.run.item.Spec.Configuration; config != nil && len(config.Raw) > 0 {
 		if err := utiljson.Unmarshal(config.Raw, &data.Config); err != nil {
 			return nil, fmt.Errorf("decode spec.config: %w", err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// files makes a file system of texts by name, in the directory of templates.
+// files returns a file system with the given templates. The keys of the map are the file names.
 func files(texts map[string]string) fstest.MapFS {
 	out := fstest.MapFS{}
 	for name, text := range texts {
@@ -29,7 +29,8 @@ func files(texts map[string]string) fstest.MapFS {
 
 const header = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 
-// rendered walks a graph with one template, and returns its first object and the state of the component.
+// rendered walks a graph with one Template. It returns the first object that the template renders, and the state of the
+// component.
 func rendered(t testing.TB, text, configuration string, opts ...Option) (map[string]any, string) {
 	t.Helper()
 	g, err := NewGraph().Add("web", Template(files(map[string]string{"x.yaml": text, "_names.tpl": `{{define "tail"}}-tail{{end}}`}), "x.yaml", opts...)).Build()
@@ -53,7 +54,7 @@ func TestTemplate(t *testing.T) {
 	data := WithData(func(context.Context) (any, error) { return map[string]int{"n": 7}, nil })
 	for name, test := range map[string]struct {
 		text, config string
-		want         map[string]any // of data
+		want         map[string]any // the field `data` of the object
 	}{
 		"values of the item [Y26]":          {"data: {a: '{{.Item.Name}} {{.Item.Namespace}} {{.Component}}'}", `{}`, map[string]any{"a": "shop-item shop web"}},
 		"values of the configuration [Y26]": {"data: {a: '{{.Config.x.y}}'}", `{"x":{"y":3}}`, map[string]any{"a": "3"}},
@@ -109,16 +110,16 @@ func TestTemplateFaults(t *testing.T) {
 		"a field that templates do not have": {header + "{{.Secret}}", `{}`, `component web: template: templates/x.yaml:4:2: executing "templates/x.yaml" at <.Secret>: can't evaluate field Secret in type *stategraph.TemplateData`},
 		"a template that cannot be read":     {header + "{{if}}", `{}`, in + `template: templates/x.yaml:4: missing value for if`},
 		"a function that there is not [Y28]": {"{{now}}", `{}`, in + `template: templates/x.yaml:1: function "now" not defined`},
-		"a result that is no YAML":           {header + "---\na: b\nc: d: e", `{}`, `component web: template: templates/x.yaml: document 2, line 6 of the result: mapping values are not allowed in this context`},
-		"a value that is taken for an alias": {header + "a: {{.Config.a}}", `{"a":"*k4n4ry"}`, `component web: template: templates/x.yaml: document 1, which begins in line 1 of the result: yaml: unknown anchor … referenced`},
-		"a value that is taken for a key":    {header + "? {{.Config.a}}\n: b", `{"a":"{k4n4ry: 1}"}`, `component web: template: templates/x.yaml: document 1, which begins in line 1 of the result: yaml: invalid map key: …`},
-		"a value with another tag":           {header + "a: !!int {{.Config.a}}", `{"a":"k4n4ry"}`, `component web: template: templates/x.yaml: document 1, which begins in line 1 of the result: yaml: cannot decode !!str … as a !!int`},
+		"a result that is no YAML":           {header + "---\na: b\nc: d: e", `{}`, `component web: template: templates/x.yaml: document 2, line 6 of the rendered text: mapping values are not allowed in this context`},
+		"a value that is taken for an alias": {header + "a: {{.Config.a}}", `{"a":"*k4n4ry"}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: yaml: unknown anchor … referenced`},
+		"a value that is taken for a key":    {header + "? {{.Config.a}}\n: b", `{"a":"{k4n4ry: 1}"}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: yaml: invalid map key: …`},
+		"a value with another tag":           {header + "a: !!int {{.Config.a}}", `{"a":"k4n4ry"}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: yaml: cannot decode !!str … as a !!int`},
 		"a value that is no list":            {header + "{{range .Config.a}}{{end}}", `{"a":true}`, `component web: template: templates/x.yaml:4:15: executing "templates/x.yaml" at <.Config.a>: range can't iterate over it`},
-		"a key that is there twice":          {header + "kind: X", `{}`, `component web: template: templates/x.yaml: document 1, line 4 of the result: key "kind" already set in map`},
-		"a result that is no object":         {"- password", `{}`, `component web: template: templates/x.yaml: document 1, which begins in line 1 of the result: it is no object`},
+		"a key that is there twice":          {header + "kind: X", `{}`, `component web: template: templates/x.yaml: document 1, line 4 of the rendered text: key "kind" already set in map`},
+		"a result that is no object":         {"- password", `{}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: it is not an object`},
 		"a configuration that is no object":  {header, `[]`, `component web: decode spec.config: json: cannot unmarshal array into Go value of type map[string]interface {}`},
 		"more than an item can hold":         {`{{range until 60000}}0123456789012345678901234567890123456789{{end}}`, `{}`, `component web: template: templates/x.yaml:1:23: executing "templates/x.yaml" at <…: the result is longer than 1048576 bytes`},
-		"a number without bounds":            {`{{repeat .Config.n "x"}}`, `{"n":99999999}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <repeat .Config.n "x">: error calling repeat: repeat 99999999 times: want at most 65536 characters in all`},
+		"a number without bounds":            {`{{repeat .Config.n "x"}}`, `{"n":99999999}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <repeat .Config.n "x">: error calling repeat: repeat 99999999 times: want at most 65536 characters in total`},
 		"a list without bounds":              {`{{untilStep 0 99999999 1}}`, `{}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <untilStep 0 99999999 1>: error calling untilStep: count from 0 to 99999999: more than 65536 numbers`},
 		"fail":                               {`{{fail "no"}}`, `{}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <fail "no">: error calling fail: no`},
 		"required":                           {`{{required "size is missing" .Config.size}}`, `{"size":""}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <required "size is missing" .Config.size>: error calling required: size is missing`},
@@ -156,8 +157,8 @@ func TestTemplateFaults(t *testing.T) {
 	})
 }
 
-// TestTemplateAmplification checks that functions whose result can be much larger than their arguments are bounded, and
-// return the same as those of sprig within the bound.
+// TestTemplateAmplification checks functions whose result can be much larger than their arguments. If the result would
+// exceed the limit, they must return an error.
 func TestTemplateAmplification(t *testing.T) {
 	long := strings.Repeat("a ", 20_000)
 	config := `{"text":"` + long + `","list":["` + strings.Join(strings.Fields(long), `","`) + `"]}`
@@ -176,7 +177,7 @@ func TestTemplateAmplification(t *testing.T) {
 	} {
 		t.Run(call, func(t *testing.T) {
 			_, state := rendered(t, header+"data:\n  a: {{"+call+"}}", config)
-			if !strings.HasSuffix(state, want+": want at most 1048576 characters in all") {
+			if !strings.HasSuffix(state, want+": want at most 1048576 characters in total") {
 				t.Error(state[max(0, len(state)-200):])
 			}
 		})
@@ -188,8 +189,9 @@ func TestTemplateAmplification(t *testing.T) {
 	})
 }
 
-// FuzzTemplate renders any template with any configuration. The result is objects of a bounded size or an error that
-// names the place, the same each time, in a bounded time. It never panics.
+// FuzzTemplate renders any template with any configuration. Rendering must not panic, and must end within a time limit.
+// It must return objects of a limited size, or an error with the location. The same input must always have the same
+// result.
 func FuzzTemplate(f *testing.F) {
 	f.Add(header+"data: {a: '{{.Config.a}}'}", `{"a":1}`)
 	f.Add("{{range $k, $v := .Config}}---\na: {{$v | toYaml | nindent 3}}\n{{end}}", `{"a":{"b":[1,null]}}`)
@@ -203,7 +205,7 @@ func FuzzTemplate(f *testing.F) {
 	kinds := WithKinds(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	f.Fuzz(func(t *testing.T, text, configuration string) {
 		if strings.Contains(text, "range") || strings.Contains(text, "template") {
-			text = strings.Map(func(r rune) rune { // loops and recursion take time, but no more than an author wants
+			text = strings.Map(func(r rune) rune { // limits loops and removes recursion, which could take any time
 				if r >= '0' && r <= '9' {
 					return '1'
 				}
@@ -229,7 +231,8 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// renderOnce renders once, and checks error and size.
+// renderOnce renders the templates of the graph once. It checks the error and the size of the objects, and returns the
+// text of the error.
 func renderOnce(t *testing.T, g *Graph, configuration string, c *cluster) string {
 	t.Helper()
 	err := walkItem(t, g, withConfig("a", configuration), c).err()
@@ -241,7 +244,7 @@ func renderOnce(t *testing.T, g *Graph, configuration string, c *cluster) string
 		}
 		size += len(raw)
 	}
-	if size > 8*template.MaxText { // YAML may express in one character what takes six in JSON
+	if size > 8*template.MaxText { // a character that takes one byte in YAML may take six bytes in JSON
 		t.Errorf("%d bytes", size)
 	}
 	if err == nil {

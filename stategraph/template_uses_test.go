@@ -10,7 +10,7 @@ import (
 func TestTemplateUses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
-		want string // of the error, or empty if there is none
+		want string // a part of the expected error, or "" for no error
 	}{
 		"defined in another file [Y26]":           {`{{template "labels" .}}`, ""},
 		"defined in the same file [Y26]":          {`{{template "own" .}}{{define "own"}}{{end}}`, ""},
@@ -19,7 +19,7 @@ func TestTemplateUses(t *testing.T) {
 		"in a branch that is rarely taken [Y28]":  {`{{if .Config.x}}{{else}}{{range .Config.y}}{{with .}}{{template "nobody"}}{{end}}{{end}}{{end}}`, `"nobody" is not defined`},
 		"by a template of the other file [Y28]":   {`{{template "broken" .}}`, `_labels.tpl:1:`},
 		"in a branch of a named template [Y28]":   {`{{define "own"}}{{if .}}{{template "nobody"}}{{end}}{{end}}`, `"nobody" is not defined`},
-		"the hint at files that are not embedded": {`{{template "nobody"}}`, `unless it is told all:templates`},
+		"the hint at files that are not embedded": {`{{template "nobody"}}`, `use all:templates`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			partial := `{{define "labels"}}{{end}}`

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// wordMap returns a ConfigMap with the configured word.
+// wordMap returns a ConfigMap with the Word in the configuration of the item.
 func wordMap(ctx context.Context) (*corev1.ConfigMap, error) {
 	c, err := Config[config](ctx)
 	if err != nil {
@@ -193,7 +193,7 @@ func TestForEach(t *testing.T) {
 		for word, want := range map[string]string{
 			strings.Repeat("x,", MaxInstances): "pool Failed 1001 instances, at most 1000 are allowed",
 			"a,a":                              `pool Failed two elements have the name "a"`,
-			"":                                 "pool Failed an element has an empty name",
+			"":                                 "pool Failed the name of an element is empty",
 		} {
 			w, c := walk(t, word)
 			if diff := cmp.Diff([]string{want}, statesOf(w)); diff != "" || len(c.objects) > 0 {
@@ -206,7 +206,7 @@ func TestForEach(t *testing.T) {
 		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, wrong)).Add("alone", wrong)), withConfig("i", `{"Word":"a"}`), newCluster())
 		want := []string{
 			`pool Failed instance "a": component pool: the element is a stategraph.zone, not a int`,
-			"alone Failed component alone has no elements: it is not made by ForEach",
+			"alone Failed component alone has no elements, because it was not created by ForEach",
 		}
 		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
 			t.Error(diff)
@@ -214,7 +214,7 @@ func TestForEach(t *testing.T) {
 	})
 	t.Run("one within another is not possible", func(t *testing.T) {
 		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, ForEach(zones, nameOf, each)))), withConfig("i", `{"Word":"a"}`), newCluster())
-		if diff := cmp.Diff([]string{`pool Failed instance "a": a ForEach within a ForEach is not possible`}, statesOf(w)); diff != "" {
+		if diff := cmp.Diff([]string{`pool Failed instance "a": a ForEach must not contain another ForEach`}, statesOf(w)); diff != "" {
 			t.Error(diff)
 		}
 	})

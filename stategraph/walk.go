@@ -8,99 +8,128 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
+	"time"
 )
 
-// State is how far a component is.
+// State is the state of a component.
 type State string
 
 const (
-	// StateReady means reconciled in this run, and ready.
+	// StateReady means that the component was reconciled in this run and is ready.
 	StateReady State = "Ready"
-	// StateProgressing means reconciled in this run, not ready yet.
+	// StateProgressing means that the component was reconciled in this run and is not ready yet.
 	StateProgressing State = "Progressing"
-	// StateBlocked means not touched in this run, because something that it requires is not ready.
+	// StateBlocked means that the component was not visited in this run, because a required component is not ready.
 	StateBlocked State = "Blocked"
 	// StateFailed means that Prepare, Reconcile or Ready returned an error.
 	StateFailed State = "Failed"
 )
 
-// ComponentStatus is what a run found out about a component.
+// ComponentStatus is the state of a component at the end of a run.
 type ComponentStatus struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// Reason is one line for people. It is empty if the component is ready or blocked.
+	// Reason is one line of text. It is empty if the component is ready or blocked.
 	Reason string `json:"reason,omitempty"`
-	// BlockedBy are the nearest components before a blocked one that are not ready and not blocked themselves.
+	// BlockedBy lists the components that this component waits for. If a required component is itself blocked, the list
+	// contains the components that block it instead.
 	BlockedBy []string `json:"blockedBy,omitempty"`
 }
 
-// visitor is what a walk does with nodes. Its methods are called concurrently for several nodes.
+// visitor contains the methods that a walk calls for its nodes. The walk calls them concurrently for different nodes.
 type visitor interface {
-	// visit runs one node.
+	// visit visits one node.
 	visit(ctx context.Context, place int) (Readiness, error)
-	// recheck calls Ready again for a node that was visited and was not ready.
+	// recheck checks again whether a node is ready. It is called only for nodes that were not ready after their visit.
 	recheck(ctx context.Context, place int) (Readiness, error)
 }
 
-// walked is the outcome of a walk.
+// walked is the result of a walk.
 type walked struct {
 	graph *Graph
 	// states are in the order in which the components were added.
 	states []ComponentStatus
-	errs   []error // by place
-	// ended is why the walk was ended early, or nil if it was not.
+	errs   map[int]error // the errors of failed nodes, by index of the node
+	// ended is the reason why the walk ended early, or nil.
 	ended error
 }
 
-// walk visits all nodes, at most parallel at once. It visits each node when all that it requires are ready, regardless
-// of the others. A node that is not ready, or fails, blocks those behind it and nothing else. The walk waits for
-// nothing but the calls.
-func (g *Graph) walk(ctx context.Context, parallel int, do visitor) *walked {
-	return g.newWalk(do).run(ctx, parallel)
-}
-
-// walk is a walk in progress.
+// walk is a walk in progress. It visits each node as soon as all nodes that the node requires are ready. A node that is
+// not ready or has failed blocks only the nodes that require it. The walk ends when no visit is running and no other
+// node may be visited.
 type walk struct {
 	*walked
 
 	do visitor
 
 	mu      sync.Mutex
-	changed sync.Cond // the queue, or the number of running visits
-	open    []int     // by place, how many requirements are not ready yet
-	queue   []int     // what may be visited now
-	running int
-	busy    []bool // by place, whether it is visited or in the queue
-	missed  []bool // by place, whether its object changed meanwhile
-	again   []int  // by place, how often it was rechecked
+	changed sync.Cond  // signals changes of the fields `queue`, `running` and `over`
+	nodes   []progress // by index of the node
+	queue   []int      // the nodes that may be visited now
+	running int        // number of running visits
+	visited int        // number of completed visits
 	over    bool
 }
 
-// maxAgain is how often one walk rechecks a node. An object that changes all the time is left to the next walk.
+// progress is the progress of a node in a walk.
+type progress struct {
+	open   int16 // number of required nodes that are not ready yet
+	again  uint8 // number of rechecks
+	busy   bool  // the node is in the queue, or a visit of the node is running
+	missed bool  // an object of the node changed while `busy` was true
+}
+
+// maxAgain is the maximum number of times that one walk rechecks a node. Without a limit, the walk might never end if
+// an object of the node changes all the time.
 const maxAgain = 20
 
 func (g *Graph) newWalk(do visitor) *walk {
 	w := &walk{
-		walked: &walked{graph: g, states: make([]ComponentStatus, len(g.nodes)), errs: make([]error, len(g.nodes))},
-		do:     do, open: make([]int, len(g.nodes)), queue: make([]int, 0, len(g.nodes)), busy: make([]bool, len(g.nodes)),
-		missed: make([]bool, len(g.nodes)), again: make([]int, len(g.nodes)),
+		walked: &walked{graph: g, states: make([]ComponentStatus, len(g.nodes)), errs: map[int]error{}},
+		do:     do, nodes: make([]progress, len(g.nodes)), queue: make([]int, 0, len(g.nodes)),
 	}
 	w.changed.L = &w.mu
 	for place := range g.nodes {
 		w.states[place].Name = g.nodes[place].component
-		if w.open[place] = len(g.nodes[place].requires); w.open[place] == 0 {
-			w.queue, w.busy[place] = append(w.queue, place), true
+		if w.nodes[place].open = int16(len(g.nodes[place].requires)); w.nodes[place].open == 0 { //nolint:gosec // at most MaxComponents
+			w.enqueue(place)
 		}
 	}
 	return w
 }
 
-// run visits what can be visited, and returns when nothing more can be.
+const (
+	// aloneTime is the interval at which a walk with one worker decides whether to start more workers.
+	aloneTime = 50 * time.Microsecond
+	// quickVisits is the number of visits that one worker must complete within aloneTime to remain the only worker. If the
+	// visits are that fast, more workers would cost more time than they save.
+	quickVisits = 50
+)
+
+// run visits nodes, and returns when no further node can be visited. At most `parallel` nodes are visited at the same
+// time.
 func (w *walk) run(ctx context.Context, parallel int) *walked {
 	var group sync.WaitGroup
-	for range min(parallel, len(w.states)) - 1 {
-		group.Go(func() { w.work(ctx) })
+	if others := min(parallel, len(w.states)) - 1; others > 0 {
+		before := 0
+		var timer *time.Timer
+		w.mu.Lock()
+		timer = time.AfterFunc(aloneTime, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			switch {
+			case w.over:
+			case w.visited-before >= quickVisits:
+				before = w.visited
+				timer.Reset(aloneTime)
+			default:
+				for range others {
+					group.Go(func() { w.work(ctx) })
+				}
+			}
+		})
+		w.mu.Unlock()
+		defer timer.Stop()
 	}
 	w.work(ctx)
 	group.Wait()
@@ -108,8 +137,12 @@ func (w *walk) run(ctx context.Context, parallel int) *walked {
 	return w.walked
 }
 
-// work visits one node after the other until none is left and none runs, because a running visit could make others
-// ready.
+// enqueue adds a node to the queue. The caller holds the lock.
+func (w *walk) enqueue(place int) {
+	w.queue, w.nodes[place].busy = append(w.queue, place), true
+}
+
+// work visits nodes until the queue is empty and no visit is running. A running visit may still add nodes to the queue.
 func (w *walk) work(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,22 +166,24 @@ func (w *walk) work(ctx context.Context) {
 		readiness, err := visitSafely(ctx, w.do, place, again)
 		w.mu.Lock()
 		w.running--
+		w.visited++
 		w.done(place, readiness, err)
 	}
 }
 
-// done records the outcome of a visit, and which nodes may be visited now. The caller holds the lock.
+// done records the result of a visit. If other nodes may be visited because of this result, done adds them to the
+// queue. The caller holds the lock.
 func (w *walk) done(place int, readiness Readiness, err error) {
-	w.busy[place] = false
+	w.nodes[place].busy = false
 	w.note(place, readiness, err)
 	if w.states[place].State == StateReady {
 		for _, dependent := range w.graph.nodes[place].dependents {
-			if w.open[dependent]--; w.open[dependent] == 0 {
-				w.queue, w.busy[dependent] = append(w.queue, dependent), true
+			if w.nodes[dependent].open--; w.nodes[dependent].open == 0 {
+				w.enqueue(dependent)
 			}
 		}
 	}
-	if missed := w.missed[place]; missed && w.running > 0 {
+	if w.nodes[place].missed && w.running > 0 {
 		w.lookAgain(place)
 	}
 	if len(w.queue) > 1 || w.running == 0 {
@@ -158,20 +193,20 @@ func (w *walk) done(place int, readiness Readiness, err error) {
 	}
 }
 
-// isOpen reports whether all that a node requires is ready.
+// isOpen reports whether all nodes that the node requires are ready.
 func (w *walk) isOpen(place int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.open[place] == 0
+	return w.nodes[place].open == 0
 }
 
-// news requests a recheck of a node that was not ready, if others still run. It reports whether the recheck happens.
-// Otherwise it is left to the next walk.
+// news requests a recheck of a node because one of its objects has changed. It reports whether this walk will recheck
+// the node. If not, the next walk must check the node.
 func (w *walk) news(place int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.busy[place] {
-		w.missed[place] = true
+	if w.nodes[place].busy {
+		w.nodes[place].missed = true
 		return false
 	}
 	if w.over || !w.lookAgain(place) {
@@ -181,38 +216,20 @@ func (w *walk) news(place int) bool {
 	return true
 }
 
-// lookAgain adds a node that is not ready yet to the queue. The caller holds the lock.
+// lookAgain adds a node to the queue for a recheck, if the node is not ready. It reports whether it added the node. The
+// caller holds the lock.
 func (w *walk) lookAgain(place int) bool {
-	w.missed[place] = false
-	if w.states[place].State != StateProgressing || w.again[place] == maxAgain {
+	node := &w.nodes[place]
+	node.missed = false
+	if w.states[place].State != StateProgressing || node.again == maxAgain {
 		return false
 	}
-	w.again[place]++
-	w.queue, w.busy[place] = append(w.queue, place), true
+	node.again++
+	w.enqueue(place)
 	return true
 }
 
-// inParallel calls f for 0 to n-1, at most parallel at once, and returns when all calls have.
-func inParallel(n, parallel int, f func(i int)) {
-	if parallel = min(parallel, n); parallel <= 1 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range parallel {
-		group.Go(func() {
-			for i := next.Add(1) - 1; int(i) < n; i = next.Add(1) - 1 {
-				f(int(i))
-			}
-		})
-	}
-	group.Wait()
-}
-
-// visitSafely converts a panic to an error.
+// visitSafely visits or rechecks a node, and converts a panic to an error.
 func visitSafely(ctx context.Context, do visitor, place int, again bool) (readiness Readiness, err error) {
 	defer recovered(&err)
 	if again {
@@ -221,7 +238,7 @@ func visitSafely(ctx context.Context, do visitor, place int, again bool) (readin
 	return do.visit(ctx, place)
 }
 
-// note records the outcome of one node.
+// note records the result of a visit.
 func (w *walked) note(place int, readiness Readiness, err error) {
 	state := &w.states[place]
 	switch {
@@ -237,8 +254,8 @@ func (w *walked) note(place int, readiness Readiness, err error) {
 	}
 }
 
-// block records for the nodes that were not visited which ones block them. If the walk was ended early, some are not
-// blocked. They would have been next.
+// block sets the states of the nodes that were not visited. The state is Blocked if a required node is not ready.
+// Otherwise the walk ended before it reached the node, and the state is Progressing.
 func (w *walked) block() {
 	for _, place := range w.graph.order {
 		state := &w.states[place]
@@ -247,14 +264,15 @@ func (w *walked) block() {
 		}
 		blockers := w.blockers(place)
 		if len(blockers) == 0 {
-			state.State, state.Reason = StateProgressing, line(fmt.Sprintf("the run was ended before: %v", w.ended))
+			state.State, state.Reason = StateProgressing, line(fmt.Sprintf("the run ended before the component was visited: %v", w.ended))
 			continue
 		}
 		state.State, state.BlockedBy = StateBlocked, w.graph.names(blockers)
 	}
 }
 
-// blockers returns the nodes before this one that are not ready, and not blocked themselves.
+// blockers returns the nodes that a node waits for. If a required node is itself blocked, the result contains the
+// blockers of that node instead.
 func (w *walked) blockers(place int) []int {
 	var out []int
 	for _, required := range w.graph.nodes[place].requires {
@@ -272,12 +290,12 @@ func (w *walked) blockers(place int) []int {
 	return slices.Compact(out)
 }
 
-// err joins the errors of all nodes, in the order in which they were added. It returns nil if none failed.
+// err joins the errors of all nodes, in the order in which the nodes were added. It returns nil if no node failed.
 func (w *walked) err() error {
 	var errs []error
-	for place, err := range w.errs {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("component %s: %w", w.graph.nodes[place].component, err))
+	for place := range w.states {
+		if err := w.errs[place]; err != nil {
+			errs = append(errs, fmt.Errorf("component %s: %w", w.states[place].Name, err))
 		}
 	}
 	if w.ended != nil {
@@ -286,7 +304,7 @@ func (w *walked) err() error {
 	return errors.Join(errs...)
 }
 
-// moving reports whether a component makes progress.
+// moving reports whether the state of at least one component is Progressing.
 func (w *walked) moving() bool {
 	return slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State == StateProgressing })
 }

@@ -22,7 +22,7 @@ func (stub) Reconcile(context.Context) error          { return nil }
 func (stub) Ready(context.Context) (Readiness, error) { return Ready(), nil }
 func (stub) Listeners() []Listener                    { return []Listener{Poll(minEvery)} }
 
-// graphOf builds a graph of lines such as "c: a b".
+// graphOf builds a graph from lines such as "c: a b", which adds a component c that requires a and b.
 func graphOf(t testing.TB, lines ...string) *Graph {
 	t.Helper()
 	b := NewGraph()
@@ -37,8 +37,8 @@ func graphOf(t testing.TB, lines ...string) *Graph {
 	return g
 }
 
-// script maps nodes to their results. "" means ready, "!…" a failure, and any other text the reason for not being
-// ready.
+// script is a visitor that returns predefined results. The map `says` contains the result for the name of each node: ""
+// means ready, a text that begins with "!" is an error, and any other text is the reason why the node is not ready.
 type script struct {
 	graph *Graph
 	says  map[string]string
@@ -75,7 +75,7 @@ func (s *script) visit(_ context.Context, place int) (Readiness, error) {
 func walkOf(t testing.TB, g *Graph, parallel int, says map[string]string) (*walked, *script) {
 	t.Helper()
 	s := &script{graph: g, says: says}
-	return g.walk(t.Context(), parallel, s), s
+	return g.newWalk(s).run(t.Context(), parallel), s
 }
 
 func TestWalk(t *testing.T) {
@@ -151,7 +151,7 @@ func TestWalkIsDeterministic(t *testing.T) {
 	})
 }
 
-// gate blocks nodes until a given number of them waits at the same time.
+// gate is a visitor whose visits block until a given number of visits are running at the same time.
 type gate struct {
 	script
 	want    int64
@@ -185,7 +185,7 @@ func TestWalkLimitsConcurrency(t *testing.T) {
 	}
 	g := graphOf(t, lines...)
 	s := &gate{script: script{graph: g}, want: 4, open: make(chan struct{})}
-	w := g.walk(t.Context(), 4, s) // ends only if four run at once
+	w := g.newWalk(s).run(t.Context(), 4) // returns only if four visits run at the same time
 	if !w.ready() || s.most.Load() != 4 {
 		t.Errorf("ready %t, at most %d at once, want 4", w.ready(), s.most.Load())
 	}
@@ -195,8 +195,8 @@ func TestWalkEnded(t *testing.T) {
 	g := graphOf(t, "a", "b: a", "c: b")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := &ending{script: script{graph: g}, end: func() { cancel(errors.New("aborted")) }}
-	w := g.walk(ctx, 1, s)
-	want := []string{"a Ready", "b Progressing the run was ended before: aborted", "c Blocked by [b]"}
+	w := g.newWalk(s).run(ctx, 1)
+	want := []string{"a Ready", "b Progressing the run ended before the component was visited: aborted", "c Blocked by [b]"}
 	if diff := cmp.Diff(want, statesOf(w)); diff != "" {
 		t.Error(diff)
 	}
@@ -205,7 +205,7 @@ func TestWalkEnded(t *testing.T) {
 	}
 }
 
-// ending ends the context with the first visit.
+// ending is a visitor whose first visit calls the function `end`.
 type ending struct {
 	script
 	end func()

@@ -22,35 +22,36 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// itemNamed returns a deploy item with a UID made of its name.
+// itemNamed returns a deploy item whose UID is derived from its name.
 func itemNamed(name string) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("uid-" + name)}}
 }
 
-// withConfig sets the configuration of an item.
+// withConfig returns a deploy item with a configuration.
 func withConfig(name, config string) *lsv1alpha1.DeployItem {
 	item := itemNamed(name)
 	item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(config)}
 	return item
 }
 
-// cluster is a target cluster in memory, and the session of one run in it.
+// cluster is a target cluster in memory. It also implements the session of a run.
 type cluster struct {
 	claiming sync.Mutex
 	mu       sync.Mutex
 	objects  map[apply.Ref]*unstructured.Unstructured
-	unready  map[string]string // by name, the reason
-	waiting  string            // of each outcome
-	broken   error             // of Claim
-	claims   [][]string        // for each time that the inventory was stored
-	stored   []string          // the inventory
-	bytes    int               // that were stored
-	applied  map[string]int    // calls, by component
+	unready  map[string]string                     // the reason why an object is not ready, by the name of the object
+	waiting  string                                // the field Waiting of each outcome
+	broken   error                                 // the error that Claim returns
+	claims   [][]string                            // one entry each time the inventory is stored: the claimed objects
+	stored   []string                              // the objects in the stored inventory
+	bytes    int                                   // the number of bytes that were stored
+	applied  map[string]int                        // the number of calls of Apply, by component
+	desired  map[*unstructured.Unstructured]string // the component of each desired object
 	reads    int
 }
 
 func newCluster() *cluster {
-	return &cluster{objects: map[apply.Ref]*unstructured.Unstructured{}, unready: map[string]string{}, applied: map[string]int{}}
+	return &cluster{objects: map[apply.Ref]*unstructured.Unstructured{}, unready: map[string]string{}, applied: map[string]int{}, desired: map[*unstructured.Unstructured]string{}}
 }
 
 func (c *cluster) Claim(_ context.Context, one claim, foresee func() []claim) error {
@@ -83,6 +84,7 @@ func (c *cluster) grows(one claim) bool {
 		names = append(names, one.Component)
 	}
 	for _, d := range one.Desired {
+		c.desired[d.Object] = one.Component
 		names = append(names, apply.RefOf(d.Object).String())
 	}
 	for _, name := range names {
@@ -91,6 +93,15 @@ func (c *cluster) grows(one claim) bool {
 		}
 	}
 	return len(c.stored) > before
+}
+
+// prepared returns the number of different objects that each component has claimed.
+func (c *cluster) prepared() map[string]int {
+	out := map[string]int{}
+	for _, component := range c.desired {
+		out[component]++
+	}
+	return out
 }
 
 func (*cluster) Changed(apply.Ref) {}
@@ -168,14 +179,14 @@ func walkItem(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) *
 	return w
 }
 
-// walkInOrder is walkItem with one component after the other.
+// walkInOrder is like walkItem, but visits one component at a time.
 func walkInOrder(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) *walked {
 	t.Helper()
 	w, _ := newRun(g, item, c, nil, logr.Discard(), 1).walk(t.Context())
 	return w
 }
 
-// runItem is walkItem after decoding the configuration.
+// runItem is like walkItem, but first decodes the configuration of the item.
 func runItem(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) (*walked, error) {
 	t.Helper()
 	config, err := g.configure(item)

@@ -17,16 +17,18 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/netguard"
 )
 
-// access describes how to reach a target, after all checks. Clients are made only from an access. Nothing in it can
-// refer to a program, a file or another identity.
+// access contains the address, the connection settings and the credentials of a target. All of these values have been
+// checked. Every client is created from an access. An access cannot make the deployer run a program, read a file or
+// impersonate a user.
 type access struct {
 	server             string
 	tlsServerName      string
-	ca                 []byte // if it is empty, the root certificates of the system are used
+	ca                 []byte // without a CA, the root certificates of the system are used
 	insecure           bool
 	disableCompression bool
 	proxy              string
-	// ours is set if the server is the operator's own. Its host is not checked.
+	// ours is true if the server is the API server of the Landscaper cluster. In this case, the host is not checked,
+	// because the address comes from the configuration of the operator.
 	ours bool
 	credentials
 }
@@ -37,8 +39,8 @@ type credentials struct {
 	cert, key []byte
 }
 
-// newAccess reads what passed the checks of clusterFields and userFields, and performs the checks that involve several
-// fields.
+// newAccess returns the access for a cluster entry and a user entry of a kubeconfig. The fields of both have already
+// been checked one by one. newAccess performs the checks that involve several fields.
 func newAccess(cluster, user entry) (*access, error) {
 	a := &access{
 		server:        text(cluster.fields, "server"),
@@ -59,9 +61,9 @@ func newAccess(cluster, user entry) (*access, error) {
 	case a.insecure && a.ca != nil:
 		return nil, fault(join(cluster.path, "insecure-skip-tls-verify"), "contradicts certificate-authority-data")
 	case a.ca != nil && !isCA(a.ca):
-		return nil, fault(join(cluster.path, "certificate-authority-data"), "holds no PEM certificate")
+		return nil, fault(join(cluster.path, "certificate-authority-data"), "contains no PEM certificate")
 	case a.token == "" && a.cert == nil && a.key == nil:
-		return nil, fault(user.path, "holds no credentials that can be used: neither token nor client-certificate-data")
+		return nil, fault(user.path, "contains no usable credentials: neither token nor client-certificate-data")
 	case a.cert == nil != (a.key == nil):
 		return nil, fault(user.path, "has only one of client-certificate-data and client-key-data")
 	}
@@ -73,7 +75,7 @@ func newAccess(cluster, user entry) (*access, error) {
 	return a, nil
 }
 
-// config creates the REST config for a target. Every REST config for a target is created here.
+// config creates the REST config for a target. No other function creates one.
 func (a *access) config(p Policy) *rest.Config {
 	cfg := &rest.Config{
 		Host:        a.server,
@@ -98,7 +100,7 @@ func (a *access) dial(p Policy) func(context.Context, string, string) (net.Conn,
 	return netguard.Dial(fault(fieldServer, privateServer))
 }
 
-// path returns the path of the server, which precedes the paths of the API.
+// path returns the path in the URL of the server. All API paths begin with it.
 func (a *access) path() string {
 	u, err := url.Parse(a.server)
 	if err != nil {
@@ -119,11 +121,11 @@ func isCA(pem []byte) bool {
 	return x509.NewCertPool().AppendCertsFromPEM(pem)
 }
 
-// ErrRedirect is the error of a request to which the target responded with a redirect. Following it would send the
+// ErrRedirect is returned if the target responds to a request with a redirect. Following the redirect would send the
 // credentials to a server that the target chooses.
 var ErrRedirect = errors.New("the server answered with a redirect, which is not followed")
 
-// noRedirects rejects redirects for every HTTP client that uses it.
+// noRedirects is a transport that returns ErrRedirect for each redirect, whatever HTTP client uses it.
 type noRedirects struct{ next http.RoundTripper }
 
 func (t *noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -138,5 +140,5 @@ func (t *noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// WrappedRoundTripper returns the wrapped transport. client-go uses it.
+// WrappedRoundTripper returns the wrapped transport. client-go calls this method.
 func (t *noRedirects) WrappedRoundTripper() http.RoundTripper { return t.next }

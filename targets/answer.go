@@ -19,35 +19,37 @@ import (
 )
 
 const (
-	// smallAnswer is how many bytes of a response are read without a claim on the budget.
+	// smallAnswer is the maximum number of bytes of a response that are read without a claim on the budget for reading.
 	smallAnswer = 64 << 10
-	// smallCost is how much memory decoding may take without a claim on the budget.
+	// smallCost is the maximum memory, in bytes, that decoding a response may take without a claim on the budget for
+	// decoding.
 	smallCost = 1 << 20
-	// largeAnswerTime is how long reading the rest of a large response may take.
+	// largeAnswerTime limits the time for reading the rest of a response after its first smallAnswer bytes.
 	largeAnswerTime = 5 * time.Second
-	// decodedPerSecond is the assumed minimum speed of decoding, in bytes of cost. It is for callers without Hold.
+	// decodedPerSecond is the assumed minimum speed of decoding, in bytes of memory per second. It is only used for
+	// callers that do not call Hold.
 	decodedPerSecond = 32 << 20
 )
 
-var errSlow = fmt.Errorf("the rest of a large answer did not come within %s", largeAnswerTime)
+var errSlow = fmt.Errorf("the rest of a large response did not arrive within %s", largeAnswerTime)
 
-// answers reads the responses of one target within the limits.
+// answers reads the responses of one target and enforces the limits.
 type answers struct {
 	limits   *Limits
-	base     string // path of the server
+	base     string // the path in the URL of the server
 	who      budget.Owner
 	reading  *budget.Budget
 	decoding *budget.Budget
-	hit      func(limit string) // of the metrics
+	hit      func(limit string) // counts a response that has exceeded a limit
 }
 
-// class is the kind of content of a response.
+// class is what a response contains: a list, an object or discovery data. Each class has its own limit.
 type class struct {
 	name, what, option string
 	limit              int64
 }
 
-// classOf returns the class of the response to a request: a list, an object, or discovery data.
+// classOf returns the class of the response to a request.
 func (a *answers) classOf(req *http.Request) class {
 	l := a.limits
 	path, _ := strings.CutPrefix(req.URL.Path, a.base)
@@ -60,7 +62,7 @@ func (a *answers) classOf(req *http.Request) class {
 		skip = len(parts)
 	}
 	if len(parts) <= skip {
-		return class{"discovery", "an answer about kinds", "Discovery", l.Discovery}
+		return class{"discovery", "a response about kinds", "Discovery", l.Discovery}
 	}
 	parts = parts[skip:]
 	if parts[0] == "namespaces" && len(parts) > 2 {
@@ -73,7 +75,8 @@ func (a *answers) classOf(req *http.Request) class {
 	return class{"object", "one object", "Object", l.Object}
 }
 
-// onlyJSON removes other formats from what a request accepts, because the cost of decoding them cannot be estimated.
+// onlyJSON removes formats other than JSON from the Accept header of a request, because the cost of decoding other
+// formats cannot be estimated.
 func onlyJSON(header http.Header) {
 	var keep []string
 	for one := range strings.SplitSeq(header.Get("Accept"), ",") {
@@ -89,8 +92,8 @@ func onlyJSON(header http.Header) {
 	header.Set("Accept", strings.Join(keep, ","))
 }
 
-// read replaces the body of a response by its content, read in full, or returns an error. It rejects content that is
-// too large, too deep, or has too many values before anything is decoded.
+// read reads the body of a response completely and replaces resp.Body by the content. It returns an error for content
+// that is too large, is nested too deeply, or has too many values. Such content is never decoded.
 func (a *answers) read(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string, turn *turn) error {
 	if resp.StatusCode >= http.StatusBadRequest {
 		return readError(resp, token)
@@ -121,7 +124,8 @@ func (a *answers) count(c class, err error) {
 	}
 }
 
-// readError reads the beginning of an error response, which may quote the request.
+// readError reads the beginning of an error response and removes the token from it, because the response may quote the
+// request.
 func readError(resp *http.Response, token string) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
@@ -136,8 +140,8 @@ func readError(resp *http.Response, token string) error {
 // body is the body of a response that has been read.
 type body struct {
 	bytes.Buffer
-	claim *budget.Claim // for its bytes
-	guess func()        // ends the claim for decoding if no caller does
+	claim *budget.Claim // the claim on the budget for reading
+	guess func()        // releases the claim for decoding after an estimated time, for callers that do not call Hold
 	once  sync.Once
 }
 
@@ -151,7 +155,8 @@ func (b *body) Close() error {
 	return nil
 }
 
-// receive reads a response. Before it reads more than the beginning of a large one, it claims a part of the budget.
+// receive reads a response. If the response has more than smallAnswer bytes, receive claims a part of the budget for
+// reading before it reads the rest.
 func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c class, resp *http.Response, turn *turn) (*body, error) {
 	b := &body{}
 	if resp.ContentLength > c.limit {
@@ -190,7 +195,7 @@ func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c
 	return b, err
 }
 
-// admit waits until the response may be decoded.
+// admit waits until the response may be decoded. It returns an error if the response must not be decoded.
 func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Response, b *body, turn *turn) error {
 	if b.Len() == 0 {
 		return nil
@@ -225,8 +230,8 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 	return nil
 }
 
-// isReadable returns an error for content that the request did not ask for. Texts, such as the logs of pods, are not
-// decoded.
+// isReadable returns an error if the request does not accept the format of the response. Text formats are always
+// allowed, because text, such as the log of a Pod, is not decoded.
 func isReadable(req *http.Request, resp *http.Response) error {
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil || kind == "application/json" || strings.HasPrefix(kind, "text/") || strings.Contains(req.Header.Get("Accept"), kind) {

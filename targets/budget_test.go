@@ -16,19 +16,20 @@ import (
 )
 
 const (
-	// largest is about the size of the largest object that an API server accepts.
+	// largest is approximately the size, in bytes, of the largest object that an API server accepts.
 	largest = 3 << 19
-	// readBudget is what reading a Target may allocate in all.
+	// readBudget is the maximum memory, in bytes, that reading a Target may allocate in total.
 	readBudget = 16 << 20
 )
 
-// aliases multiplies one text: the document holds it once, and names it often.
+// aliases returns a document that contains one long text once and refers to it with many aliases.
 func aliases(size int) string {
 	return "preferences:\n  a: &a \"" + strings.Repeat("x", size/2) + "\"\n  b: [" + strings.TrimSuffix(strings.Repeat("*a,", size/6), ",") + "]\n" +
 		kubeconfig(okCluster, okUser, "")
 }
 
-// fill repeats a piece until the text has the size of the largest Target.
+// fill returns a text that is as large as the largest Target. The text consists of `before`, as many copies of `piece`
+// as fit, and `after`.
 func fill(before, piece, after string) string {
 	return before + strings.Repeat(piece, (largest-len(before)-len(after))/len(piece)) + after
 }
@@ -75,7 +76,7 @@ func large() map[string]string {
 	}
 }
 
-// TestReadingIsBounded checks that reading a Target takes at most a fixed amount of memory, whatever it contains.
+// TestReadingIsBounded checks that reading a Target never takes more than readBudget, whatever the Target contains.
 func TestReadingIsBounded(t *testing.T) {
 	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
 	for name, text := range large() {
@@ -111,7 +112,7 @@ func TestReadingIsBounded(t *testing.T) {
 	}
 }
 
-// allocates is all that f allocates, also what it gives back.
+// allocates returns the total number of bytes that f allocates, including memory that is freed again.
 func allocates(f func() error) (uint64, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -120,7 +121,7 @@ func allocates(f func() error) (uint64, error) {
 	return after.TotalAlloc - before.TotalAlloc, err
 }
 
-// TestDocumentIsStrict checks that an ambiguous document is rejected wherever it occurs.
+// TestDocumentIsStrict checks that an ambiguous document is rejected wherever a Target may contain it.
 func TestDocumentIsStrict(t *testing.T) {
 	good := kubeconfig(okCluster, okUser, "")
 	for name, text := range map[string]string{

@@ -23,8 +23,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// logs has everything that this process logs, including headers and bodies. Only client-go's detailed timing (9) is
-// excluded, because it has a data race with dialers.
+// logs records everything that this process logs, including headers and bodies. Only client-go's detailed timing
+// (verbosity 9) is excluded, because it has a data race with dialers.
 var logs = &recorder{}
 
 type recorder struct {
@@ -50,7 +50,7 @@ func (r *recorder) len() int {
 	return len(r.lines)
 }
 
-// TestMain sets the loggers first, because klog's logger must not be changed later.
+// TestMain sets the loggers before all tests, because the logger of klog must not be changed later.
 func TestMain(m *testing.M) {
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)
@@ -63,8 +63,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCanary checks that no error, log, metric or returned configuration contains content of a Target, a secret, a
-// token, or a response that repeats a credential.
+// TestCanary checks that no error, log, metric or returned configuration contains secret text. Secret text is the
+// content of a Target or a Secret, a token, and a response that repeats a credential.
 func TestCanary(t *testing.T) {
 	from := logs.len()
 	ls, api := newLandscaper(), newAPI(t, canary, canary+"-1")
@@ -106,7 +106,8 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// misuse provokes answers that repeat the token: as an error, as a warning, as a redirect.
+// misuse makes the server quote the token in an error, in a warning and in a redirect. It returns the errors of the
+// client.
 func misuse(ctx context.Context, api *fakeAPI, c *targets.Client) []string {
 	answers := []func(http.ResponseWriter, string){
 		func(w http.ResponseWriter, token string) { http.Error(w, token, http.StatusBadRequest) },

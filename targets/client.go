@@ -23,51 +23,54 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
 
-// refusedAgainAfter is the minimum time between two reads of a secret whose credentials the target keeps rejecting.
+// refusedAgainAfter is the minimum time between two reads of the same secret while the target rejects the credentials
+// in it.
 const refusedAgainAfter = 10 * time.Second
 
-// Client is the access to one target. All deploy items of the target share it, and it stays the same when credentials
-// change. Its RESTMapper discovers the kinds of the target once, and again for an unknown kind, at most every ten
-// seconds; a call of its Reset (meta.MaybeResetRESTMapper) lifts that limit once. There is no client-side rate limit,
-// so the caller must limit concurrency. A Client is safe for concurrent use. Do not keep it for longer than one run
-// unless it is pinned.
+// Client is the client of one target. All deploy items of the target share one Client, and it stays the same when
+// credentials change. The RESTMapper of a Client discovers the kinds of the target once. If a kind is unknown, it
+// discovers the kinds again, but at most every ten seconds. After a call of meta.MaybeResetRESTMapper, the next unknown
+// kind causes a discovery immediately. There is no client-side rate limit, so the caller must limit concurrency. A
+// Client is safe for concurrent use. Do not use it for longer than one run of a deploy item, unless you call Pin.
 type Client struct {
 	client.Client
 
 	pool   *Pool
-	cfg    *rest.Config // without credentials
+	cfg    *rest.Config // contains no credentials
 	http   *http.Client
 	wire   *wire
 	mapper *mapper
-	ctx    context.Context // cancelled at the end of the client's life
+	ctx    context.Context // cancelled when the client leaves the pool
 	end    context.CancelFunc
 
 	// The lock of the pool guards the fields below.
 	key, place string
-	ties       map[types.NamespacedName]struct{} // the Targets that use it
+	ties       map[types.NamespacedName]struct{} // the Target objects that use the client
 	pins       int
-	fixed      bool // its credentials come from the Targets
+	fixed      bool // the content of the Targets contains the credentials
 
 	mu         sync.Mutex
 	connected  bool
-	connecting context.Context // of the attempt in progress; done when the attempt or GetTimeout ends
-	forgotten  time.Time       // when its credentials were last rejected
+	connecting context.Context // context of the current attempt to connect; done when it ends or GetTimeout has passed
+	forgotten  time.Time       // the time at which the credentials were last rejected
 }
 
-// Config returns a REST config for other kinds of clients, such as metadata or dynamic ones. It contains no
-// credentials. Its transport adds the current ones to each request. The caller may change the returned copy.
+// Config returns a REST config for other kinds of clients, such as metadata or dynamic clients. The config contains no
+// credentials, because its transport adds the current credentials to each request. The caller may change the returned
+// config, which is a copy.
 func (c *Client) Config() *rest.Config { return rest.CopyConfig(c.cfg) }
 
 // HTTPClient returns the HTTP client, for constructors like metadata.NewForConfigAndClient.
 func (c *Client) HTTPClient() *http.Client { return c.http }
 
-// Done returns a channel that is closed when the client leaves its pool: it was not used for a long time, its
-// credentials were replaced, or the pool was closed. Watches then end.
+// Done returns a channel that is closed when the client leaves its pool. The watches of the client then end. A client
+// leaves the pool if it is the least recently used client of a full pool, if its Target now uses another client, or if
+// the pool is closed.
 func (c *Client) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Pin keeps the client in its pool until release is called, for example while it has watches. Call release once per
-// call of Pin; further calls do nothing. If ok is false, the client has left the pool, and the caller must get another
-// one.
+// Pin keeps the client in its pool until the function `release` is called, for example while watches use the client.
+// Each call of Pin returns its own `release`. Further calls of `release` do nothing. If `ok` is false, the client has
+// already left the pool, and the caller must get another client.
 func (c *Client) Pin() (release func(), ok bool) {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
@@ -78,9 +81,9 @@ func (c *Client) Pin() (release func(), ok bool) {
 	return sync.OnceFunc(func() { c.pool.unpin(c) }), true
 }
 
-// Invalidate reports that the target rejected the credentials. Tokens are then created anew, and secrets are read again
-// when their Target is next resolved. Responses with code 401 do this automatically, the first time immediately and
-// then at most every ten seconds.
+// Invalidate reports to the pool that the target rejected the credentials. If the client uses tokens of a service
+// account, it then creates a new token. If the credentials come from a secret, the secret is read again when the Target
+// is resolved the next time. A response with the status 401 has the same effect, but at most every ten seconds.
 func (c *Client) Invalidate() {
 	if current := c.wire.link.Load(); current.tokens != nil {
 		current.tokens.Drop()
@@ -107,7 +110,7 @@ func (c *Client) refused(l *link, token string) {
 	}
 }
 
-// newClient creates a client without a request to the target.
+// newClient creates a client. It sends no request to the target.
 func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
 	l, err := newLink(m.access.config(p.o.Policy), m.tokens)
 	if err != nil {
@@ -153,7 +156,7 @@ func (c *Client) build() error {
 	return err
 }
 
-// rotate replaces the credentials. Requests in progress continue with the old ones.
+// rotate replaces the credentials. Requests in progress continue with the old credentials.
 func (c *Client) rotate(m *clientConfig) error {
 	l, err := newLink(m.access.config(c.pool.o.Policy), m.tokens)
 	if err != nil {
@@ -168,8 +171,8 @@ func (c *Client) rotate(m *clientConfig) error {
 	return nil
 }
 
-// await returns nil as soon as the target has responded once, and otherwise an error after a short time, because a
-// target that is down must not block workers.
+// await waits until the target has responded once. If the target is down, or does not respond within
+// PoolOptions.GetTimeout, await returns an error, so that the target does not block workers.
 func (c *Client) await(ctx context.Context) error {
 	why, due := c.wire.health.down(c.pool.o.Clock.Now())
 	attempt := c.attempt(why == nil, due)
@@ -202,8 +205,8 @@ func (c *Client) ready() error {
 	return nil
 }
 
-// attempt returns the context of the attempt to connect that is in progress, and starts one if there is none and it is
-// due. It returns nil if there is nothing to wait for.
+// attempt returns the context of the current attempt to connect to the target. If no attempt is in progress but the
+// next one is due, it starts that attempt. It returns nil if there is nothing to wait for.
 func (c *Client) attempt(up, due bool) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,8 +224,8 @@ func (c *Client) attempt(up, due bool) context.Context {
 	return c.connecting
 }
 
-// connect sends a request to the target, independently of the caller's deadline: a discovery the first time, a ping
-// later.
+// connect sends a request to the target, independently of the caller's deadline. Until the first discovery has
+// succeeded, the request is a discovery. After that, it is a ping.
 func (c *Client) connect(done context.CancelFunc) {
 	defer done()
 	l := c.wire.link.Load()
@@ -242,8 +245,9 @@ func (c *Client) connect(done context.CancelFunc) {
 	c.connecting = nil
 }
 
-// judge marks the target as down after a failed attempt, unless the failure does not prove it: the credentials are new,
-// another request makes the attempt, or the response waited for a budget.
+// judge marks the target as down if an attempt to connect has failed. It ignores failures that do not show that the
+// target is down. In these cases, the credentials were replaced during the attempt, another request is already testing
+// the target, or the response waited too long for memory of the deployer.
 func (c *Client) judge(l *link, err error) {
 	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || budget.IsExhausted(err) || c.wire.link.Load() != l {
 		return
@@ -252,7 +256,7 @@ func (c *Client) judge(l *link, err error) {
 	c.wire.health.trip(c.pool.o.Clock.Now(), c.scrub(l, err))
 }
 
-// ping accepts any complete response.
+// ping sends a request to the target. Any complete response counts as success.
 func (c *Client) ping() error {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.pool.o.ConnectTimeout, errNoAnswer)
 	defer cancel()
@@ -268,7 +272,7 @@ func (c *Client) ping() error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// scrub removes the token from an error, which may quote what a hostile server sent back.
+// scrub removes the token from an error, because a hostile server may have sent the token back in its response.
 func (c *Client) scrub(l *link, err error) error {
 	token := l.fixed
 	if l.tokens != nil {

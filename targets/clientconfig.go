@@ -17,14 +17,15 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/token"
 )
 
-// clientConfig is what a client is created from.
+// clientConfig contains the parameters from which a client is created.
 type clientConfig struct {
 	access *access
-	tokens *token.Source // nil if the credentials are in access
-	// key is the key of the client in the pool. Two Targets with the same key share a client. For a kubeconfig the key
-	// covers the credentials. For a service account it covers the account and not its tokens, which change.
+	tokens *token.Source // nil if the field `access` contains the credentials
+	// key is the key of the client in the pool. Two Targets with the same key share a client. For a kubeconfig, the key is
+	// a hash of the address and the credentials. For a service account, it is a hash of the address and the account.
+	// Tokens are not part of the key, because they change.
 	key string
-	// place identifies what must not change when credentials are replaced.
+	// place identifies the server and the network path to it. If the place changes, the credentials cannot be replaced.
 	place  string
 	legacy bool
 }
@@ -86,8 +87,8 @@ func (p *Pool) oidcClientConfig(namespace string, c *oidcConfig) (*clientConfig,
 	return m, nil
 }
 
-// selfClientConfig uses the address and the CA of the deployer's access to the Landscaper cluster, but none of its
-// credentials.
+// selfClientConfig returns the config for a Target with selfConfig. It uses the address and the CA with which the
+// deployer reaches the Landscaper cluster, but not the credentials of the deployer.
 func (p *Pool) selfClientConfig(namespace string, c *selfConfig) (*clientConfig, error) {
 	if p.o.LandscaperClient == nil || p.o.Landscaper == nil {
 		return nil, fault("selfConfig", "this deployer cannot create tokens")
@@ -121,11 +122,12 @@ func (a *access) place() string {
 	return hash(a.server, a.tlsServerName, string(a.ca), a.proxy, fmt.Sprint(a.insecure, a.disableCompression, a.ours))
 }
 
-// hash returns a hash of the parts. Unlike a hash of the concatenated text, it depends on where each part ends.
+// hash returns a hash of the parts. It depends on where each part ends, so "ab", "c" and "a", "bc" have different
+// hashes.
 func hash(parts ...string) string {
 	text, err := json.Marshal(parts)
 	if err != nil {
-		return "" // strings can always be encoded
+		return "" // cannot happen, because strings can always be encoded
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

@@ -21,7 +21,7 @@ type clusterConfig struct {
 	self       *selfConfig
 }
 
-// secretKey is a value in a secret.
+// secretKey identifies a value in a secret.
 type secretKey struct {
 	types.NamespacedName
 	key string
@@ -55,9 +55,9 @@ var (
 	selfFields = fields{"serviceAccount": ignored, "expirationSeconds": isExpiration}
 )
 
-// readContent reads a Target's content by Landscaper's rules: an object with a kubeconfig, an oidcConfig or a
-// selfConfig, in this order of precedence. Anything else is a kubeconfig. The secretRef is read from the raw document,
-// because Landscaper's type no longer has that field.
+// readContent reads the content of a Target by the rules of Landscaper. If the content is an object with a field
+// kubeconfig, oidcConfig or selfConfig, the first of these fields that is set is used. Any other content is a
+// kubeconfig. The secretRef is read from the raw document, because the Go type of Landscaper no longer has this field.
 func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error) {
 	if t == nil || t.Target == nil {
 		return nil, fault("target", "is missing")
@@ -84,7 +84,7 @@ func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error)
 	return readText(tree)
 }
 
-// readText reads a kubeconfig that may be a string in the document.
+// readText reads the value of the field kubeconfig, which may be an object or a string.
 func readText(tree any) (*clusterConfig, error) {
 	if inner, isString := tree.(string); isString {
 		var err error
@@ -117,13 +117,13 @@ func readKubeconfigRef(namespace string, value any, p Policy) (*clusterConfig, e
 	}
 	switch {
 	case out.Name == "" || len(validation.IsDNS1123Subdomain(out.Name)) > 0:
-		return nil, fault(path+".name", "is not the name of a secret")
+		return nil, fault(path+".name", "is not a valid Secret name")
 	case len(validation.IsConfigMapKey(out.key)) > 0:
-		return nil, fault(path+".key", "is not a key of a secret")
+		return nil, fault(path+".key", "is not a valid key of a Secret")
 	case out.Namespace != namespace && !p.AllowForeignSecrets:
-		return nil, fault(path+".namespace", "is not the namespace of the Target, which is not allowed by the operator")
+		return nil, fault(path+".namespace", "must be the namespace of the Target; other namespaces are not allowed by the operator")
 	case len(validation.IsDNS1123Label(out.Namespace)) > 0:
-		return nil, fault(path+".namespace", "is not the name of a namespace")
+		return nil, fault(path+".namespace", "is not a valid namespace name")
 	}
 	return &clusterConfig{secret: out}, nil
 }
@@ -143,16 +143,16 @@ func readOIDC(value any, p Policy) (*clusterConfig, error) {
 	}
 	audience, _ := object["audience"].([]any)
 	for _, one := range audience {
-		s, _ := one.(string) // isAudience has checked it
+		s, _ := one.(string) // isAudience accepts only strings
 		c.audience = append(c.audience, s)
 	}
 	switch {
 	case c.server == "":
 		return nil, fault(path+".server", "is missing")
 	case c.ca != nil && !isCA(c.ca):
-		return nil, fault(path+".caData", "holds no PEM certificate")
+		return nil, fault(path+".caData", "contains no PEM certificate")
 	case len(c.audience) == 0:
-		return nil, fault(path+".audience", "is empty, so the token could be used at the Landscaper")
+		return nil, fault(path+".audience", "is empty, so the token would also be valid for Landscaper's API server")
 	}
 	return &clusterConfig{oidc: c}, nil
 }
@@ -188,12 +188,12 @@ func accountName(path string, object map[string]any, p Policy) (string, error) {
 func isAccountName(path string, value any, _ Policy) error {
 	name, _ := value.(string)
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return fault(path, "is not the name of a service account")
+		return fault(path, "is not a valid ServiceAccount name")
 	}
 	return nil
 }
 
-// isAudience accepts a list of audiences that does not contain one of the Landscaper cluster.
+// isAudience returns an error unless the value is a list of audiences without any audience of the Landscaper cluster.
 func isAudience(path string, value any, p Policy) error {
 	list, isList := value.([]any)
 	if !isList {
@@ -203,10 +203,10 @@ func isAudience(path string, value any, p Policy) error {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		audience, _ := item.(string)
 		if audience == "" {
-			return fault(at, "is not a string, or empty")
+			return fault(at, "is empty or not a string")
 		}
 		if slices.Contains(p.LandscaperAudiences, audience) {
-			return fault(at, "is an audience of the Landscaper, so the token could be used there")
+			return fault(at, "is an audience of Landscaper's API server, so the token would also be valid there")
 		}
 	}
 	return nil

@@ -9,25 +9,25 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Health is the health of a target, judged by its complete responses.
+// Health is the health of a target. It depends on whether the target completes its responses.
 type Health string
 
 const (
-	// HealthUnproven means that the target has not completed a response yet.
+	// HealthUnproven means that the target has not completed the responses to the first discovery yet.
 	HealthUnproven Health = "Unproven"
 	// HealthGood means that the target completes its responses.
 	HealthGood Health = "Good"
-	// HealthBad means that the target is down, did not complete the last response that ended, or has not completed a response
-	// for a while although a request is under way.
+	// HealthBad means that the target is down, that the last request ended without a complete response, or that a request
+	// has been in progress for a while and no response was completed during that time.
 	HealthBad Health = "Bad"
 )
 
-// slowAfter is how long a request may be in progress, while no response is completed, before its target counts as
-// unhealthy.
+// slowAfter is how long a request may be in progress before its target counts as unhealthy. The time starts again
+// whenever the target completes the response to another request.
 const slowAfter = 2 * time.Second
 
-// Health returns the health of the cluster of a Target that was resolved before. Watches do not count. Health makes no
-// request, and returns HealthUnproven for a Target without a client.
+// Health returns the health of the cluster that a Target refers to, without making a request. It does not consider
+// watches. It returns HealthUnproven if Get has not been called for the Target.
 func (p *Pool) Health(target types.NamespacedName) Health {
 	p.mu.Lock()
 	known := p.ties[target]
@@ -38,7 +38,7 @@ func (p *Pool) Health(target types.NamespacedName) Health {
 	return known.client.wire.health.state(p.o.Clock.Now())
 }
 
-// state returns the health at a time.
+// state returns the health at the given time.
 func (h *health) state(now time.Time) Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,14 +59,14 @@ func (h *health) state(now time.Time) Health {
 	return HealthGood
 }
 
-// turn is a request, for the health of its target.
+// turn tracks one request for the health of its target.
 type turn struct {
 	h   *health
 	clk clock.PassiveClock
 	id  uint64
 }
 
-// begin records that a request is in progress until pause.
+// begin records that a request is in progress. The request counts as in progress until turn.pause is called.
 func (h *health) begin(clk clock.PassiveClock) *turn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,8 @@ func (h *health) begin(clk clock.PassiveClock) *turn {
 	return t
 }
 
-// pause records that the request has ended, or waits for the deployer.
+// pause records that the request no longer waits for its target, because it has ended or waits for a budget of the
+// deployer.
 func (t *turn) pause() {
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()
@@ -93,7 +94,7 @@ func (t *turn) resume() {
 	t.h.underWay[t.id] = t.clk.Now()
 }
 
-// complete records that the response has arrived, before the request ends.
+// complete records that the response has arrived completely, although the request has not ended yet.
 func (t *turn) complete() {
 	t.pause()
 	t.h.report(t.clk.Now(), nil)

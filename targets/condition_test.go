@@ -20,7 +20,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// trickle answers requests for ConfigMaps with headers and one byte, and says no more until the request ends.
+// trickle makes the server respond to a request for a ConfigMap with headers and one byte. After that, the server sends
+// nothing until the request ends.
 func trickle(a *fakeAPI, begun chan<- struct{}) {
 	a.set(func() {
 		a.handle = func(w http.ResponseWriter, req *http.Request) bool {
@@ -41,7 +42,7 @@ func getConfigMap(ctx context.Context, c client.Client) error {
 	return c.Get(ctx, types.NamespacedName{Namespace: "default", Name: "cm"}, &corev1.ConfigMap{})
 }
 
-// TestTricklingBodies checks that headers do not count as a response.
+// TestTricklingBodies checks that headers without a complete body do not count as a response.
 func TestTricklingBodies(t *testing.T) {
 	t.Run("take the target down [F4]", func(t *testing.T) {
 		api := newAPI(t, "good")

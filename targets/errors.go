@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reason is why a Target could not be resolved.
+// Reason is the reason why a Target could not be resolved.
 type Reason string
 
 const (
@@ -20,22 +20,22 @@ const (
 	SecretMissing Reason = "SecretMissing"
 	// SecretUnreadable means that the API server did not respond or refused the request. Retry after a while.
 	SecretUnreadable Reason = "SecretUnreadable"
-	// SpecInvalid means that the Target itself is invalid until it is changed.
+	// SpecInvalid means that the spec of the Target is invalid. The Target must be changed.
 	SpecInvalid Reason = "SpecInvalid"
-	// ContentInvalid means that the secret exists but lacks the key, or that a value is not YAML. A change of the
-	// secret is required, which triggers no reconcile.
+	// ContentInvalid means that the secret exists, but lacks the key or contains a value that is not YAML. The secret must
+	// be changed. A change of a secret triggers no reconcile.
 	ContentInvalid Reason = "ContentInvalid"
 )
 
-// ResolveError is the error of a Target that could not be resolved. Use errors.As to find it. Its text contains the
-// names of the Target and the secret and possibly a key, but no content.
+// ResolveError is returned if a Target cannot be resolved. Use errors.As to find it. Its text contains the names of the
+// Target and the secret, and possibly a key of the secret, but no content.
 type ResolveError struct {
 	Reason Reason
 	// Target is the name of the Target.
 	Target types.NamespacedName
 	// Secret is the name of the referenced secret in the Target's namespace.
 	Secret string
-	// Err is the cause: the error of the API server, or what is invalid.
+	// Err is the cause: an error of the API server, or an error that describes the invalid field or value.
 	Err error
 }
 
@@ -51,7 +51,7 @@ func (e *ResolveError) Unwrap() error {
 	return e.Err
 }
 
-// ConfigFault reports whether the fault is in the Target or the content of its secret, so that only users can fix it.
+// ConfigFault reports whether the Target or the content of its secret is wrong, so that a user must change one of them.
 func (e *ResolveError) ConfigFault() bool {
 	return e.Reason == SpecInvalid || e.Reason == ContentInvalid
 }
@@ -60,10 +60,10 @@ func failed(t *lsv1alpha1.Target, reason Reason, cause error) *ResolveError {
 	return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: t.Spec.SecretRef.Name, Err: cause}
 }
 
-// SelectorError lists the faults of target selectors. Its text is one line with all paths. The individual faults can be
-// found with errors.As as *field.Error.
+// SelectorError lists the errors in target selectors. Its text is one line with the paths of all invalid fields. Each
+// individual error is a *field.Error, which errors.As can find.
 type SelectorError struct {
-	// Faults has at least one item.
+	// Faults contains at least one error.
 	Faults field.ErrorList
 }
 
@@ -71,7 +71,7 @@ func (e *SelectorError) Error() string {
 	return e.Faults.ToAggregate().Error()
 }
 
-// Unwrap returns the individual faults.
+// Unwrap returns the individual errors.
 func (e *SelectorError) Unwrap() []error {
 	out := make([]error, 0, len(e.Faults))
 	for _, fault := range e.Faults {
@@ -80,7 +80,7 @@ func (e *SelectorError) Unwrap() []error {
 	return out
 }
 
-// asError returns nil if there are no faults.
+// asError returns a SelectorError, or nil if the list is empty.
 func asError(faults field.ErrorList) error {
 	if len(faults) == 0 {
 		return nil
@@ -88,13 +88,13 @@ func asError(faults field.ErrorList) error {
 	return &SelectorError{Faults: faults}
 }
 
-// ConfigError is the error of a Target whose configuration cannot be used because of one of its fields. Use errors.As
-// to find it. The fault is in the configuration or the Policy, so a retry without a change of one of them is useless.
+// ConfigError is returned if the configuration of a Target cannot be used because of one of its fields. Use errors.As
+// to find it. Every retry fails until the configuration or the Policy is changed.
 type ConfigError struct {
-	// Field is the path of the field, for example users[0].user.exec. It consists of indices and of names that this
-	// package knows, and contains nothing else of the configuration.
+	// Field is the path of the field, for example users[0].user.exec. It contains only indices and field names that this
+	// package knows, and no other text from the configuration.
 	Field string
-	// Reason describes the fault. It contains nothing of the configuration.
+	// Reason explains why the field cannot be used. It contains no text from the configuration.
 	Reason string
 }
 
@@ -102,7 +102,7 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("target configuration: %s: %s", e.Field, e.Reason)
 }
 
-// ConfigFault returns true, because only the author of the Target, or the operator, can fix the fault.
+// ConfigFault returns true, because only the author of the Target, or the operator, can resolve the error.
 func (e *ConfigError) ConfigFault() bool { return true }
 
 func fault(path, reason string) *ConfigError {

@@ -15,12 +15,12 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Limits limits what the responses of a target can cost the deployer. Fields that are zero have their defaults.
+// Limits bounds the memory that responses of targets can take. If a field is zero, the default applies.
 func ExampleLimits() {
 	limits := targets.Limits{
-		Object:   1 << 20,  // the largest answer about one object, in bytes
-		List:     16 << 20, // the largest list
-		Requests: 8,        // of one target at a time
+		Object:   1 << 20,  // the largest response about one object, in bytes
+		List:     16 << 20, // the largest list, in bytes
+		Requests: 8,        // concurrent requests to one target
 	}
 	pool := targets.NewPool(targets.PoolOptions{Limits: limits})
 	defer pool.Close()
@@ -31,7 +31,7 @@ func ExampleLimits() {
 	// limits of targets: Requests is -1, must not be negative
 }
 
-// A Resolver finds the content of a Target, which can be inline or in a Secret.
+// A Resolver returns the content of a Target, which can be inline or in a Secret.
 func ExampleResolver() {
 	resolver := targets.NewResolver(fake.NewClientBuilder().Build(), clock.RealClock{}, time.Minute)
 	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "europe"}}

@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// read is what a deployer does with a target.
+// read shows how a deployer uses a target.
 func read(ctx context.Context, pool *targets.Pool, target *lsv1alpha1.ResolvedTarget) (map[string]string, error) {
 	c, err := pool.Get(ctx, target)
 	if err != nil {
@@ -28,26 +28,26 @@ func read(ctx context.Context, pool *targets.Pool, target *lsv1alpha1.ResolvedTa
 	return cm.Data, nil
 }
 
-// tryAgain tells what to do about an error of Pool.Get.
+// tryAgain reports whether to call Pool.Get again after an error, and how long to wait before that.
 func tryAgain(err error) (after time.Duration, again bool) {
 	if _, broken := errors.AsType[*targets.ConfigError](err); broken {
-		return 0, false // until the target changes
+		return 0, false // wait until the Target changes
 	}
 	if down, ok := errors.AsType[*targets.UnreachableError](err); ok {
 		return down.RetryAfter, true
 	}
-	return time.Minute, true // a secret that is missing, for instance
+	return time.Minute, true // for example, if a secret is missing
 }
 
-// One pool serves all deploy items; the calls for one target share a client.
+// A deployer uses one pool for all deploy items. All calls for the same target share a client.
 func ExamplePool() {
-	api := startAPI("token") // stands in for a cluster
+	api := startAPI("token") // this server represents a cluster
 	defer api.Close()
 	good := resolved("good", kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.ca()), "token: token", ""))
 	bad := resolved("bad", kubeconfig("server: https://api.example.com", `exec: {command: "rm"}`, ""))
 
 	pool := targets.NewPool(targets.PoolOptions{
-		Policy: targets.Policy{AllowPrivateHosts: true}, // only because the server of this example is on this machine
+		Policy: targets.Policy{AllowPrivateHosts: true}, // the server of this example listens on a loopback address
 	})
 	defer pool.Close()
 	fmt.Println(read(context.Background(), pool, good))
@@ -60,7 +60,7 @@ func ExamplePool() {
 	// 0s false
 }
 
-// A program that needs one client only.
+// A program that needs only one client does not need a pool.
 func ExampleRESTConfig() {
 	kubeconfig := []byte(kubeconfig("server: https://169.254.169.254", "token: secret", ""))
 	_, err := targets.RESTConfig(kubeconfig, targets.Policy{})
@@ -69,12 +69,13 @@ func ExampleRESTConfig() {
 	// target configuration: clusters[0].cluster.server: is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)
 }
 
-// A client that is created from Client.Config reports how long it decodes.
+// Call Hold before each call of a client that was created from Client.Config. The memory of the response is then
+// counted until the response has been decoded.
 func ExampleHold() {
 	ctx := context.Background()
 	pool := targets.NewPool(targets.PoolOptions{Limits: targets.Limits{Object: 16 << 20}})
 
-	held, release := targets.Hold(ctx) // around a call of a client of your own
+	held, release := targets.Hold(ctx) // before the call of the client
 	defer release()
 
 	fmt.Println(held.Err())

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// A deployer for the development landscapes takes the Targets that say so.
+// This deployer is responsible only for Targets of the development landscapes, which have a label.
 func ExampleMatches() {
 	selectors := []lsv1alpha1.TargetSelector{{
 		Labels: []lsv1alpha1.Requirement{{Key: "landscape", Operator: selection.In, Values: []string{"dev", "canary"}}},

@@ -23,17 +23,18 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// loose is for servers of tests, which listen on loopback addresses.
+// loose is a policy that allows loopback addresses, on which the servers of the tests listen.
 var loose = targets.Policy{AllowPrivateHosts: true}
 
-// fakeAPI implements as much of an API server as a client needs to start, and one ConfigMap in every namespace.
+// fakeAPI implements the part of an API server that a new client needs. It also serves one ConfigMap in every
+// namespace.
 type fakeAPI struct {
 	*httptest.Server
 	mu       sync.Mutex
-	good     map[string]bool // tokens
-	requests map[string]int  // by path
+	good     map[string]bool // the valid tokens
+	requests map[string]int  // number of requests by path
 	seen     []string        // tokens that were sent
-	crd      bool            // serve the kind Widget
+	crd      bool            // whether the server serves the kind Widget
 	handle   func(http.ResponseWriter, *http.Request) bool
 }
 
@@ -101,7 +102,7 @@ func (a *fakeAPI) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// kinds is an answer of the aggregated discovery.
+// kinds returns a response to an aggregated discovery request.
 func kinds(path string, crd bool) string {
 	const list = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[%s]}`
 	const group = `{"metadata":{"name":%q},"versions":[{"version":"v1","freshness":"Current","resources":[{"resource":%q,"responseKind":{"group":%q,"version":"v1","kind":%q},"scope":"Namespaced","singularResource":"x","verbs":["get"]}]}]}`
@@ -118,7 +119,8 @@ func (a *fakeAPI) ca() string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate().Raw}))
 }
 
-// watchCertificates asks clients for certificates, and returns whether one was shown.
+// watchCertificates makes the server request client certificates. The returned function reports whether a client has
+// sent one.
 func watchCertificates(a *fakeAPI) func() bool {
 	shown := atomic.Bool{}
 	a.TLS.ClientAuth = tls.RequestClientCert
@@ -142,13 +144,13 @@ func decoded(t *testing.T, text string) string {
 	return string(out)
 }
 
-// content of a Target for this server.
+// content returns the content of a Target that refers to this server.
 func (a *fakeAPI) content(t *testing.T, token string) string {
 	t.Helper()
 	return wrapped(t, kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", a.URL, a.ca()), fmt.Sprintf("token: %q", token), ""))
 }
 
-// wrapped puts a kubeconfig where Targets have it.
+// wrapped returns the content of a Target with the kubeconfig.
 func wrapped(t *testing.T, kubeconfig string) string {
 	t.Helper()
 	text, err := json.Marshal(map[string]string{"kubeconfig": kubeconfig})
@@ -158,7 +160,7 @@ func wrapped(t *testing.T, kubeconfig string) string {
 	return string(text)
 }
 
-// resolved is a Target with this content.
+// resolved returns a resolved Target with the given name and content.
 func resolved(name, content string) *lsv1alpha1.ResolvedTarget {
 	return &lsv1alpha1.ResolvedTarget{
 		Target: &lsv1alpha1.Target{

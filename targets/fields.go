@@ -12,20 +12,21 @@ import (
 	"github.com/deployerkit/deployerkit/internal/document"
 )
 
-// maxData is the maximum size of a certificate, a bundle of them, or a key, in bytes of base64. A bundle of all public
-// CAs has 300 KiB.
+// maxData is the maximum size, in bytes, of a base64-encoded certificate, certificate bundle or key. A bundle of all
+// public CAs has 300 KiB.
 const maxData = 512 << 10
 
-// maxToken is the maximum length of a token in bytes. No API server accepts a longer header.
+// maxToken is the maximum length of a token in bytes. No API server accepts a longer header value.
 const maxToken = 64 << 10
 
-// check checks the value of one field. It is not called for nil and for fields that count as absent.
+// check validates the value of one field. It is not called for a field that counts as absent; see saysNothing.
 type check func(path string, value any, p Policy) error
 
 // fields maps the allowed fields of an object to their checks. All other fields are rejected.
 type fields map[string]check
 
-// object returns value as an object after a check of all its fields. nil is an object without fields.
+// object returns a value as an object after checking all of its fields. If the value is nil, object returns an empty
+// object.
 func (f fields) object(path string, value any, p Policy) (map[string]any, error) {
 	if value == nil {
 		return map[string]any{}, nil
@@ -49,19 +50,19 @@ func (f fields) object(path string, value any, p Policy) (map[string]any, error)
 	return object, nil
 }
 
-// unknown returns the error for an unknown field. It does not repeat the name, which may be anything, even a misplaced
-// token.
+// unknown returns the error for an unknown field. The error does not contain the unknown name, because the name may be
+// a misplaced token.
 func (f fields) unknown(path, name string) error {
 	for known := range f {
 		if strings.EqualFold(known, name) {
-			return fault(join(path, known), "is spelled in another way; upper and lower case matter")
+			return fault(join(path, known), "must be spelled exactly like this; upper and lower case matter")
 		}
 	}
-	return fault(orConfig(path), "has a field that is not known")
+	return fault(orConfig(path), "has an unknown field")
 }
 
-// saysNothing reports whether a field counts as absent. An empty object does not: exec: {} is a request to run a
-// program.
+// saysNothing reports whether a field with this value counts as absent. An empty object does not count as absent,
+// because exec: {} is a request to run a program.
 func saysNothing(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -90,7 +91,7 @@ func isFlag(path string, value any, _ Policy) error {
 	return nil
 }
 
-// isBase64 accepts a string in base64.
+// isBase64 returns an error unless the value is a base64 string.
 func isBase64(path string, value any, _ Policy) error {
 	text, ok := value.(string)
 	if !ok {
@@ -105,7 +106,7 @@ func isBase64(path string, value any, _ Policy) error {
 	return nil
 }
 
-// number returns a number in any notation of the document, and 0 for anything else.
+// number returns a value as a float64, or 0 if the value is not a number.
 func number(value any) float64 {
 	switch v := value.(type) {
 	case int64:
@@ -118,7 +119,8 @@ func number(value any) float64 {
 	return 0
 }
 
-// The checks such as isText find the faults. text and data read what passed them.
+// text returns the value of a string field. An invalid value counts as absent, because a check such as isText has
+// already reported it. The function `data` does the same for base64 fields, and decodes the value.
 func text(object map[string]any, name string) string {
 	s, _ := object[name].(string)
 	return s
@@ -130,12 +132,13 @@ func data(object map[string]any, name string) []byte {
 	}
 	decoded, err := base64.StdEncoding.DecodeString(text(object, name))
 	if err != nil {
-		return nil // isBase64 has checked it
+		return nil // isBase64 has already reported the value
 	}
 	return decoded
 }
 
-// parse parses a document at a path of the configuration.
+// parse parses a YAML or JSON document inside of a configuration. The parameter `path` is the path of the document in
+// the configuration, for errors.
 func parse(path string, text []byte) (any, error) {
 	tree, err := document.Read(text)
 	if err != nil {
@@ -144,25 +147,27 @@ func parse(path string, text []byte) (any, error) {
 	return tree, nil
 }
 
-// ignored accepts what kubeconfigs contain for other programs.
+// ignored is a check that accepts every value. It is for fields that only other programs use, and for fields that are
+// validated elsewhere.
 func ignored(string, any, Policy) error { return nil }
 
-// forbidden rejects the field under every policy.
+// forbidden returns a check that rejects the field under every policy.
 func forbidden(why string) check {
 	return func(path string, _ any, _ Policy) error { return fault(path, "is not allowed: "+why) }
 }
 
-// optional rejects the field unless the policy allows it.
-func optional(why string, allows func(Policy) bool, then check) check {
+// optional returns a check that rejects the field unless the policy allows it. If the policy allows the field, the
+// returned check calls the given check.
+func optional(why string, allows func(Policy) bool, inner check) check {
 	return func(path string, value any, p Policy) error {
 		if !allows(p) {
 			return fault(path, "is not allowed by the operator: "+why)
 		}
-		return then(path, value, p)
+		return inner(path, value, p)
 	}
 }
 
-// one accepts only this value.
+// one returns a check that accepts only the given value.
 func one(only string) check {
 	return func(path string, value any, _ Policy) error {
 		if value != any(only) {
@@ -186,7 +191,7 @@ func orConfig(path string) string {
 	return path
 }
 
-// isToken accepts a text that can be part of a header.
+// isToken returns an error unless the value is a string that can be part of an HTTP header.
 func isToken(path string, value any, _ Policy) error {
 	s, ok := value.(string)
 	if !ok {
@@ -197,7 +202,7 @@ func isToken(path string, value any, _ Policy) error {
 	}
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
-			return fault(path, "has a character that no token has, such as a line break at its end")
+			return fault(path, "has a character that is not allowed in a token, such as a trailing line break")
 		}
 	}
 	return nil

@@ -12,12 +12,12 @@ import (
 // failuresUntilDown is the number of consecutive requests without a response after which a target counts as down.
 const failuresUntilDown = 3
 
-// UnreachableError is the error of a target that cannot be used at the moment. It says when to try again. Until then
-// every use of its client fails immediately with this error, without a request. Use errors.As to find it.
+// UnreachableError is returned if a target cannot be used at the moment. Until RetryAfter has passed, every use of the
+// client for this target fails immediately, without a request. Use errors.As to find the error.
 type UnreachableError struct {
 	// RetryAfter is how long to wait before the next attempt. It is greater than zero.
 	RetryAfter time.Duration
-	// Err is the last failure. It is nil while the first connection is still being made.
+	// Err is the last failure. It is nil while the first attempt to connect is still in progress.
 	Err error
 }
 
@@ -31,13 +31,13 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the last failure.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// health tracks whether a target responds. While it does not, one request at a time may try, with growing pauses
-// between the attempts. It is safe for concurrent use.
+// health tracks whether a target responds. While the target is down, only one request is sent at a time, and the pause
+// between two requests grows. A health is safe for concurrent use.
 type health struct {
-	first, most time.Duration // shortest and longest pause
+	first, most time.Duration // the shortest and the longest pause
 
 	mu       sync.Mutex
-	failures int // consecutive
+	failures int // number of consecutive requests without a complete response
 	settled  bool
 	isDown   bool
 	trying   bool
@@ -50,7 +50,7 @@ type health struct {
 	completed time.Time            // time of the last complete response
 }
 
-// admit returns nil if a request may be made. The caller must call report afterwards.
+// admit returns nil if a request may be made. The caller must then call report or withdraw.
 func (h *health) admit(now time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,15 +64,15 @@ func (h *health) admit(now time.Time) error {
 	return nil
 }
 
-// report records the result of an admitted request. err is nil if the target completed its response, whatever its
-// content.
+// report records the result of an admitted request. The argument err is nil if the target has sent a complete response,
+// whatever the response contains.
 func (h *health) report(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trying = false
 	if err == nil {
 		h.failures, h.isDown, h.last, h.completed = 0, false, nil, now
-		if h.settled { // otherwise the target may return only errors, and must not be called in a loop
+		if h.settled { // before that, one response does not reset the pause, so that the target is not called in a loop
 			h.pause = 0
 		}
 		return
@@ -84,7 +84,7 @@ func (h *health) report(now time.Time, err error) {
 	}
 }
 
-// withdraw records that the result of an admitted request is not known, because its caller gave up.
+// withdraw records that an admitted request ended without a result, for example because its caller gave up.
 func (h *health) withdraw() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +99,7 @@ func (h *health) trip(now time.Time, err error) {
 	h.fall(now)
 }
 
-// settle records that the target gave the responses that a client needs at its start.
+// settle records that the target has returned all responses that a new client needs.
 func (h *health) settle() {
 	h.reset()
 	h.mu.Lock()
@@ -114,7 +114,8 @@ func (h *health) reset() {
 	h.failures, h.isDown, h.trying, h.pause, h.last = 0, false, false, 0, nil
 }
 
-// down returns why the target is down, or nil if it is not, and whether the next attempt is due.
+// down returns the reason why the target is down, or nil if it is up. The second result reports whether the next
+// attempt to reach the target is due.
 func (h *health) down(now time.Time) (why *UnreachableError, due bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +127,7 @@ func (h *health) down(now time.Time) (why *UnreachableError, due bool) {
 
 func (h *health) fall(now time.Time) {
 	if h.isDown && now.Before(h.next) {
-		return // requests that were in progress when it went down count once
+		return // the requests that were in progress when the target went down must not prolong the pause
 	}
 	h.isDown = true
 	h.pause = min(max(2*h.pause, h.first), h.most)

@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// hung accepts connections and never responds.
+// hung starts a server that accepts connections and never responds.
 func hung(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -75,8 +75,8 @@ func wantUnreachable(t *testing.T, p *targets.Pool, name, content string) *targe
 	return down
 }
 
-// TestDeadTargets checks that after the first response, or none, every Get returns immediately, and that the pauses
-// grow.
+// TestDeadTargets checks that, after the first failed attempt, every Get returns immediately, and that the pauses
+// between attempts grow.
 func TestDeadTargets(t *testing.T) {
 	for name, url := range map[string]string{"nobody listens": dead(t), "nobody answers": hung(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestDeadTargets(t *testing.T) {
 	}
 }
 
-// await polls.
+// await polls until the condition is true.
 func await(t *testing.T, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testtime.Stretch(20*time.Second))
@@ -144,8 +144,8 @@ func TestGetTimeout(t *testing.T) {
 	})
 }
 
-// TestTargetThatGoesDown checks that requests fail immediately after three without a response, and that a target that
-// recovers is detected.
+// TestTargetThatGoesDown checks that after three requests without a response, further requests fail immediately. It
+// also checks that the client notices when the target responds again.
 func TestTargetThatGoesDown(t *testing.T) {
 	api := newAPI(t, "t")
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -204,7 +204,8 @@ func TestCallerThatGivesUp(t *testing.T) {
 	}
 }
 
-// TestNewCredentialsEndThePause checks that a target that rejected the old credentials is tried immediately.
+// TestNewCredentialsEndThePause checks that new credentials are tried immediately after the target rejected the old
+// credentials.
 func TestNewCredentialsEndThePause(t *testing.T) {
 	api := newAPI(t, "new")
 	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
@@ -214,7 +215,8 @@ func TestNewCredentialsEndThePause(t *testing.T) {
 	get(t, p, resolved("a", api.content(t, "new")))
 }
 
-// TestErrorsInsteadOfKinds checks that a target that returns only errors is not called in a loop.
+// TestErrorsInsteadOfKinds checks that the client does not send requests in a loop to a target that returns only
+// errors.
 func TestErrorsInsteadOfKinds(t *testing.T) {
 	api := newAPI(t)
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

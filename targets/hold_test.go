@@ -17,7 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// withContext lists the methods of an interface that make a request.
+// withContext returns the names of the methods of an interface that have a context parameter. These are the methods
+// that send requests.
 func withContext[T any]() []string {
 	var out []string
 	for method := range reflect.TypeFor[T]().Methods() {

@@ -8,13 +8,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The fields of a kubeconfig, level by level. Only fields that are listed here may be allowed. Those that kubectl knows
-// are rejected with a reason. The loader of client-go is not used, because it runs programs, opens files, falls back to
-// the deployer's own credentials, and quotes the document in its errors.
+// These variables list the fields of a kubeconfig, level by level. Fields that are not listed here are rejected.
+// Dangerous fields are listed with the reason why they are rejected. The loader of client-go is not used, because it
+// runs programs, opens files, falls back to the deployer's own credentials, and quotes the document in its errors.
 var (
 	kubeconfigFields = fields{
 		"apiVersion": one("v1"), "kind": one("Config"), "preferences": ignored, "extensions": ignored,
-		"clusters": ignored, "contexts": ignored, "users": ignored, // see namedFields
+		"clusters": ignored, "contexts": ignored, "users": ignored, // namedEntries checks the entries of these lists
 		"current-context": isText,
 	}
 	contextFields = fields{"cluster": isText, "user": isText, "namespace": isText, "extensions": ignored}
@@ -26,7 +26,7 @@ var (
 		"extensions":                 ignored,
 		"insecure-skip-tls-verify":   optional("the identity of the server would not be verified", func(p Policy) bool { return p.AllowInsecureTLS }, isFlag),
 		"proxy-url":                  optional("the target would choose the route of the traffic", func(p Policy) bool { return p.AllowProxy }, isProxy),
-		"certificate-authority":      forbidden("it names a file of the deployer, use certificate-authority-data"),
+		"certificate-authority":      forbidden("it names a file of the deployer; use certificate-authority-data"),
 	}
 	userFields = fields{
 		"token":                   isToken,
@@ -35,22 +35,23 @@ var (
 		"extensions":              ignored,
 		"exec":                    forbidden("it runs a program in the deployer"),
 		"auth-provider":           forbidden("it runs an authentication plugin in the deployer"),
-		"client-certificate":      forbidden("it names a file of the deployer, use client-certificate-data"),
-		"client-key":              forbidden("it names a file of the deployer, use client-key-data"),
-		"tokenFile":               forbidden("it names a file of the deployer, use token"),
+		"client-certificate":      forbidden("it names a file of the deployer; use client-certificate-data"),
+		"client-key":              forbidden("it names a file of the deployer; use client-key-data"),
+		"tokenFile":               forbidden("it names a file of the deployer; use token"),
 		"as":                      forbidden("impersonation"),
 		"as-uid":                  forbidden("impersonation"),
 		"as-groups":               forbidden("impersonation"),
 		"as-user-extra":           forbidden("impersonation"),
-		"username":                forbidden("passwords are not supported, use a token or a client certificate"),
-		"password":                forbidden("passwords are not supported, use a token or a client certificate"),
+		"username":                forbidden("passwords are not supported; use a token or a client certificate"),
+		"password":                forbidden("passwords are not supported; use a token or a client certificate"),
 	}
 )
 
-// RESTConfig converts a kubeconfig (YAML or JSON) to a REST config, by allow-list. It checks all clusters, contexts and
-// users, not only those of the current context. Clients with the result connect to no address that p forbids, even if a
-// name resolves to it, and follow no redirects. They have no client-side rate limit, and do not log the server's
-// warnings, whose text the target controls.
+// RESTConfig converts a kubeconfig (YAML or JSON) to a REST config. All fields of the kubeconfig must pass an
+// allow-list, including the fields of clusters, contexts and users that the current context does not use. Clients with
+// this REST config do not connect to addresses that p forbids, even if a host name resolves to such an address, and
+// they do not follow redirects. They have no client-side rate limit. They do not log warnings of the server, because
+// the target controls the text of its warnings.
 //
 // Prefer Pool, which shares one client per target and renews its credentials. RESTConfig is for programs that need a
 // single client. Errors are *ConfigError and never contain content of the kubeconfig.
@@ -75,15 +76,15 @@ func readKubeconfig(tree any, p Policy) (*access, error) {
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := named(root, "clusters", "cluster", clusterFields, p)
+	clusters, err := namedEntries(root, "clusters", "cluster", clusterFields, p)
 	if err != nil {
 		return nil, err
 	}
-	users, err := named(root, "users", "user", userFields, p)
+	users, err := namedEntries(root, "users", "user", userFields, p)
 	if err != nil {
 		return nil, err
 	}
-	contexts, err := named(root, "contexts", "context", contextFields, p)
+	contexts, err := namedEntries(root, "contexts", "context", contextFields, p)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +109,9 @@ type entry struct {
 	fields map[string]any
 }
 
-// named reads a list of named entries. Two entries with the same name are an error, because readers differ in which one
-// they use.
-func named(root map[string]any, list, kind string, f fields, p Policy) (map[string]entry, error) {
+// namedEntries reads a list of named entries. Two entries must not have the same name, because some programs would use
+// the first one, and others the second one.
+func namedEntries(root map[string]any, list, kind string, f fields, p Policy) (map[string]entry, error) {
 	out := map[string]entry{}
 	if root[list] == nil {
 		return out, nil

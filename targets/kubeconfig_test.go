@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// kubeconfig returns one with the given fields of its cluster and its user, and more at the end.
+// kubeconfig returns a kubeconfig with the given cluster fields and user fields. The text `more` is appended.
 func kubeconfig(cluster, user, more string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -118,7 +118,8 @@ func mustBeSafe(t *testing.T, c *rest.Config, p targets.Policy) {
 	}
 }
 
-// proxyOf is the proxy for a request to a host of the internet; there is none in the environment of a test.
+// proxyOf returns the proxy for a request to a host on the internet, or "" if there is none. The environment of the
+// tests defines no proxy.
 func proxyOf(t *testing.T, c *rest.Config) string {
 	t.Helper()
 	proxy, err := c.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "api.example.com"}})
@@ -128,7 +129,8 @@ func proxyOf(t *testing.T, c *rest.Config) string {
 	return proxy.String()
 }
 
-// refusedKubeconfigs are the kubeconfigs that must be refused, each by the path of the field.
+// refusedKubeconfigs returns kubeconfigs that must be refused, each with the path of the field that the error must
+// name.
 func refusedKubeconfigs() map[string]struct{ text, field string } {
 	user := func(field string) string { return kubeconfig(okCluster, okUser+", "+field, "") }
 	cluster := func(field string) string { return kubeconfig(okCluster+", "+field, okUser, "") }
@@ -205,7 +207,7 @@ func refusedKubeconfigs() map[string]struct{ text, field string } {
 	return cases
 }
 
-// bomb is small, but huge when its aliases are expanded.
+// bomb returns a small document that is huge when its aliases are expanded.
 func bomb() string {
 	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := 1; i < 12; i++ {
@@ -230,7 +232,7 @@ func TestRESTConfigRefuses(t *testing.T) {
 	}
 }
 
-// mustHideCanary looks into all forms in which an error may be printed.
+// mustHideCanary requires that the canary does not appear in an error, however the error is printed.
 func mustHideCanary(t *testing.T, err error) {
 	t.Helper()
 	for _, format := range []string{"%v", "%+v", "%#v", "%q"} {
@@ -240,7 +242,8 @@ func mustHideCanary(t *testing.T, err error) {
 	}
 }
 
-// TestPolicyAllowsOneThing checks that an option allows only what it names, and that the rest stays rejected.
+// TestPolicyAllowsOneThing checks that each option of a Policy allows only the feature that it names, and that all
+// other features are still rejected.
 func TestPolicyAllowsOneThing(t *testing.T) {
 	all := targets.Policy{AllowInsecureTLS: true, AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowForeignSecrets: true, EnableOIDC: true, EnableSelf: true}
 	only := func(change func(*targets.Policy)) targets.Policy {
@@ -285,7 +288,8 @@ func TestPolicyAllowsOneThing(t *testing.T) {
 	}
 }
 
-// TestInClusterServer checks that the address that Kubernetes gives to pods counts as the deployer's own API server.
+// TestInClusterServer checks that the API server address in the environment of a pod counts as the deployer's own API
+// server.
 func TestInClusterServer(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 	if _, err := targets.RESTConfig([]byte(kubeconfig("server: https://10.96.0.1:443", okUser, "")), targets.Policy{}); err == nil {
@@ -301,7 +305,7 @@ func TestInClusterServer(t *testing.T) {
 	}
 }
 
-// FuzzRESTConfig checks that what is accepted is safe, and that errors do not repeat what is rejected.
+// FuzzRESTConfig checks that every accepted kubeconfig is safe, and that errors do not quote a rejected kubeconfig.
 func FuzzRESTConfig(f *testing.F) {
 	for _, tc := range refusedKubeconfigs() {
 		if len(tc.text) < 1<<12 {
@@ -329,8 +333,8 @@ func FuzzRESTConfig(f *testing.F) {
 	})
 }
 
-// FuzzRESTConfigField puts any field with any value at any level of a good kubeconfig: what is accepted is safe, and
-// what is refused repeats nothing of the value.
+// FuzzRESTConfigField adds a field with any name and value at any level of a valid kubeconfig. If the kubeconfig is
+// accepted, it must be safe. If it is rejected, the error must not quote the value.
 func FuzzRESTConfigField(f *testing.F) {
 	for _, name := range []string{"exec", "Exec", "auth-provider", "client-key", "tokenFile", "as", "username", "token", "<<", "proxy-url", "server", "insecure-skip-tls-verify", "certificate-authority", "name", "namespace", "users", ""} {
 		for level := range uint8(6) {
@@ -361,8 +365,8 @@ func FuzzRESTConfigField(f *testing.F) {
 	})
 }
 
-// placed is a kubeconfig with one more field: of the user, the cluster, the context, a list's entry, the top, or instead of the
-// token.
+// placed returns a kubeconfig with one additional field. The level determines where the field is: in the user, the
+// cluster, the context, an entry of a list or at the top level. At one of the levels, the field replaces the token.
 func placed(level uint8, name, value string) string {
 	field := fmt.Sprintf("%q: %s", name, value)
 	switch level % 6 {

@@ -14,14 +14,16 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
-// limited accounts for the memory of a response until it has been decoded, and reads lists page by page.
+// limited is a client that reads lists page by page. It counts the memory of each response against the budgets until
+// the response has been decoded.
 type limited struct {
 	client.Client
 	limits *Limits
 	hit    func(string)
 }
 
-// held makes a call, and accounts for the memory of its responses until the call has returned.
+// held runs a function that makes one call of a client. The memory of the responses counts against the budgets until
+// the function has returned.
 func held(ctx context.Context, call func(context.Context) error) error {
 	ctx, release := Hold(ctx)
 	defer release()
@@ -62,7 +64,7 @@ func (c *limited) SubResource(name string) client.SubResourceClient {
 	return &limitedPart{c.Client.SubResource(name)}
 }
 
-// List reads all pages, unless the caller requests a page. If there is only one page, it makes one request.
+// List reads all pages of a list, unless the caller requests a single page with Limit or Continue.
 func (c *limited) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -72,7 +74,7 @@ func (c *limited) List(ctx context.Context, list client.ObjectList, opts ...clie
 	return c.pages(ctx, list, opts)
 }
 
-// pages reads all pages into list.
+// pages reads all pages of a list into the given list.
 func (c *limited) pages(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
 	var items []runtime.Object
 	total, page, next := int64(0), c.limits.PageSize, ""
@@ -101,7 +103,7 @@ func (c *limited) pages(ctx context.Context, list client.ObjectList, opts []clie
 	}
 }
 
-// moved appends the items of the list to items and removes them from the list.
+// moved moves the items of a list to the end of `items`, and returns the result.
 func moved(list client.ObjectList, items []runtime.Object) ([]runtime.Object, error) {
 	found, err := meta.ExtractList(list)
 	if err != nil {
@@ -110,17 +112,17 @@ func moved(list client.ObjectList, items []runtime.Object) ([]runtime.Object, er
 	return append(items, found...), meta.SetList(list, nil)
 }
 
-// page reads one page, and returns its size in bytes.
+// page reads one page of a list, and returns the size of the response in bytes.
 func (c *limited) page(ctx context.Context, list client.ObjectList, opts []client.ListOption) (int64, error) {
 	ctx, h := budget.WithHold(ctx)
 	defer h.Release()
-	list.SetContinue("") // decoding keeps fields that are absent from the page
+	list.SetContinue("") // decoding does not reset fields that are absent from the page
 	list.SetRemainingItemCount(nil)
 	err := c.Client.List(ctx, list, opts...)
 	return h.Size(), err
 }
 
-// limitedPart is limited for a subresource.
+// limitedPart is like limited, but for a subresource.
 type limitedPart struct{ client.SubResourceClient }
 
 func (c *limitedPart) Get(ctx context.Context, obj, part client.Object, opts ...client.SubResourceGetOption) error {

@@ -15,35 +15,36 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
 )
 
-// Limits limits what the responses of targets can cost the deployer. Like a Policy, it is set by the operator. A field
-// that is zero has its default.
+// Limits protects the deployer from targets that send too many or too large responses and events. The operator sets the
+// Limits, as well as the Policy. If a field is zero, its default applies.
 type Limits struct {
 	// Object is the maximum size of a response about one object, in bytes after decompression. The default is 8 MiB.
 	Object int64
 	// Page is the maximum size of a page of a list, in bytes. The default is 8 MiB.
 	Page int64
-	// PageSize is the number of objects per page of a list. A page that is too large is requested again with half of
-	// them. The default is 500.
+	// PageSize is the number of objects per page of a list. If a page exceeds the limit Page, it is requested again with
+	// half as many objects. The default is 500.
 	PageSize int64
 	// List is the maximum size of all pages of a list together, in bytes. The default is 64 MiB.
 	List int64
-	// Discovery is the maximum size of one response of the discovery, in bytes. The default is 8 MiB.
+	// Discovery is the maximum size of one response to a discovery request, in bytes. The default is 8 MiB.
 	Discovery int64
-	// Groups is the maximum number of versions of API groups of a target. The default is 1000.
+	// Groups is the maximum number of API group versions that a target may serve. The default is 1000.
 	Groups int
 	// Requests is the maximum number of concurrent requests to one target, not counting watches. The default is 32.
 	Requests int
-	// Reading is the maximum size of all large responses that are being read at a time, of all targets together, in
-	// bytes. The default is 32 MiB.
+	// Reading is the maximum total size, in bytes, of the large responses that the deployer reads at the same time, for
+	// all targets together. The default is 32 MiB.
 	Reading int64
-	// Decoding is the maximum memory of the responses that are being decoded at a time, of all targets together, in
-	// bytes. A response that alone would take more is rejected. The default is 96 MiB.
+	// Decoding is the maximum memory, in bytes, for responses that are decoded at the same time, for all targets together.
+	// A single response that would take more memory is rejected. The default is 96 MiB.
 	Decoding int64
-	// WatchObjects is the maximum number of objects with which a watch may begin. The default is 20 000.
+	// WatchObjects is the maximum number of existing objects that a watch may send at its beginning. The default is 20
+	// 000.
 	WatchObjects int
-	// WatchEvents is the maximum sustained rate of events of a watch, per second. The default is 1000.
+	// WatchEvents is the maximum sustained number of events per second in a watch. The default is 1000.
 	WatchEvents int
-	// WatchBytes is the maximum sustained rate of bytes of a watch, per second. The default is 4 MiB.
+	// WatchBytes is the maximum sustained number of bytes per second in a watch. The default is 4 MiB.
 	WatchBytes int64
 }
 
@@ -68,8 +69,8 @@ func (l Limits) Validate() error {
 	return errors.Join(faults...)
 }
 
-// FlagOf returns the name of the flag with which the programs of this module set a field of Limits, such as
-// --target-limit-watch-events for WatchEvents.
+// FlagOf returns the flag for a field of Limits in the programs of this module. For example, the flag for WatchEvents
+// is --target-limit-watch-events.
 func FlagOf(option string) string {
 	var out strings.Builder
 	out.WriteString("--target-limit")
@@ -82,19 +83,19 @@ func FlagOf(option string) string {
 	return out.String()
 }
 
-// LimitError is the error of a response that exceeded one of the Limits. Use errors.As to find it.
+// LimitError is returned if a response exceeds one of the Limits. Use errors.As to find it.
 type LimitError struct {
-	// Option is the field of Limits that raises the limit. It is empty if the limit is fixed.
+	// Option is the name of the field of Limits that sets the limit. It is empty if the limit is fixed.
 	Option string
-	// Reason says what was exceeded and states the limit.
+	// Reason describes how the response exceeded the limit.
 	Reason string
 }
 
 func (e *LimitError) Error() string {
 	if e.Option == "" {
-		return "the answer of the target " + e.Reason
+		return "the response of the target " + e.Reason
 	}
-	return fmt.Sprintf("the answer of the target %s (%s)", e.Reason, raisedBy(e.Option))
+	return fmt.Sprintf("the response of the target %s (%s)", e.Reason, raisedBy(e.Option))
 }
 
 // raisedBy describes how to raise a limit.
@@ -102,25 +103,25 @@ func raisedBy(option string) string {
 	return fmt.Sprintf("targets.Limits.%s or the flag %s raises this limit", option, FlagOf(option))
 }
 
-// maxAnswerDepth is the maximum nesting depth of a response. Schemas of CustomResourceDefinitions are the deepest; they
-// stay below 200.
+// maxAnswerDepth is the maximum nesting depth of a response. In practice, schemas of CustomResourceDefinitions are
+// nested most deeply. Their depth is below 200.
 const maxAnswerDepth = 500
 
-// check returns the fault of a response as far as it was scanned.
+// check returns an error if a scanned response is nested too deeply, or if decoding it would take too much memory.
 func (l *Limits) check(s *jsonscan.Scan) error {
 	if s.Depth > maxAnswerDepth {
 		return &LimitError{Reason: "is nested more than 500 levels deep"}
 	}
 	if s.Cost() > l.Decoding {
-		return &LimitError{Option: "Decoding", Reason: "has too many values: decoding it would take more memory than all answers may together"}
+		return &LimitError{Option: "Decoding", Reason: "has too many values: decoding it would take more memory than all responses together may use"}
 	}
 	return nil
 }
 
-// Hold returns a context for one call with a client that was created from Client.Config and Client.HTTPClient, such as
-// a dynamic client. The memory for decoding the response counts against Limits.Decoding until release is called. Call
-// release when the call has returned. Client does this itself. Without Hold, the deployer can only estimate how long
-// decoding takes.
+// Hold returns a context for one call of a client, such as a dynamic client, that was created from Client.Config and
+// Client.HTTPClient. The memory for decoding the response counts against Limits.Decoding until the function `release`
+// is called. Call `release` when the call of the client has returned. The methods of Client call Hold themselves. If a
+// caller does not call Hold, the time until the response is decoded is estimated.
 func Hold(ctx context.Context) (held context.Context, release func()) {
 	ctx, h := budget.WithHold(ctx)
 	return ctx, h.Release

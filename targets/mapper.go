@@ -16,19 +16,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// rediscoverAfter is the minimum time between two discoveries because of an unknown kind.
+// rediscoverAfter is the minimum time between two discoveries because of unknown kinds.
 const rediscoverAfter = 10 * time.Second
 
-// mapper maps the kinds of a target. It makes one discovery when the client is created, and one more when a kind is
-// unknown, at most every ten seconds. It is safe for concurrent use.
+// mapper is the RESTMapper of a target. It discovers the kinds when the client connects. When a kind is unknown, it
+// discovers the kinds again, but at most every ten seconds. It is safe for concurrent use.
 type mapper struct {
-	ctx      context.Context // the interface has no contexts; this one is cancelled with the client
+	ctx      context.Context // for methods without a context parameter; cancelled with the client
 	disco    discovery.DiscoveryInterfaceWithContext
 	clk      clock.PassiveClock
 	timeout  time.Duration
-	observed func(error) // of the metrics
+	observed func(error) // counts a discovery in the metrics
 
-	loading sync.Mutex // held while the target is asked
+	loading sync.Mutex // held during a discovery
 
 	mu     sync.RWMutex
 	known  meta.RESTMapper
@@ -36,7 +36,7 @@ type mapper struct {
 	forced bool // set by Reset
 }
 
-// load makes the first discovery. Kinds of API services that do not respond at the moment are missing from the result.
+// load discovers the kinds of the target. If an API service does not respond, its kinds are missing from the result.
 func (m *mapper) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, errNoAnswer)
 	defer cancel()
@@ -49,18 +49,18 @@ func (m *mapper) load(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known, m.at, m.forced = restmapper.NewDiscoveryRESTMapper(resources), m.clk.Now(), false
+	m.known, m.at, m.forced = &remembering{RESTMapper: restmapper.NewDiscoveryRESTMapper(resources)}, m.clk.Now(), false
 	return nil
 }
 
-// reload discovers the kinds again if the last discovery is old enough. It reports whether there is a newer result than
-// tried.
+// reload discovers the kinds again if the last discovery is old enough. The argument `tried` is the discovery result in
+// which the caller did not find a kind. reload returns true if there is a newer result now.
 func (m *mapper) reload(tried meta.RESTMapper) (bool, error) {
 	m.loading.Lock()
 	defer m.loading.Unlock()
 	current, due := m.current()
 	if current != tried {
-		return true, nil // another call was faster
+		return true, nil // a concurrent call has already discovered the kinds
 	}
 	if !due {
 		return false, nil
@@ -75,15 +75,15 @@ func (m *mapper) current() (known meta.RESTMapper, due bool) {
 	return m.known, m.forced || m.clk.Since(m.at) >= rediscoverAfter
 }
 
-// Reset lets the next unknown kind be discovered immediately, for example after a CustomResourceDefinition was
-// established.
+// Reset makes the next unknown kind cause a discovery immediately. Call it, for example, when a
+// CustomResourceDefinition is established.
 func (m *mapper) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forced = true
 }
 
-// ask looks up a kind, and once more after a new discovery.
+// ask looks up a kind. If the kind is unknown, ask discovers the kinds again and then looks up the kind once more.
 func ask[T any](m *mapper, look func(meta.RESTMapper) (T, error)) (T, error) {
 	known, _ := m.current()
 	out, err := look(known)
@@ -129,8 +129,33 @@ func (m *mapper) ResourceSingularizer(resource string) (string, error) {
 	return ask(m, func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
 }
 
-// kinds discovers the kinds of a target, unless it has too many groups, because client-go makes a request for each of
-// them at once.
+// remembering is a RESTMapper that remembers the mapping of each kind, because a lookup in the result of a discovery is
+// slow. It does not remember that a kind is unknown.
+type remembering struct {
+	meta.RESTMapper
+
+	mappings sync.Map // by GroupVersionKind
+}
+
+func (r *remembering) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if len(versions) != 1 {
+		return r.RESTMapper.RESTMapping(gk, versions...)
+	}
+	gvk := gk.WithVersion(versions[0])
+	if found, ok := r.mappings.Load(gvk); ok {
+		mapping := *found.(*meta.RESTMapping) //nolint:forcetypeassert // only mappings are stored
+		return &mapping, nil
+	}
+	mapping, err := r.RESTMapper.RESTMapping(gk, versions...)
+	if err == nil {
+		stored := *mapping
+		r.mappings.Store(gvk, &stored)
+	}
+	return mapping, err
+}
+
+// kinds discovers the kinds of a target. It limits the number of API group versions, because client-go sends one
+// request for each of them, all at the same time.
 type kinds struct {
 	*discovery.DiscoveryClient
 	limits *Limits
@@ -154,7 +179,7 @@ func (k *kinds) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
 	}
 	if versions > k.limits.Groups {
 		k.hit("groups")
-		return nil, nil, nil, &LimitError{Option: "Groups", Reason: fmt.Sprintf("names %d versions of API groups, more than %d", versions, k.limits.Groups)}
+		return nil, nil, nil, &LimitError{Option: "Groups", Reason: fmt.Sprintf("names %d API group versions, more than %d", versions, k.limits.Groups)}
 	}
 	return groups, resources, failed, nil
 }

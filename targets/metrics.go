@@ -8,7 +8,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
-// poolMetrics holds the metrics. Their labels are bounded and never contain the name of a target.
+// poolMetrics contains the metrics of a pool. Each label has few possible values, and no label contains the name of a
+// target.
 type poolMetrics struct {
 	clients     *prometheus.Desc
 	events      *prometheus.CounterVec
@@ -25,14 +26,14 @@ func newPoolMetrics() *poolMetrics {
 	}
 	return &poolMetrics{
 		clients:     prometheus.NewDesc("deployerkit_target_clients", "Clients of target clusters by state: up, down, connecting.", []string{"state"}, nil),
-		events:      counter("client_events_total", "What happened to clients of target clusters: created, rotated, evicted, unauthorized, unreachable.", "event"),
+		events:      counter("client_events_total", "Events of the clients of target clusters: created, rotated, evicted, unauthorized, unreachable.", "event"),
 		discoveries: counter("discoveries_total", "Discoveries of the kinds of target clusters.", "result"),
-		requests:    counter("requests_total", "Requests to target clusters by method and class of the answer; none is no answer.", "method", "code"),
-		limits: counter("limits_total", "Answers of target clusters that exceeded a limit: object, page, list, discovery, groups, event, rate, values.",
+		requests:    counter("requests_total", "Requests to target clusters by method and class of the status code; the code is none if there was no response.", "method", "code"),
+		limits: counter("limits_total", "Responses of target clusters that exceeded a limit: object, page, list, discovery, groups, event, rate, values.",
 			"limit"),
-		budget: prometheus.NewDesc("deployerkit_target_budget_bytes", "Part of the budgets of all target clusters that is in use: reading, decoding.",
+		budget: prometheus.NewDesc("deployerkit_target_budget_bytes", "Bytes in use of the budgets that all target clusters share: reading, decoding.",
 			[]string{"budget"}, nil),
-		waits: prometheus.NewDesc("deployerkit_target_budget_waits_total", "How often an answer of a target cluster had to wait for a budget: reading, decoding.",
+		waits: prometheus.NewDesc("deployerkit_target_budget_waits_total", "Number of times that a response of a target cluster had to wait for a budget: reading, decoding.",
 			[]string{"budget"}, nil),
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// pki returns a CA, and a client certificate that it signed with its key, all PEM.
+// pki returns a CA, a client certificate that is signed by the CA, and the key of the client certificate, all as PEM.
 func pki(t *testing.T) (ca, cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -19,39 +19,42 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
-// PoolOptions configures a Pool. The zero value supports targets with kubeconfigs.
+// PoolOptions configures a Pool. The zero value supports only Targets with a kubeconfig.
 type PoolOptions struct {
-	// Policy is what Targets may use. The default is the strictest policy.
+	// Policy lists the features that Targets may use. The default is the strictest policy.
 	Policy Policy
-	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}, and reads them again when a target
-	// rejects credentials. Use the same one that resolves the Targets. Without a Resolver, the old form is rejected,
-	// and changed secrets are read after the maximum age of the Resolver that resolves the Targets.
+	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}. When a target rejects its credentials,
+	// the pool also makes the Resolver read the secret again. Use the same Resolver that resolves your Targets. If
+	// Resolver is nil, the old form is rejected. After a secret has changed, your Resolver then returns the old content
+	// until its maximum age has passed.
 	Resolver *Resolver
-	// Landscaper is the access to the Landscaper cluster. Self targets use its address and CA, but never its
-	// credentials. EnableSelf requires it.
+	// Landscaper is a config for the Landscaper cluster. Targets with selfConfig use the address and the CA of this
+	// config, but never the credentials. If Policy.EnableSelf is true, Landscaper must be set.
 	Landscaper *rest.Config
-	// LandscaperClient creates and reviews tokens in the Landscaper cluster. EnableOIDC and EnableSelf require it.
+	// LandscaperClient creates and reviews tokens in the Landscaper cluster. If Policy.EnableOIDC or Policy.EnableSelf is
+	// true, LandscaperClient must be set.
 	LandscaperClient client.Client
 	// Scheme is the scheme of the clients. The default is the scheme of client-go.
 	Scheme *runtime.Scheme
 	// Clock is the source of time. The default is the real clock.
 	Clock clock.PassiveClock
-	// MaxClients is the number of clients that are kept. If there are more, the least recently used ones that are not
-	// pinned leave the pool. The default is 200.
+	// MaxClients is the maximum number of clients in the pool. If there are more, the least recently used clients leave
+	// the pool, except pinned clients. The default is 200.
 	MaxClients int
-	// GetTimeout is how long Get waits for the first response of a target. The attempt to connect continues after that.
-	// The default is 1 s.
+	// GetTimeout is how long Get waits for the first response of a target. After that, Get returns, but the attempt to
+	// connect continues. The default is 1 s.
 	GetTimeout time.Duration
-	// ConnectTimeout limits an attempt to connect, and a discovery. The default is 10 s.
+	// ConnectTimeout limits the duration of an attempt to connect, and of a discovery. The default is 10 s.
 	ConnectTimeout time.Duration
-	// RequestTimeout limits every request except watches. The default is 60 s, the limit of an API server.
+	// RequestTimeout limits the duration of every request except watches. The default is 60 s, the limit of an API server.
 	RequestTimeout time.Duration
 	// MinPause and MaxPause limit the pauses between attempts to reach a target that is down. The defaults are 1 s and
 	// 1 min.
 	MinPause, MaxPause time.Duration
-	// Limits limits what responses of targets can cost.
+	// Limits limits the responses of targets.
 	Limits Limits
-	// WrapTransport wraps the transport of every client. It sees every request, without credentials. It is optional.
+	// WrapTransport wraps the transport of every client. The wrapper receives every request before the credentials are
+	// added. WrapTransport may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
@@ -73,30 +76,31 @@ func (o *PoolOptions) setDefaults() {
 	o.Limits = o.Limits.withDefaults()
 }
 
-// Pool holds one client per target, however many deploy items the target has. Targets with equal content share one. A
-// Pool is safe for concurrent use. It works without Start, which only ends the pool together with a manager.
+// Pool contains one client per target, regardless of the number of deploy items that use the target. Targets with equal
+// content share a client. A Pool is safe for concurrent use. A Pool works without Start. Start only closes the pool
+// when a manager stops.
 type Pool struct {
 	o       PoolOptions
 	metrics *poolMetrics
-	ctx     context.Context // cancelled at the end of the pool
+	ctx     context.Context // cancelled when the pool is closed
 	end     context.CancelFunc
-	life    sync.Mutex // guards the end, and what is started before it; locked after all other locks
+	life    sync.Mutex // guards closing the pool and starting goroutines; always locked last
 	running sync.WaitGroup
 
 	reading, decoding *budget.Budget // shared by all clients
 
 	mu      sync.Mutex
-	clients map[string]*list.Element       // by key; values are *Client
-	used    *list.List                     // the most recently used one first
-	ties    map[types.NamespacedName]*tied // by Target
+	clients map[string]*list.Element       // by Client.key; values are *Client
+	used    *list.List                     // the most recently used client first
+	ties    map[types.NamespacedName]*tied // by name of the Target
 }
 
-// tied is the state of a Target when it was last used.
+// tied describes a Target at the last call of Get.
 type tied struct {
 	client *Client
 	uid    types.UID
 	sum    contentSum
-	legacy bool // the content names a secret and does not contain its data
+	legacy bool // the content refers to a secret, so equal content can mean different credentials
 }
 
 // NewPool returns an empty Pool.
@@ -134,14 +138,15 @@ func (p *Pool) Close() {
 	p.running.Wait()
 }
 
-// Get returns the client of a resolved Target of type kubernetes-cluster. It creates one only if there is none for this
-// content, and waits only for the first response of a target, at most for PoolOptions.GetTimeout. If the content of a
-// Target changed but its server did not, the client stays the same and uses the new credentials.
+// Get returns the client of a resolved Target of type kubernetes-cluster. It creates a client only if the pool has none
+// for this content. Get then waits for the first response of the target, but at most for PoolOptions.GetTimeout. If
+// only the credentials in the content of a Target have changed, Get returns the same client, which now uses the new
+// credentials.
 //
-// The error is a *ConfigError if the content or the Policy does not allow to use the target, a *ResolveError if a
-// secret that the content names cannot be read, and ErrClosed after Close. It is an *UnreachableError if the target
-// does not respond or responds with an error. That may wrap a *ConfigError, for a name that resolves to a forbidden
-// address and for a token that is valid at the Landscaper.
+// Get returns a *ConfigError if the content is invalid or the Policy does not allow it. It returns a *ResolveError if
+// the content refers to a secret that cannot be read, and ErrClosed after Close. If the target does not respond, or
+// responds with an error, Get returns an *UnreachableError. The UnreachableError wraps a *ConfigError if the host
+// resolves to a forbidden address, or if the token is also valid at Landscaper's API server.
 func (p *Pool) Get(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*Client, error) {
 	c := p.asBefore(t)
 	if c == nil {
@@ -159,7 +164,8 @@ func (p *Pool) Get(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*Client, 
 	return c, nil
 }
 
-// asBefore returns the client of a Target whose content did not change, without parsing the content again.
+// asBefore returns the client of a Target if the content of the Target has not changed since the last call of Get.
+// Otherwise it returns nil. It does not parse the content.
 func (p *Pool) asBefore(t *lsv1alpha1.ResolvedTarget) *Client {
 	if t == nil || t.Target == nil {
 		return nil
@@ -175,8 +181,8 @@ func (p *Pool) asBefore(t *lsv1alpha1.ResolvedTarget) *Client {
 	return known.client
 }
 
-// take returns the client with this configuration: an existing one, the Target's previous one with replaced
-// credentials, or a new one.
+// take returns a client with the given configuration. This is an existing client, the previous client of the Target
+// with new credentials, or a new client.
 func (p *Pool) take(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,14 +225,15 @@ func (p *Pool) find(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, err
 	return c, nil
 }
 
-// canRotate reports whether the client can use the credentials of m: the server is the same, and no other Target uses
-// the old credentials. It does not compare the identities, because nothing in the credentials can be trusted without
-// the server.
+// canRotate reports whether the client can replace its credentials by those in m. The server must be the same, and no
+// other Target may use the client. canRotate does not check whether the old and the new credentials belong to the same
+// user, because only the server knows that.
 func (c *Client) canRotate(m *clientConfig) bool {
 	return c.fixed && m.tokens == nil && c.place == m.place && len(c.ties) == 1
 }
 
-// bind records that the Target uses the client. Its previous client is dropped if no other Target uses it.
+// bind records that a Target uses the client in `now`. If the Target used another client before, bind drops that
+// client, unless it is pinned or another Target uses it.
 func (p *Pool) bind(id types.NamespacedName, now *tied) {
 	former := p.ties[id]
 	p.ties[id] = now
@@ -240,7 +247,8 @@ func (p *Pool) bind(id types.NamespacedName, now *tied) {
 	}
 }
 
-// shrink drops the least recently used clients until there are not too many, or all others are pinned.
+// shrink drops the least recently used clients until there are no more than MaxClients. It drops neither pinned clients
+// nor the client `keep`.
 func (p *Pool) shrink(keep *Client) {
 	for element := p.used.Back(); element != nil && p.used.Len() > p.o.MaxClients; {
 		c := clientOf(element)
@@ -252,7 +260,8 @@ func (p *Pool) shrink(keep *Client) {
 	}
 }
 
-// drop removes the client from the pool. Current users of the client can finish.
+// drop removes the client from the pool and ends its watches. Code that already uses the client can still send
+// requests.
 func (p *Pool) drop(c *Client) {
 	p.used.Remove(p.clients[c.key])
 	delete(p.clients, c.key)
@@ -274,7 +283,8 @@ func (p *Pool) unpin(c *Client) {
 	p.shrink(nil)
 }
 
-// forget drops the Secrets of the client's Targets from the cache, so that they are read again.
+// forget removes the secrets of all Targets that use the client from the cache of the Resolver, so that they are read
+// again.
 func (p *Pool) forget(c *Client) {
 	if p.o.Resolver == nil {
 		return
@@ -290,7 +300,8 @@ func (p *Pool) forget(c *Client) {
 	}
 }
 
-// goRun runs f in a goroutine that Close waits for. It returns false after Close.
+// goRun runs f in a goroutine and returns true. Close waits for the goroutine. After Close, goRun does nothing and
+// returns false.
 func (p *Pool) goRun(f func()) bool {
 	p.life.Lock()
 	defer p.life.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// BenchmarkPoolGet measures the cost of each reconcile of a deploy item for a known target.
+// BenchmarkPoolGet measures Pool.Get, which each reconcile of a deploy item calls.
 func BenchmarkPoolGet(b *testing.B) {
 	api := startAPI("token")
 	defer api.Close()

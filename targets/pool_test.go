@@ -103,7 +103,8 @@ func TestPoolSharesClients(t *testing.T) {
 	}
 }
 
-// metrics returns the values of all series of a pool, named with the values of their labels.
+// metrics returns the values of all metrics of a pool. Each key consists of the name of the metric and the values of
+// the labels.
 func metrics(t *testing.T, p *targets.Pool) map[string]float64 {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -292,7 +293,8 @@ func TestPoolReadsRefusedSecretsAgain(t *testing.T) {
 	}
 }
 
-// TestPoolReadsOldReferences tests the form that Landscaper's type no longer supports.
+// TestPoolReadsOldReferences tests the old form of secret references, for which the Go type of Landscaper no longer has
+// a field.
 func TestPoolReadsOldReferences(t *testing.T) {
 	api := newAPI(t, "old", "new")
 	bare := func(token string) string {
@@ -340,7 +342,7 @@ func wantFault(t *testing.T, p *targets.Pool, target *lsv1alpha1.ResolvedTarget,
 	mustHideCanary(t, err)
 }
 
-// TestPoolReadsContent tests every form that Landscaper supports.
+// TestPoolReadsContent tests every form of content that Landscaper supports.
 func TestPoolReadsContent(t *testing.T) {
 	api := newAPI(t, "t")
 	bare := kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.ca()), "token: t", "")
@@ -372,7 +374,8 @@ func TestPoolReadsContent(t *testing.T) {
 	wantFault(t, p, resolved("case", `{"Kubeconfig":"`+canary+`"}`), "kubeconfig")
 }
 
-// TestOtherTargetTypesAreResolved tests that the content of other types is checked only when a client is requested.
+// TestOtherTargetTypesAreResolved checks that Targets of other types can be resolved, and are rejected only if a client
+// is requested.
 func TestOtherTargetTypesAreResolved(t *testing.T) {
 	t.Run("no kubeconfig is looked for in other types [H-8]", func(t *testing.T) {
 		r, _, _ := setup(nil)
@@ -460,7 +463,7 @@ func TestHostileServer(t *testing.T) {
 	})
 }
 
-// TestDialGuard checks that names are checked by their addresses.
+// TestDialGuard checks that a host name is rejected if it resolves to a forbidden address.
 func TestDialGuard(t *testing.T) {
 	api := newAPI(t)
 	cfg, err := targets.RESTConfig([]byte(kubeconfig(okCluster, okUser, "")), targets.Policy{})
@@ -487,7 +490,7 @@ func TestDialGuard(t *testing.T) {
 	}
 }
 
-// TestWatchesOutliveTheRequestTimeout checks that the timeout applies only to the headers of a watch.
+// TestWatchesOutliveTheRequestTimeout checks that the timeout applies only until the headers of a watch have arrived.
 func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 	api := newAPI(t, "t")
 	timeout := testtime.Stretch(300 * time.Millisecond)

@@ -10,8 +10,9 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// hideQuoted removes a token from the body of an error, however the server quoted it. The body stays an error with the
-// same reason, and its texts are cut to redact.MaxText.
+// hideQuoted removes a token from the body of an error response, even if the server has quoted the token in another
+// form. If the body is a Status, the result is a Status with the same reason. Texts are shortened to redact.MaxText
+// bytes.
 func hideQuoted(token, body string) string {
 	if len(token) < minSecret {
 		return body
@@ -30,7 +31,7 @@ func hideQuoted(token, body string) string {
 	}
 	hidden, err := json.Marshal(status)
 	if err != nil {
-		return secrets.Redact(body) // it was received as JSON
+		return secrets.Redact(body) // not expected, because the Status was decoded from JSON
 	}
 	return string(hidden)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// TestQuotedToken checks that an error does not contain a quoted token, in any quotation, and keeps its reason.
+// TestQuotedToken checks that an error does not contain the token, in whatever form the server has quoted it. It also
+// checks that the reason of the error stays the same.
 func TestQuotedToken(t *testing.T) {
 	const token = "k4n4ry.of-the/token+UxYzMqvTsa=="
 	for name, quote := range hostile.Quotings() {
@@ -49,7 +50,7 @@ func TestQuotedToken(t *testing.T) {
 	}
 }
 
-// respond is a Behaviour that answers with JSON.
+// respond returns a Behaviour that responds with the given code and a JSON body.
 func respond(code int, body any) hostile.Behaviour {
 	return func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hostile.WriteJSON(w, code, body) })

@@ -30,13 +30,13 @@ type Resolver struct {
 	clk     clock.PassiveClock
 	maxAge  time.Duration
 	secrets *secretcache.Cache
-	used    *lru.Cache // target name -> secret name, for Forget
+	used    *lru.Cache // maps the name of a Target to the name of its secret, for Forget
 }
 
-// NewResolver returns a Resolver that reads secrets with reader. The reader should read from the API server
-// (manager.GetAPIReader), because a cached one would list and watch all secrets of the cluster. maxAge is how long a
-// secret is used before it is read again. If it is zero, it is DefaultSecretMaxAge; if it is negative, the secret is
-// read each time.
+// NewResolver returns a Resolver that reads secrets with reader. The reader should read directly from the API server,
+// like manager.GetAPIReader, because a reader with a cache would list and watch all secrets of the cluster. The
+// argument maxAge is how long a secret is used before it is read again. Zero means DefaultSecretMaxAge. If maxAge is
+// negative, each call of Resolve reads the secret.
 func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Duration) *Resolver {
 	if maxAge == 0 {
 		maxAge = DefaultSecretMaxAge
@@ -44,14 +44,15 @@ func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Durat
 	return &Resolver{reader: reader, clk: clk, maxAge: maxAge, secrets: secretcache.New(), used: lru.New(secretcache.MaxSecrets)}
 }
 
-// Resolve returns the Target with its content. The content is the inline configuration as text, or comes from the
-// referenced secret in the Target's namespace: the raw value of the key, or, without a key, one JSON object with all
-// values of the secret, each parsed as YAML. A Target with neither has an empty content. The result points to t itself.
-// If t is nil, because the item names no Target, Resolve returns nil and no error.
+// Resolve returns the Target with its content. If the Target has an inline configuration, the content is this
+// configuration as text. If the Target refers to a secret with a key, the content is the raw value of this key. Without
+// a key, the content is a JSON object with all values of the secret, each parsed as YAML. The secret is in the
+// namespace of the Target. If there is neither a configuration nor a reference, the content is empty. The result
+// contains t itself, not a copy. If t is nil because the item names no Target, Resolve returns nil and no error.
 //
-// The secret is read at most once per maximum age, as long as its content is valid and at most 500 secrets with 32 MiB
-// are in use. After an error, the next call reads the secret again. Errors are *ResolveError and never contain content
-// of the secret.
+// Resolve keeps secrets with valid content in a cache until their maximum age. The cache contains at most 500 secrets
+// with a total of 32 MiB. After an error, the next call reads the secret again. Errors are *ResolveError and never
+// contain content of the secret.
 func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alpha1.ResolvedTarget, error) {
 	if t == nil {
 		return nil, nil
@@ -79,8 +80,8 @@ func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alph
 	return resolved, nil
 }
 
-// Forget makes the next Resolve of the Target read its secret again, for example after the target cluster rejected the
-// credentials. It ignores unknown names.
+// Forget makes the next Resolve of the Target read the secret of the Target again, for example after the target cluster
+// rejected the credentials. It ignores unknown names.
 func (r *Resolver) Forget(t types.NamespacedName) {
 	if used, ok := r.used.Get(t); ok {
 		r.used.Remove(t)
@@ -90,7 +91,8 @@ func (r *Resolver) Forget(t types.NamespacedName) {
 	}
 }
 
-// value returns the value of a key of a secret that the content of a Target names. Errors are *ResolveError.
+// value returns the value in a secret that ref refers to. The content of the Target t contains this reference. Errors
+// are *ResolveError.
 func (r *Resolver) value(ctx context.Context, t *lsv1alpha1.Target, ref *secretKey) ([]byte, error) {
 	why := func(reason Reason, cause error) error {
 		return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: ref.Name, Err: cause}
@@ -125,7 +127,7 @@ func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[str
 	return secret.Data, nil
 }
 
-// checkSpec returns the faults of a Target with a secretRef.
+// checkSpec returns an error if the spec of a Target with a secretRef is invalid.
 func checkSpec(spec *lsv1alpha1.TargetSpec) error {
 	if hasConfig(spec.Configuration) {
 		return errors.New("spec.config and spec.secretRef are both set, only one is allowed")

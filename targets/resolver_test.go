@@ -27,7 +27,7 @@ import (
 
 const canary = "CANARY-4711"
 
-// secretReader is a live reader of secrets that counts.
+// secretReader is a reader of secrets without a cache. It counts the reads.
 type secretReader struct {
 	client.Reader
 	gets    atomic.Int32
@@ -188,7 +188,7 @@ func TestResolveFaults(t *testing.T) {
 	}
 }
 
-// resolveWant resolves the target and compares content and number of secret reads so far.
+// resolveWant resolves a Target. It compares the content, and the number of reads so far, with the expected values.
 func resolveWant(t *testing.T, r *targets.Resolver, reader *secretReader, want string, gets int32) {
 	t.Helper()
 	got, err := r.Resolve(t.Context(), target("creds", "k"))

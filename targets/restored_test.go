@@ -15,7 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// TestRestoredTarget continues a watch from a version that the target does not know any more.
+// TestRestoredTarget continues a watch after the target was restored from a backup. The target has not reached the
+// version of the watch again yet.
 func TestRestoredTarget(t *testing.T) {
 	t.Run("the watch begins anew [F60]", func(t *testing.T) {
 		api := newAPI(t, "t1")

@@ -12,15 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// selectorsPath is the name of the list in error messages, as in deployerlib's arguments.
+// selectorsPath is the name of the list of selectors in error messages. It matches the name in the arguments of
+// deployerlib.
 const selectorsPath = "targetSelectors"
 
-// Matches reports whether a deployer with these selectors is responsible for the Target, which is the case if one of
-// the selectors matches. A selector matches if all its non-empty parts match: one of the references in targets, and all
-// requirements in annotations and labels. A selector without parts matches every Target, and so does an empty list. t
-// is nil for an item that names no Target; Matches then returns true. The caller decides about an item whose Target
-// does not exist. A requirement with an invalid key, operator or value is a *SelectorError with its path, for example
-// targetSelectors[0].labels[1].operator. Selectors after the first match are not checked.
+// Matches reports whether a deployer with these selectors is responsible for the Target. At least one of the selectors
+// must match. A selector matches if at least one reference in targets and all requirements in annotations and labels
+// match. A part of a selector that is empty always matches. If the list of selectors is empty, every Target matches. If
+// t is nil because the item names no Target, Matches returns true. The caller must handle an item whose Target does not
+// exist. If a requirement has an invalid key, operator or value, Matches returns a *SelectorError with the path of the
+// requirement, for example targetSelectors[0].labels[1].operator. Matches does not check the selectors after the first
+// match.
 func Matches(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool, error) {
 	if t == nil || len(selectors) == 0 {
 		return true, nil
@@ -34,8 +36,8 @@ func Matches(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool,
 	return false, nil
 }
 
-// Validate returns all faults of the selectors as one *SelectorError, or nil if there is none. Call it at start-up. It
-// also finds faults that Matches finds only for some Targets.
+// Validate returns all errors in the selectors as one *SelectorError, or nil if the selectors are valid. Call Validate
+// at start-up, because Matches finds some errors only for some Targets.
 func Validate(selectors []lsv1alpha1.TargetSelector) error {
 	var faults field.ErrorList
 	for i := range selectors {
@@ -63,7 +65,8 @@ func matchesSelector(t *lsv1alpha1.Target, selector *lsv1alpha1.TargetSelector, 
 	return matchesMap(t.Labels, selector.Labels, path.Child("labels"))
 }
 
-// refersTo compares the namespace only if the reference has one.
+// refersTo returns a function that reports whether a reference refers to t. A reference without a namespace refers to
+// Targets in all namespaces.
 func refersTo(t *lsv1alpha1.Target) func(lsv1alpha1.ObjectReference) bool {
 	return func(ref lsv1alpha1.ObjectReference) bool {
 		return ref.Name == t.Name && (ref.Namespace == "" || ref.Namespace == t.Namespace)
@@ -83,8 +86,8 @@ func matchesMap(values map[string]string, wanted []lsv1alpha1.Requirement, path 
 	return true, nil
 }
 
-// requirements converts the requirements of one list and collects their faults. The operators are in, notin, =, ==, !=,
-// exists, !, gt and lt. Annotations follow the same rules as labels.
+// requirements converts a list of requirements and collects the errors in the list. The operators are in, notin, =, ==,
+// !=, exists, !, gt and lt. Requirements for annotations follow the same rules as those for labels.
 func requirements(wanted []lsv1alpha1.Requirement, path *field.Path) ([]labels.Requirement, field.ErrorList) {
 	var (
 		out    []labels.Requirement
@@ -102,7 +105,7 @@ func requirements(wanted []lsv1alpha1.Requirement, path *field.Path) ([]labels.R
 	return out, faults
 }
 
-// fieldErrors splits the aggregate error of a requirement, so that all faults form one flat list.
+// fieldErrors splits the aggregate error of a requirement, so that all errors form one flat list.
 func fieldErrors(err error, at *field.Path) field.ErrorList {
 	all := []error{err}
 	if aggregate := utilerrors.Aggregate(nil); errors.As(err, &aggregate) {

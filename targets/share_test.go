@@ -21,13 +21,13 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// largeServer is a server whose answers need a share of both budgets.
+// largeServer starts a server with responses that are so large that each of them needs a part of both budgets.
 func largeServer(t *testing.T) *hostile.Server {
 	t.Helper()
 	return hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), hostile.Nodes(50_000)))
 }
 
-// exhaust uses up a budget of the pool: of answers that are being read, or decoded.
+// exhaust uses up the whole reading budget or decoding budget of the pool until the function `release` is called.
 func exhaust(t *testing.T, p *targets.Pool, budget string) (release func()) {
 	t.Helper()
 	c := get(t, p, resolved("greedy", string(largeServer(t).Kubeconfig("t"))))
@@ -59,7 +59,7 @@ func TestWaitsForABudgetAreNobodysFault(t *testing.T) {
 		waits := `deployerkit_target_budget_waits_total{` + budget + `}`
 		wantNamed := func(t *testing.T, err error) {
 			t.Helper()
-			if err == nil || !strings.Contains(err.Error(), "targets.Limits."+option) || strings.Contains(err.Error(), "no answer") {
+			if err == nil || !strings.Contains(err.Error(), "targets.Limits."+option) || strings.Contains(err.Error(), "no response") {
 				t.Errorf("error %v, want one that names targets.Limits.%s", err, option)
 			}
 		}

@@ -32,9 +32,9 @@ type landscaper struct {
 	mu       sync.Mutex
 	requests []string
 	reviews  int
-	goodHere bool  // the tokens are good at the Landscaper too
-	unknown  bool  // the server that reviews does not know the account yet
-	fails    error // of the creation
+	goodHere bool  // the tokens are also valid at the Landscaper cluster
+	unknown  bool  // the API server that reviews tokens does not know the service account yet
+	fails    error // error of the creation of a token
 }
 
 func newLandscaper() *landscaper {
@@ -170,8 +170,8 @@ func TestOIDC(t *testing.T) {
 
 var errBoom = errors.New("boom")
 
-// TestOIDCIsNoConfusedDeputy checks that a token that is valid at the Landscaper is not sent to a server that a Target
-// names.
+// TestOIDCIsNoConfusedDeputy checks that a token is not sent to the server of a Target if it is also valid at the
+// Landscaper cluster.
 func TestOIDCIsNoConfusedDeputy(t *testing.T) {
 	const audience = `,"audience":["x"]`
 	t.Run("off until enabled", func(t *testing.T) {
@@ -285,8 +285,8 @@ func TestSelf(t *testing.T) {
 	})
 }
 
-// TestClientCertificateStaysHome checks that the certificate of the deployer's own connection is not sent to a self
-// target.
+// TestClientCertificateStaysHome checks that the deployer's own client certificate is not sent to a Target with
+// selfConfig.
 func TestClientCertificateStaysHome(t *testing.T) {
 	t.Run("no client certificate is shown [H-26]", func(t *testing.T) {
 		ls, api := newLandscaper(), newAPI(t, canary+"-1")
@@ -306,7 +306,8 @@ func TestClientCertificateStaysHome(t *testing.T) {
 	})
 }
 
-// TestTokenCreationFails checks that the target gets no request, and that the error names the account.
+// TestTokenCreationFails checks that the target gets no request if no token can be created, and that the error names
+// the service account.
 func TestTokenCreationFails(t *testing.T) {
 	ls, api := newLandscaper(), newAPI(t)
 	ls.fails = apierrors.NewNotFound(corev1.Resource("serviceaccounts"), "robot")

@@ -11,13 +11,14 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/netguard"
 )
 
-// Fields of ConfigErrors that are found when a connection is made.
+// privateServer is the reason in the ConfigError for a server that only the deployer can reach. fieldServer is the
+// field in this error if the address is detected only when a connection is made.
 const (
 	fieldServer   = "server"
 	privateServer = "is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)"
 )
 
-// isServer checks the URL of an API server.
+// isServer returns an error if the value is not a valid URL of an API server, or if the policy does not allow the URL.
 func isServer(path string, value any, p Policy) error {
 	u, err := location(path, value)
 	if err != nil {
@@ -43,7 +44,7 @@ func isProxy(path string, value any, p Policy) error {
 	return checkHost(path, u, p)
 }
 
-// location parses a URL that consists of scheme, host, port and path only.
+// location parses a URL. It returns an error if the URL contains anything except scheme, host, port and path.
 func location(path string, value any) (*url.URL, error) {
 	s, _ := value.(string)
 	u, err := url.Parse(s)
@@ -69,7 +70,8 @@ func isPort(u *url.URL) bool {
 	return err == nil && port > 0 && len(u.Port()) <= len("65535")
 }
 
-// checkHost rejects private hosts by their name. The dialer checks the addresses that it resolves to.
+// checkHost returns an error if the name of the host shows that only the deployer can reach it. The addresses to which
+// a name resolves are checked when a connection is made.
 func checkHost(path string, u *url.URL, p Policy) error {
 	if !p.AllowPrivateHosts && netguard.IsPrivateHost(u.Hostname()) {
 		return fault(path, privateServer)

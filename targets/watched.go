@@ -18,33 +18,35 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
 )
 
-// watchBurst is how many seconds' worth of events may arrive at once.
+// watchBurst limits how many events and bytes may arrive at once: as many as the sustained rate allows in watchBurst
+// seconds.
 const watchBurst = 10
 
-// watched is the body of a watch. It returns one event at a time, after checking it. When the next one is read, the
-// previous one has been decoded.
+// watched is the body of the response to a watch request. It checks each event and returns one event at a time. A
+// client reads the next event only when it has decoded the previous one. The claim for the previous event is then
+// released.
 type watched struct {
 	a      *answers
-	ctx    context.Context // of the request
+	ctx    context.Context // the context of the watch request
 	source io.ReadCloser
 	in     *bufio.Reader
 	clk    clock.PassiveClock
 
-	event  []byte // the unread rest of the event
+	event  []byte // the unread part of the current event
 	space  bytes.Buffer
 	events *rate.Limiter
 	bytes  *rate.Limiter
-	begins bool // it first returns the objects that exist
+	begins bool // the server is still sending the objects that existed before the watch began
 
 	mu     sync.Mutex
-	claim  *budget.Claim // for decoding the event
+	claim  *budget.Claim // the claim for decoding the event
 	closed bool
-	failed bool // the server ended it or sent an error
+	failed bool // the server ended the watch or sent an error
 	ended  func(failed bool, why error)
 	once   sync.Once
 }
 
-// watch replaces the body of a watch.
+// watch replaces the body of the response to a watch request by a body of type watched.
 func (a *answers) watch(req *http.Request, resp *http.Response, clk clock.PassiveClock, ended func(failed bool, why error)) error {
 	if err := isReadable(req, resp); err != nil {
 		return err
@@ -81,7 +83,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads one event.
+// next reads and checks one event.
 func (w *watched) next() error {
 	s, err := w.collect()
 	if err != nil {
@@ -109,7 +111,7 @@ func (w *watched) next() error {
 	return nil
 }
 
-// pace counts an event. It returns a LimitError if there were too many or too large events.
+// pace counts an event. It returns a LimitError if there have been too many events or bytes.
 func (w *watched) pace(s *jsonscan.Scan) error {
 	w.begins = w.begins && s.Event == jsonscan.EventAdded
 	l, now := w.a.limits, w.clk.Now()
@@ -126,8 +128,8 @@ func (w *watched) pace(s *jsonscan.Scan) error {
 	return nil
 }
 
-// collect reads one event. It does not wait for the line break at the end, so that readers that split a watch at its
-// line breaks get each event immediately.
+// collect reads one event up to its closing brace, and adds a line break. It does not wait for the line break that the
+// server sends. So a client that reads line by line gets each event immediately.
 func (w *watched) collect() (jsonscan.Scan, error) {
 	if w.space.Cap() > smallAnswer {
 		w.space = bytes.Buffer{}
@@ -140,10 +142,10 @@ func (w *watched) collect() (jsonscan.Scan, error) {
 			return s, err
 		}
 		if err != nil {
-			break // the rest is not an event; the decoder will fail
+			break // the event is incomplete; decoding it will fail
 		}
 		if w.space.Len() == 0 && (c == '\n' || c == '\r') {
-			continue // of the previous event
+			continue // the line break after the previous event
 		}
 		w.space.WriteByte(c)
 		end = s.Next(c)
@@ -158,7 +160,7 @@ func (w *watched) collect() (jsonscan.Scan, error) {
 	return s, nil
 }
 
-// keep replaces the claim of the previous event.
+// keep releases the claim for the previous event, and stores c as the claim for the current event.
 func (w *watched) keep(c *budget.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +177,7 @@ func (w *watched) note() {
 	w.failed = true
 }
 
-// fail ends the watch, unless the client did.
+// fail ends the watch, and records a failure unless the client ended the watch.
 func (w *watched) fail(err error) {
 	if w.ctx.Err() == nil {
 		w.note()

@@ -16,7 +16,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestWatchedEvent reads a watch line by line: each event arrives with its line break, before the next one is there.
+// TestWatchedEvent reads a watch line by line. Each event must arrive with a line break before the server sends the
+// next event.
 func TestWatchedEvent(t *testing.T) {
 	body, server := io.Pipe()
 	defer func() { _ = server.Close() }()
@@ -44,7 +45,7 @@ func TestWatchedEvent(t *testing.T) {
 	}
 }
 
-// TestLimitsOfWatches checks that the error of each limit names the option that raises it, and the flag.
+// TestLimitsOfWatches checks that the error for each limit names the option and the flag that raise the limit.
 func TestLimitsOfWatches(t *testing.T) {
 	const added, modified = `{"type":"ADDED","object":{}}`, `{"type":"MODIFIED","object":{"k":"vvvv"}}`
 	for name, tc := range map[string]struct {

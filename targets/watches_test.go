@@ -25,7 +25,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
 
-// pipes is a network within a test, with connections without addresses that use the clock of a bubble.
+// pipes is an in-memory network for a synctest bubble.
 type pipes struct {
 	open   chan net.Conn
 	closed chan struct{}
@@ -59,7 +59,8 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
-// TestWatchesInAMinute lets an informer of client-go watch a target for a minute that ends each watch, and counts its requests.
+// TestWatchesInAMinute runs an informer of client-go for a minute against a target that ends each watch, and counts the
+// requests.
 func TestWatchesInAMinute(t *testing.T) {
 	status := func(code int) hostile.Behaviour {
 		return func(http.Handler) http.Handler {
@@ -90,14 +91,14 @@ func TestWatchesInAMinute(t *testing.T) {
 	}
 }
 
-// writeList answers with an empty list.
+// writeList writes an empty list with the given version.
 func writeList(w http.ResponseWriter, version string) {
 	hostile.WriteJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: version},
 	})
 }
 
-// goingBack ends each watch, and answers each list with an older version than the one before.
+// goingBack ends each watch. In each list, it returns an older version than in the previous list.
 func goingBack(http.Handler) http.Handler {
 	version := 1_000_000
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +111,8 @@ func goingBack(http.Handler) http.Handler {
 	})
 }
 
-// requestsInAMinute counts the requests of an informer, by the clock of a bubble.
+// requestsInAMinute returns the number of requests that an informer sends within a minute, by the clock of the synctest
+// bubble.
 func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -119,7 +121,7 @@ func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int)
 	hostile := behaviour(list)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests++; requests > 1000 {
-			cancel() // the minute would never end, because without pauses no time passes
+			cancel() // if there are no pauses, no time passes in the bubble, and the minute would never end
 		}
 		hostile.ServeHTTP(w, r)
 	})}

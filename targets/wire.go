@@ -25,31 +25,32 @@ import (
 
 const (
 	redacted = "[redacted]"
-	// minSecret is the minimum length of a token that is searched for. A shorter one is not secret, and may be part of
-	// many words.
+	// minSecret is the minimum length of a token that is removed from texts. A shorter token is not secret, and may be
+	// part of many words.
 	minSecret = 8
-	// quickAnswer is the minimum time that a caller must have waited for its deadline to count against the target.
+	// quickAnswer is how long a caller must have waited when its deadline expires, so that the missing response counts as
+	// a failure of the target. If the deadline is shorter, the target may simply not have had enough time.
 	quickAnswer = 5 * time.Second
-	// maxErrorBody is how many bytes of the text of an error are read.
+	// maxErrorBody is the maximum number of bytes that are read from an error response.
 	maxErrorBody = 256 << 10
 )
 
-// errNoAnswer is the cause of a request that the pool cancelled.
-var errNoAnswer = errors.New("no answer in time")
+// errNoAnswer is the cancellation cause if the target does not respond to a request in time.
+var errNoAnswer = errors.New("no response in time")
 
-// ErrClosed is the error of a pool and its clients after Close.
+// ErrClosed is returned by a Pool and its clients after Pool.Close.
 var ErrClosed = errors.New("the pool of target clients is closed")
 
-// link is one set of credentials and the connections that were made with it. A rotation creates a new link, so that no
-// request uses a connection that was authenticated with an old certificate.
+// link contains one set of credentials and the connections that were made with these credentials. A rotation creates a
+// new link, so that no request uses a connection that was authenticated with an old certificate.
 type link struct {
 	transport *http.Transport
-	fixed     string        // bearer token; empty if tokens is set or there is only a client certificate
-	tokens    *token.Source // nil with fixed credentials
+	fixed     string        // a bearer token that does not change; empty if `tokens` is set or a client certificate is used
+	tokens    *token.Source // nil if the credentials do not change
 }
 
-// newLink creates the transport for a REST config from the allow-list. It does not use the transports of client-go,
-// which are never released.
+// newLink creates a link. cfg is the REST config that access.config returned. The link has its own transport, because
+// client-go never releases the transports that it creates.
 func newLink(cfg *rest.Config, tokens *token.Source) (*link, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
 	if len(cfg.CAData) > 0 {
@@ -76,21 +77,21 @@ func (l *link) token(ctx context.Context) (string, error) {
 	}
 	created, err := l.tokens.Token(ctx)
 	if errors.Is(err, token.ErrAccepted) {
-		return "", fault("oidcConfig.audience", "names an audience of the Landscaper, so the token could be used there")
+		return "", fault("oidcConfig.audience", "is an audience of Landscaper's API server, so the token would also be valid there")
 	}
 	return created, err
 }
 
-// wire sends the requests of one client. It adds the current credentials, cancels requests without a response, fails
-// immediately while the target is down, and detects rejected credentials.
+// wire is the transport of one client. It adds the current credentials to requests, cancels requests that get no
+// response in time, fails immediately while the target is down, and detects rejected credentials.
 type wire struct {
 	health  *health
 	clk     clock.PassiveClock
 	timeout time.Duration
 	refused func(*link, string)       // called after a 401, with the token that was sent
-	count   func(method, code string) // of the metrics
+	count   func(method, code string) // counts a request in the metrics
 	answers *answers
-	slots   chan struct{} // slots of the requests in progress
+	slots   chan struct{} // one element for each request in progress
 	watches *pacer.Pacer
 	link    atomic.Pointer[link]
 	closed  atomic.Bool
@@ -143,7 +144,8 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// enter waits until the request may be made: a watch until its pause is over, another request for one of the slots.
+// enter waits until the request may be sent. A watch waits until its pause is over. Any other request waits for a free
+// slot.
 func (w *wire) enter(req *http.Request) (leave func(), err error) {
 	if isWatch(req) {
 		return func() {}, w.watches.Wait(req.Context(), pacer.WatchOf(req), w.clk.Now())
@@ -181,12 +183,13 @@ func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string,
 		return nil, err
 	}
 	if isWatch(req) {
-		timer.Stop() // the rest has no time limit
+		timer.Stop() // the events of the watch have no time limit
 	}
 	return resp, nil
 }
 
-// receive reads a response within the limits. The caller reads the response of a watch.
+// receive reads a response and enforces the limits. For a watch, it does not read the events. The client reads them
+// later.
 func (w *wire) receive(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string, turn *turn) error {
 	if !isWatch(req) || resp.StatusCode >= http.StatusBadRequest {
 		return w.answers.read(ctx, cancel, req, resp, token, turn)
@@ -213,8 +216,8 @@ func tame(resp *http.Response, token string) {
 	}
 }
 
-// report judges a request without a response. If its caller gave up, that counts against the target only if the caller
-// waited long enough.
+// report records a request that got no response. If the caller gave up, this counts as a failure of the target only if
+// the deadline of the caller has passed and the caller has waited for at least quickAnswer.
 func (w *wire) report(req *http.Request, start time.Time, err error) {
 	now := w.clk.Now()
 	gaveUp := req.Context().Err()
@@ -234,7 +237,7 @@ func isWatch(req *http.Request) bool {
 	return query.Get("watch") == "true" || query.Get("watch") == "1"
 }
 
-// refuse closes the body, as every RoundTripper must, and returns err.
+// refuse closes the body of a request, as every RoundTripper must, and returns err.
 func refuse(req *http.Request, err error) error {
 	if req.Body != nil {
 		return errors.Join(err, req.Body.Close())
@@ -249,7 +252,7 @@ func hide(token, text string) string {
 	return strings.ReplaceAll(text, token, redacted)
 }
 
-// ended releases the timer of a request when its body is closed.
+// ended is the body of a response. Closing it stops the timer of the request.
 type ended struct {
 	io.ReadCloser
 	end func()

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
-// endless is what a hostile server sends.
+// endless is a response body without an end. A hostile server may send such a body.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
@@ -33,7 +33,8 @@ func testAnswers(l Limits) *answers {
 
 func testTurn() *turn { return (&health{}).begin(clock.RealClock{}) }
 
-// TestEndlessAnswers checks that a single response cannot fill the memory of the deployer, with or without a token.
+// TestEndlessAnswers checks that a single response cannot fill the memory of the deployer, whether the client uses a
+// token or not.
 func TestEndlessAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		method, url string
@@ -78,7 +79,8 @@ func TestEndlessAnswers(t *testing.T) {
 	})
 }
 
-// TestDecodingIsHeld checks that a response counts until the call has ended, and not only until its body was read.
+// TestDecodingIsHeld checks that a response counts against the decoding budget until the call has ended, and not only
+// until the body has been read.
 func TestDecodingIsHeld(t *testing.T) {
 	text := `{"kind":"ConfigMap","items":[` + strings.Repeat(`{"a":{}},`, 5000) + `{}]}`
 	read := func(ctx context.Context, a *answers) *http.Response {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -16,42 +17,44 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Cluster is a target with its watches. It is a Lookup for the engine.
+// Cluster is a client for a target cluster, with the watches of this cluster. It implements apply.Lookup.
 type Cluster struct {
 	*targets.Client
 
 	metadata metadata.Interface
-	ended    <-chan struct{} // closed when the client leaves the pool
+	objects  dynamic.Interface
+	ended    <-chan struct{} // closed when the client is removed from the pool
 	watcher  *watch.Watcher
-	statuses sync.Map // by GroupVersionKind: the StatusShape of the kind
+	statuses sync.Map // maps each GroupVersionKind to its readiness.StatusShape
 	identity identity
 
 	all  *clusters
-	ctx  context.Context //nolint:containedctx // the life of the cluster
+	ctx  context.Context //nolint:containedctx // bounds the lifetime of the cluster
 	end  context.CancelFunc
-	work sync.WaitGroup // the goroutines of Go
+	work sync.WaitGroup // the goroutines that the method Go started
 
-	// These fields are guarded by all.mu.
-	used  time.Time // when the cluster was last requested
+	// The lock of the clusters (all.mu) guards the following fields.
+	used  time.Time // the time at which the cluster was last requested
 	users map[types.UID]bool
 }
 
-// Watcher returns the metadata watches of the target.
+// Watcher returns the Watcher of the target.
 func (c *Cluster) Watcher() *watch.Watcher { return c.watcher }
 
-// Seen returns what the watches know about an object.
+// Seen returns an object as a watch last reported it. It returns false if no watch has reported the object.
 func (c *Cluster) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	return Seen(c.watcher).Seen(resource, name)
 }
 
-// watch starts to watch a resource before the engine asks what was seen. Observe checks later whether that worked.
+// watch starts to watch a resource. The engine calls it before it calls Seen for objects of this resource. It ignores
+// errors, because Observe checks later whether the resource is watched.
 func (c *Cluster) watch(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
 	_, _ = c.watcher.Watch(ctx, resource, namespaces...)
 }
 
-// Go runs f in a goroutine that belongs to the cluster. Its ctx ends when the cluster is closed, and the end of the
-// cluster and of the manager waits for f. Go returns false if the cluster is closed; f does not run then. A running f
-// does not keep the cluster open; see Keep.
+// Go runs the function f in a goroutine that belongs to the cluster. The context of f ends when the cluster is closed.
+// The function that closes the cluster waits until f has returned, and so does the manager when it stops. If the
+// cluster is closed already, Go returns false and does not run f. Go does not keep the cluster open; see Keep.
 func (c *Cluster) Go(f func(ctx context.Context)) bool {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
@@ -62,9 +65,9 @@ func (c *Cluster) Go(f func(ctx context.Context)) bool {
 	return true
 }
 
-// Keep keeps the cluster open for an item although its watches expect nothing of the item's objects, until Release or
-// Keeper.Forget. One call per item is enough. Keep returns false if the cluster is closed; get another one from
-// Keeper.Cluster.
+// Keep keeps the cluster open for an item until Release or Keeper.Forget is called, even if the item has no objects in
+// the cluster. One call per item is enough. Keep returns false if the cluster is closed already. In that case, get
+// another Cluster from Keeper.Cluster.
 func (c *Cluster) Keep(item types.UID) bool {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
@@ -82,18 +85,18 @@ func (c *Cluster) Release(item types.UID) {
 	delete(c.users, item)
 }
 
-// Seen makes the watches of a cluster available to an engine.
+// Seen returns an apply.Lookup that finds the objects that a Watcher has reported.
 func Seen(watcher *watch.Watcher) apply.Lookup { return lookup{watcher} }
 
 type lookup struct{ watcher *watch.Watcher }
 
-// Seen returns what the watches know about an object.
+// Seen returns an object as the Watcher last reported it. It returns false if the Watcher has not reported the object.
 func (l lookup) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	seen, known := l.watcher.Get(resource, name)
 	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, Item: seen.Item, ResourceVersion: seen.ResourceVersion}, known
 }
 
-// Expected converts the objects that an engine left into what watches expect.
+// Expected converts the content of apply.Report.Owned to the argument of Watcher.Expect.
 func Expected(owned []apply.Owned) []watch.Expected {
 	out := make([]watch.Expected, 0, len(owned))
 	for _, o := range owned {

@@ -12,6 +12,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,18 +20,18 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// clusters are the targets that the deployer uses. They run with the manager.
+// clusters contains the open target clusters of the deployer. The manager starts and stops it.
 type clusters struct {
 	keeper *Keeper
 	pool   *targets.Pool
 	limit  *watch.Limit
 	guard  *watch.Guard
-	seen   *prometheus.CounterVec // drift
-	kinds  *kinds                 // of objects with other owners
+	seen   *prometheus.CounterVec // counts drift
+	kinds  *kinds                 // watches for Keeper.Follow
 
 	running sync.WaitGroup
 	mu      sync.Mutex
-	ctx     context.Context //nolint:containedctx // the life of the watches, nil before Start
+	ctx     context.Context //nolint:containedctx // bounds the lifetime of the watches; nil before Start
 	open    map[*targets.Client]*Cluster
 }
 
@@ -46,8 +47,8 @@ func newClusters(k *Keeper, pool *targets.Pool) *clusters {
 	return s
 }
 
-// whileOpen runs f in a goroutine as long as a cluster is open. The Landscaper cluster is open until the manager
-// ends. whileOpen returns false if the cluster is not open.
+// whileOpen runs the function f in a goroutine. The context of f ends when the cluster is closed. The Landscaper
+// cluster is open until the manager ends. whileOpen returns false if the cluster is not open.
 func (s *clusters) whileOpen(at *Cluster, f func(context.Context)) bool {
 	if at.all != nil {
 		return at.Go(f)
@@ -62,7 +63,7 @@ func (s *clusters) whileOpen(at *Cluster, f func(context.Context)) bool {
 	return true
 }
 
-// Start keeps clients and watches until ctx ends.
+// Start maintains the clients and watches until ctx ends.
 func (s *clusters) Start(ctx context.Context) error {
 	s.mu.Lock()
 	s.ctx = ctx
@@ -76,16 +77,16 @@ func (s *clusters) Start(ctx context.Context) error {
 	s.running.Go(func() { s.sweep(ctx) })
 	err := s.pool.Start(ctx)
 	s.mu.Lock()
-	s.ctx = nil // nothing is started from now on
+	s.ctx = nil // from now on, nothing can be started
 	s.mu.Unlock()
 	s.running.Wait()
 	return err
 }
 
-// NeedLeaderElection returns false, so that the clusters start before the deployer does.
+// NeedLeaderElection returns false, so that the clusters start before the deployer.
 func (s *clusters) NeedLeaderElection() bool { return false }
 
-// get opens the target of an item.
+// get returns the cluster for a target. It opens the cluster if necessary.
 func (s *clusters) get(ctx context.Context, target *lsv1alpha1.ResolvedTarget) (*Cluster, error) {
 	c, err := s.pool.Get(ctx, target)
 	if err != nil {
@@ -103,29 +104,34 @@ func (s *clusters) get(ctx context.Context, target *lsv1alpha1.ResolvedTarget) (
 	return s.add(c)
 }
 
-// add adds watches to a client, with the same lifetime.
+// add creates and starts a Cluster for a client. The Watcher of the Cluster runs as long as the client exists.
 func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 	release, ok := c.Pin()
 	if !ok {
-		return nil, errors.New("the target was just closed")
+		return nil, errors.New("the client of the target was closed in the meantime")
 	}
-	metadataClient, err := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
-	if err != nil {
+	metadataClient, metadataErr := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
+	objects, objectsErr := dynamic.NewForConfigAndClient(c.Config(), c.HTTPClient())
+	if err := errors.Join(metadataErr, objectsErr); err != nil {
 		release()
-		return nil, fmt.Errorf("make client for watches: %w", err)
+		return nil, fmt.Errorf("make clients for watches: %w", err)
 	}
-	open := &Cluster{Client: c, metadata: metadataClient, ended: c.Done()}
+	open := &Cluster{Client: c, metadata: metadataClient, objects: objects, ended: c.Done()}
 	s.start(open, release)
 	return open, nil
 }
 
-// start watches a cluster until it is no longer needed. release is called when the cluster has ended.
+// start starts the Watcher of a cluster. When the cluster is no longer needed, it stops the Watcher and calls the
+// function `release`.
 func (s *clusters) start(open *Cluster, release func()) {
 	clk := s.keeper.rt.Clock
-	open.watcher = watch.New(open.metadata, watch.Options{Limit: s.limit, Clock: clk})
+	open.watcher = watch.New(open.metadata, watch.Options{Limit: s.limit, Clock: clk, Objects: open.objects})
 	open.all, open.used, open.users, open.identity = s, clk.Now(), map[types.UID]bool{}, newIdentity()
 	open.ctx, open.end = context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
+	if changed := s.keeper.options.ObjectChanged; changed != nil {
+		open.watcher.FollowObjects(changed)
+	}
 	open.watcher.Start(open.ctx)
 	s.open[open.Client] = open
 	s.running.Go(func() {
@@ -136,10 +142,11 @@ func (s *clusters) start(open *Cluster, release func()) {
 	})
 }
 
-// idleCheck is how often each cluster is checked for being unused.
+// idleCheck is the interval at which the deployer checks whether a cluster is unused.
 const idleCheck = 5 * time.Minute
 
-// whileUsed closes a cluster when its client left the pool, when it is no longer needed, or when the manager ends.
+// whileUsed closes a cluster as soon as the client of the cluster is removed from the pool, no item needs the cluster,
+// or the manager stops.
 func (s *clusters) whileUsed(open *Cluster) {
 	ticker := s.keeper.rt.Clock.NewTicker(idleCheck)
 	defer ticker.Stop()
@@ -159,29 +166,29 @@ func (s *clusters) whileUsed(open *Cluster) {
 	}
 }
 
-// closeIdle closes a cluster that no item needs. A cluster that was just requested is about to be needed.
+// closeIdle closes a cluster if no item needs it, and reports whether it has closed the cluster. A cluster that was
+// requested recently stays open, because an item is about to use it.
 func (s *clusters) closeIdle(open *Cluster) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stats := open.watcher.Stats()
-	if stats.Items > 0 || stats.Watches > 0 || len(open.users) > 0 || s.keeper.rt.Clock.Since(open.used) < idleCheck {
+	if open.watcher.Stats().Items > 0 || len(open.users) > 0 || s.keeper.rt.Clock.Since(open.used) < idleCheck {
 		return false
 	}
 	s.close(open)
 	return true
 }
 
-// close ends a cluster. A later request for its target gets a new one. The caller holds s.mu.
+// close closes a cluster. If its target is requested again, a new Cluster is created. The caller holds s.mu.
 func (s *clusters) close(open *Cluster) {
 	delete(s.open, open.Client)
 	open.end()
 }
 
-// sweepEvery is how often the memory is searched for items that disappeared without a call of the deployer, such as
-// by delete-without-uninstall.
+// sweepEvery is the interval at which the deployer removes items from memory that no longer exist. An item may
+// disappear without a call of the deployer, for example because of the annotation delete-without-uninstall.
 const sweepEvery = 10 * time.Minute
 
-// sweep forgets such items until ctx ends.
+// sweep removes items that no longer exist from memory, at regular intervals until ctx ends.
 func (s *clusters) sweep(ctx context.Context) {
 	ticker := s.keeper.rt.Clock.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -197,7 +204,7 @@ func (s *clusters) sweep(ctx context.Context) {
 	}
 }
 
-// forgetIfGone forgets an item that the cache no longer contains.
+// forgetIfGone removes an item from memory if the cache of the manager no longer contains the item.
 func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.NamespacedName) {
 	di := &lsv1alpha1.DeployItem{}
 	err := s.keeper.rt.Landscaper.GetClient().Get(ctx, key, di)
@@ -207,7 +214,7 @@ func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.Na
 	s.keeper.Forget(uid)
 }
 
-// leave ends what all clusters except one expect for an item.
+// leave makes all Watchers, except the one of the given cluster, stop expecting objects of an item.
 func (s *clusters) leave(uid types.UID, except *Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +226,7 @@ func (s *clusters) leave(uid types.UID, except *Cluster) {
 	}
 }
 
-// forget ends what all clusters expect for an item.
+// forget makes all Watchers stop expecting objects of an item.
 func (s *clusters) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,14 +21,14 @@ func (w *world) isOpen() bool {
 	return w.keeper.clusters.open[w.cluster.Client] == w.cluster
 }
 
-// check advances the clock by the time of an idle check.
+// check advances the clock so that the next idle check takes place.
 func (w *world) check() {
 	w.Helper()
 	w.until("the idle check waits", w.clock.HasWaiters)
 	w.clock.Step(idleCheck)
 }
 
-// use sets when the cluster was last requested.
+// use sets the time at which the cluster was last requested.
 func (w *world) use(at time.Time) {
 	w.keeper.clusters.mu.Lock()
 	defer w.keeper.clusters.mu.Unlock()
@@ -105,14 +105,15 @@ func TestClusterEnds(t *testing.T) {
 	}
 }
 
-// TestSweep covers items that disappear by delete-without-uninstall, so that Delete is not called.
+// TestSweep covers items for whose deletion Delete is not called, because they have the annotation
+// delete-without-uninstall.
 func TestSweep(t *testing.T) {
 	w := newWorld(t)
 	w.begin(true)
 	w.cluster.Keep(w.item.UID)
 	w.cluster.Watcher().Expect(w.item.UID, nil)
 	anew := w.item.DeepCopy()
-	anew.UID, anew.Name = "earlier", "item" // another item has this name now
+	anew.UID, anew.Name = "earlier", "item" // an earlier item that had the name of the current item
 	w.keeper.items.get(anew)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.keeper.clusters.running.Go(func() { w.keeper.clusters.sweep(ctx) })
@@ -159,7 +160,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// remembered is a value that counts how often it is forgotten.
+// remembered is a value that counts the calls of its method Forgotten.
 type remembered struct{ ended int }
 
 func (r *remembered) Forgotten() { r.ended++ }
@@ -168,11 +169,11 @@ func TestReadyMemory(t *testing.T) {
 	w := newWorld(t)
 	r := w.begin(false)
 	stays, goes := apply.Ref{Kind: "ConfigMap", Name: "stays"}, apply.Ref{Kind: "ConfigMap", Name: "goes"}
-	r.item.setReady(stays, readyAt{"u", "1"})
-	r.item.setReady(goes, readyAt{"u", "1"})
+	r.item.ready.set(stays, readyState{"u", "1"})
+	r.item.ready.set(goes, readyState{"u", "1"})
 	r.Inventory.Entries = []apply.Entry{{Kind: "ConfigMap", Name: "stays"}}
 	r.Finished()
-	if r.item.wasReady(stays) != (readyAt{"u", "1"}) || r.item.wasReady(goes) != (readyAt{}) {
-		t.Errorf("remembered: %v", r.item.ready)
+	if r.item.ready.get(stays) != (readyState{"u", "1"}) || r.item.ready.get(goes) != (readyState{}) {
+		t.Errorf("remembered: %v", r.item.ready.all)
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// StatusOf returns what is known about the status of a custom kind. It asks the target once. If the definition cannot
-// be read, the shape of the status is unknown.
+// StatusOf describes the status that the CustomResourceDefinition of a kind declares. It reads the definition only once
+// for each kind. If it cannot read the definition, it returns readiness.StatusOther.
 func (c *Cluster) StatusOf(ctx context.Context, gvk schema.GroupVersionKind) readiness.StatusShape {
 	if known, ok := c.statuses.Load(gvk); ok {
 		return known.(readiness.StatusShape)
@@ -33,7 +33,7 @@ func (c *Cluster) StatusOf(ctx context.Context, gvk schema.GroupVersionKind) rea
 	definition.SetGroupVersionKind(definitionKind)
 	err = c.Get(ctx, types.NamespacedName{Name: mapping.Resource.GroupResource().String()}, definition)
 	if ctx.Err() != nil {
-		return readiness.StatusReports // try again later
+		return readiness.StatusReports // the next call tries again
 	}
 	shape := readiness.StatusOther
 	if err == nil {
@@ -45,36 +45,31 @@ func (c *Cluster) StatusOf(ctx context.Context, gvk schema.GroupVersionKind) rea
 	return shape
 }
 
-// Judge judges an object of the item's target by the default rules. If the rules had to guess, Judge reports that by
-// an event, once for each kind.
+// Judge checks by the default rules whether an object in the item's target is ready. If the result is uncertain (see
+// readiness.Result.Guessed), Judge writes an event, but only once for each kind.
 func (r *Run) Judge(ctx context.Context, live *unstructured.Unstructured) readiness.Result {
 	rules := readiness.Rules{
-		Grace: r.options.StatusGrace, Now: r.rt.Clock.Now(),
+		Grace: r.Keeper.options.StatusGrace, Now: r.Keeper.rt.Clock.Now(),
 		StatusOf: func(gvk schema.GroupVersionKind) readiness.StatusShape { return r.Cluster.StatusOf(ctx, gvk) },
 	}
 	result := rules.Of(live)
-	if result.Guessed {
-		r.reportGuess(live)
+	if !result.Guessed {
+		return result
+	}
+	kinds := r.Value(guessedKinds{}, func() any { return &sync.Map{} }).(*sync.Map)
+	if _, reported := kinds.LoadOrStore(live.GroupVersionKind().GroupKind(), true); !reported {
+		ref := apply.RefOf(live)
+		r.Event(related(ref), corev1.EventTypeWarning, "ReadinessUnknown", ref.String()+
+			" counts as ready: its status has neither conditions nor observedGeneration, so use a custom readiness check")
 	}
 	return result
 }
 
-// guessedKinds is the key of the kinds that were reported.
+// guessedKinds is the key under which Run.Value stores the kinds for which Judge has written an event.
 type guessedKinds struct{}
 
-// reportGuess writes an event, once for each kind of an item.
-func (r *Run) reportGuess(live *unstructured.Unstructured) {
-	kinds := r.Value(guessedKinds{}, func() any { return &sync.Map{} }).(*sync.Map)
-	if _, reported := kinds.LoadOrStore(live.GroupVersionKind().GroupKind(), true); reported {
-		return
-	}
-	ref := apply.RefOf(live)
-	r.Event(related(ref), corev1.EventTypeWarning, "ReadinessUnknown", ref.String()+
-		" counts as ready: its status has neither conditions nor observedGeneration, so a check of its own must say when it is")
-}
-
-// Mapping returns the mapping of a kind. It returns nil, nil if the cluster does not know the kind, and an error if
-// the kinds of the cluster cannot be read.
+// Mapping returns the REST mapping of a kind. It returns nil, nil if the cluster does not serve the kind. It returns an
+// error if discovery fails.
 func (c *Cluster) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upkeep maintains the objects of deploy items in their targets. It contains what deployers that apply
-// objects share: one client with watches per target, the correction of drift, waiting without a blocked worker, and
-// the checkpoints of the inventory. Package apply writes objects, apply/watch watches them, and deployerlib calls the
-// deployer; this package connects the three.
+// Package upkeep maintains the objects of deploy items in their target clusters. It is meant for all deployers that
+// apply Kubernetes objects. For each target, it provides one client with watches. It corrects drift, waits without
+// blocking a worker, and stores checkpoints of the inventory. It connects three other packages: package apply writes
+// objects, package apply/watch watches them, and package deployerlib calls the deployer.
 //
-// A deployer has one Keeper and begins a Run per call:
+// A deployer creates one Keeper, and begins a Run in each call:
 //
 //	func (d *deployer) UseRuntime(rt deployerlib.Runtime) error          { return d.keeper.UseRuntime(rt) }
 //	func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.keeper.Hooks(nil) }
@@ -28,45 +28,48 @@
 //		return nil
 //	}
 //
-// Delete consists of Begin, Connect and Run.Delete. Resume consists of Begin and Run.Resume. ForceReconcile calls
-// Keeper.Thorough first. The example of the package contains all of this.
+// Delete calls Begin, Connect and Run.Delete. Resume calls Begin and Run.Resume. ForceReconcile calls Keeper.Thorough
+// first. The example of the package contains all of these methods.
 //
 // # Errors
 //
-// A deployer returns what a step of a Run returns. The error is nil if the step is done. It is a
-// [deployerlib.WaitFor] if the step is not done yet; the item then comes back when a watch of its target reports a
-// change, or after a while at the latest. Any other error has its code: faults that only another configuration or
-// another Target can correct end the job, and the others are tried again.
+// A deployer returns the error of each step of a Run unchanged. The error is nil if the step is done. If the step is
+// not done yet, the error is a [deployerlib.WaitFor]. The item is then reconciled again when a watch of its target
+// reports a change, or after some time at the latest. All other errors contain an error code. If only a different
+// configuration or a different Target can resolve the error, the job fails. Otherwise it is retried.
 //
 // # What starts a background run
 //
-// The hook "wake" of Keeper.Hooks forces a run of a finished item in these cases:
+// A background run is a run of an item whose job is finished. The hook "wake" of Keeper.Hooks starts a background run
+// in these cases:
 //
-//   - The item drifted, because its objects were changed or deleted. If that happens again and again, the corrections are
-//     delayed more and more.
-//   - Keeper.Wake was called, for reasons of the deployer's own.
+//   - Another writer changed or deleted an object of the item (drift). If the same change occurs repeatedly, the
+//     corrections are delayed more and more.
+//   - The deployer called Keeper.Wake to request a run for its own reasons.
 //
-// The schedule that is passed to Hooks also causes thorough runs, which do not trust any object to be unchanged. The
-// owner of an item switches all three off with the annotation of package continuousreconcile.
+// The schedule that is passed to Hooks also starts runs. These runs are thorough: they check every object, even if no
+// watch reported a change. The owner of an item can disable all three causes with the annotation of package
+// continuousreconcile.
 //
-// Run.Take consumes the triggers of a run. Later triggers start another run. A run that fails gives its triggers
-// back, so nothing is lost, and any number of triggers cause one run.
+// Each cause adds a trigger to the queue of the item. Run.Take takes all triggers that are queued when a run begins.
+// Triggers that arrive later start another run. If a run fails, its triggers are queued again, so that none is lost.
 //
-// While another writer fights with an item about an object, a run with another trigger leaves that object alone. Jobs
-// and thorough runs write it.
+// If another writer and the deployer repeatedly overwrite each other's changes of an object (a fight), corrections of
+// this object are delayed. A background run that was started for another reason does not shorten the delay. Jobs and
+// thorough runs always correct the object.
 //
 // # More than Apply
 //
-// A deployer that applies step by step makes its own engine or Session with Run.Options, between Run.Take, Run.Hold
-// and Run.Settle, which are the parts of Apply. Run.LookOut waits for objects that do not belong to the item.
-// Keeper.Follow watches such objects for as long as the deployer wants, with one watch for all objects of a kind.
-// Cluster.Go runs goroutines that belong to a target, such as informers, and Cluster.Keep keeps the target open for
-// them.
+// A deployer that applies objects step by step creates its own engine or Session with Run.Options. Before that, it
+// calls Run.Take and Watcher.Hold, and afterwards Run.Settle. Run.Apply consists of the same steps. Two methods watch
+// objects that do not belong to the item: Run.LookOut does so until the end of the run, and Keeper.Follow for as long
+// as the deployer needs, with one watch for all objects of a kind. Cluster.Go runs goroutines that belong to a target,
+// such as informers, and Cluster.Keep keeps the target open for them.
 //
 // # Memory
 //
-// Everything that is known about an item is in memory, and losing it only costs reads. After a restart, Resume
-// compares the objects with the inventory. Run.Delete and Keeper.Forget remove the memory of an item. Items that
-// disappear without either, by delete-without-uninstall, are found within ten minutes. Targets that no item needs are
-// closed within ten minutes as well.
+// All data about an item is in memory. If the data is lost, the only consequence is additional reads. After a restart,
+// Resume compares the objects with the inventory. Run.Delete and Keeper.Forget remove an item from memory. Items that
+// disappear without either call, because of delete-without-uninstall, are detected within ten minutes. Targets that no
+// item needs are closed within ten minutes as well.
 package upkeep

@@ -9,56 +9,58 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// newDriftCounter counts drift. A run corrects all drift of an item.
+// newDriftCounter returns the metric that counts changes by other writers. Its label is the kind of the change.
 func newDriftCounter() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "deployerkit_drift_total", Help: "Objects that were changed by others, by what happened to them.",
+		Name: "deployerkit_drift_total", Help: "Changes to objects by other writers, by kind of change.",
 	}, []string{"what"})
 }
 
-// drift is a change by another writer, and how to correct it.
+// drift describes a change by another writer, and the time at which to correct it.
 type drift struct {
 	watch.Event
 	watch.Heal
 
-	notBefore time.Time // when to correct it; corrections in a fight are delayed
+	notBefore time.Time // the time of the correction; it is later than now in a fight
 }
 
-// String returns the drift for events.
+// String returns the drift as text for events.
 func (d drift) String() string {
 	if !d.Fight {
 		return d.Event.String()
 	}
-	return fmt.Sprintf("%s (a fight with %s about %s: put right again after %s)", d.Event, d.Manager, d.Field, d.Delay)
+	return fmt.Sprintf("%s (a fight with %s about %s: corrected again after %s)", d.Event, d.Manager, d.Field, d.Delay)
 }
 
-// drifted queues a drift and wakes the item. A waiting item is woken no more often than by other events. A drift that
-// is corrected later has its own alarm. drifted is called by watches and never blocks.
+// drifted adds a drift to the queue of its item and triggers a run. If the item is waiting, the throttle limits how
+// often runs are triggered. If the correction is delayed, a timer triggers the run. Watchers call drifted, so it must
+// not block.
 func (s *clusters) drifted(e watch.Event) {
 	it := s.keeper.items.find(e.Item)
 	if it == nil {
 		return
 	}
-	d, first := it.drifted(e, func() watch.Heal { return s.guard.Heal(e) })
+	d, first := it.queue.drifted(e, s.guard.Heal)
 	s.seen.WithLabelValues(string(e.What)).Inc()
 	if d.Delay == 0 && it.waits() {
 		it.throttle.event()
 		return
 	}
-	it.reschedule()
+	it.queue.reschedule()
 	if d.Fight && first {
 		s.announce(it, d)
-		it.wake(s.keeper.rt.Clock.Now()) // a run reports it in a condition
+		it.queue.wake(s.keeper.rt.Clock.Now()) // an immediate run reports the fight in a condition
 	}
 }
 
-// announce reports in an event that a drift is corrected later.
+// announce writes an event that reports the delayed correction of a drift.
 func (s *clusters) announce(it *item, d drift) {
 	item := &corev1.ObjectReference{Namespace: it.key.Namespace, Name: it.key.Name, UID: d.Item}
 	item.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
@@ -66,21 +68,22 @@ func (s *clusters) announce(it *item, d drift) {
 	s.keeper.rt.Recorder.Eventf(item, about, corev1.EventTypeWarning, "Drift", "ReconcileDeployItem", "%s", contract.EscapeBidi(d.String()))
 }
 
-// reportDrifts reports what this run corrects.
-func (r *Run) reportDrifts(drifts []drift) {
-	for _, one := range drifts {
+// report writes events about the drift that the run corrects. It omits drift that is part of a fight, because
+// clusters.announce has already reported it.
+func (c *corrections) report(at *Cluster, event func(related runtime.Object, kind, reason, message string)) {
+	for _, one := range c.drifts {
 		if one.Fight {
-			continue // see announce
+			continue
 		}
 		about := &corev1.ObjectReference{Namespace: one.Object.Namespace, Name: one.Object.Name, UID: one.UID}
-		if gvk, err := r.Cluster.RESTMapper().KindFor(one.Object.Resource); err == nil {
+		if gvk, err := at.RESTMapper().KindFor(one.Object.Resource); err == nil {
 			about.SetGroupVersionKind(gvk)
 		}
-		r.Event(about, corev1.EventTypeNormal, "Drift", one.String())
+		event(about, corev1.EventTypeNormal, "Drift", one.String())
 	}
 }
 
-// related returns the reference of an object for events.
+// related returns a reference to an object for use in events.
 func related(ref apply.Ref) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }

@@ -18,14 +18,15 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// maxText limits texts that others wrote.
+// maxText is the maximum length of a text that another program wrote.
 const maxText = 1024
 
 func oneLine(text string) string { return contract.OneLine(text, maxText) }
 
-// ApplyError adds the code to an error of the engine. An error that only another configuration can correct ends the
-// job. Refused credentials may just have been changed, so they are read again, and only the second refusal in a run
-// counts. Settle calls ApplyError already. ApplyError returns nil for a nil error.
+// ApplyError adds an error code to an error of the apply engine. If only a different configuration can resolve the
+// error, the job fails. If the target rejects the credentials, they are read again, because they may have been replaced
+// a moment ago. A second rejection within the same run fails the job. Settle calls ApplyError itself. ApplyError
+// returns nil if err is nil.
 func (r *Run) ApplyError(err error) error {
 	if isUnauthorized(err) {
 		if !r.item.refuse() {
@@ -39,7 +40,7 @@ func (r *Run) ApplyError(err error) error {
 	return err
 }
 
-// isUnauthorized reports whether the target refused the credentials for one of the objects.
+// isUnauthorized reports whether the target rejected the credentials in a request for one of the objects.
 func isUnauthorized(err error) bool {
 	all, several := errors.AsType[apply.Errors](err)
 	if one, ok := errors.AsType[*apply.Error](err); ok && !several {
@@ -48,7 +49,8 @@ func isUnauthorized(err error) bool {
 	return slices.ContainsFunc(all, func(e *apply.Error) bool { return e.Status == metav1.StatusReasonUnauthorized })
 }
 
-// connectError adds the code to faults of a Target. path is the field that names the Target.
+// connectError converts an error that occurred while a target was opened. If the Target itself is invalid, it adds an
+// error code. The parameter `path` is the field that names the Target.
 func connectError(path string, err error) error {
 	if err == nil {
 		return nil
@@ -62,8 +64,8 @@ func connectError(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// timeoutError returns the error of a step that waited longer than the item allows. reason is the last reason for
-// waiting.
+// timeoutError returns the error for a step that has waited longer than allowed. The parameter `reason` explains why
+// the step was waiting.
 func timeoutError(step string, bound time.Duration, reason string) error {
 	return lserrors.NewError("Wait", lsv1alpha1.ProgressingTimeoutReason, oneLine(fmt.Sprintf("%s: not done within %s: %s", step, bound, reason)),
 		lsv1alpha1.ErrorTimeout)

@@ -92,7 +92,7 @@ func (g *greeter) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target 
 	return r.Resume(ctx, target)
 }
 
-// This is a complete deployer that corrects the changes of others.
+// This is a complete deployer that corrects changes by other clients.
 func Example() {
 	g := &greeter{keeper: upkeep.New(upkeep.Options{Name: "greeter"})}
 	args := deployerlib.DeployerArgs{Name: "greeter.example.com", Type: "example.com/greeting", Deployer: g}

@@ -11,8 +11,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// TestPostponedDrift ensures that no call of the library for an item makes it forget a postponed correction, whatever
-// the reason of the call.
+// TestPostponedDrift ensures that a postponed correction is never lost. It covers all reasons for which the library
+// calls the deployer.
 func TestPostponedDrift(t *testing.T) {
 	postponed := func(t *testing.T) *world {
 		w := newWorld(t)
@@ -20,7 +20,7 @@ func TestPostponedDrift(t *testing.T) {
 			w.begin(true).Take()
 			w.drift("fought")
 		}
-		w.wantTriggers(3) // the third one is for the condition
+		w.wantTriggers(3) // the third trigger starts a run that sets the condition
 		w.begin(true).Take()
 		return w
 	}
@@ -32,8 +32,8 @@ func TestPostponedDrift(t *testing.T) {
 		w.wantTriggers(1)
 		w.wants(true, 0)
 		r := w.begin(true)
-		if r.Take(); len(r.taken.drifts) != 1 || len(r.taken.later) != 0 {
-			w.Errorf("the run heals %v and leaves %v", r.taken.drifts, r.taken.later)
+		if r.Take(); len(r.corrections.drifts) != 1 || len(r.corrections.later) != 0 {
+			w.Errorf("the run heals %v and leaves %v", r.corrections.drifts, r.corrections.later)
 		}
 	}
 	t.Run("has an alarm of its own [F23]", func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestPostponedDrift(t *testing.T) {
 		w.wantTriggers(1)
 		r := w.begin(true)
 		r.Take()
-		r.reportTaken()
+		w.settled(r)
 		r.Finished()
 		healed(w)
 	})
@@ -87,8 +87,8 @@ func TestPostponedDrift(t *testing.T) {
 	})
 }
 
-// TestRandomFights lets a writer change an object at random times, and the library come for random reasons. After the
-// fight the object is corrected within the announced delay.
+// TestRandomFights changes an object at random times, and starts runs for random reasons. After the fight, the object
+// must be corrected within the announced delay.
 func TestRandomFights(t *testing.T) {
 	t.Run("end healed in time [F23]", endHealed)
 }
@@ -101,7 +101,7 @@ func endHealed(t *testing.T) {
 			f.step(true)
 		}
 		until := f.clock.Now()
-		for _, at := range f.keeper.items.find(f.item.UID).wants.heals() {
+		for _, at := range f.keeper.items.find(f.item.UID).queue.next.times() {
 			until = at
 		}
 		for f.edited && !f.clock.Now().After(until.Add(100*time.Millisecond)) {
@@ -116,7 +116,7 @@ func endHealed(t *testing.T) {
 	}
 }
 
-// fightTest is one fight.
+// fightTest contains the state of one simulated fight.
 type fightTest struct {
 	*world
 
@@ -139,7 +139,7 @@ func (f *fightTest) step(fight bool) {
 	triggered := f.triggers > 0
 	f.triggers = 0
 	f.mu.Unlock()
-	if triggered { // the hook is not asked otherwise, so its answer about later may be lost
+	if triggered { // the library calls the hook only after a trigger; the test ignores RequeueAfter, because it may be lost
 		if run, _ := f.ask(f.keeper.Hooks(nil)); run {
 			f.run()
 		}
@@ -147,7 +147,7 @@ func (f *fightTest) step(fight bool) {
 	f.clock.Step(100 * time.Millisecond)
 }
 
-// run is a background run, which fails now and then. The library tries it again at once.
+// run performs a background run, which sometimes fails. It retries a failed run immediately, as the library does.
 func (f *fightTest) run() {
 	r := f.begin(true)
 	_, giveBack := r.Take()
@@ -156,10 +156,10 @@ func (f *fightTest) run() {
 		r = f.begin(true)
 		r.Take()
 	}
-	if len(r.taken.later) == 0 && f.edited {
+	if len(r.corrections.later) == 0 && f.edited {
 		f.edited = false
 		f.heals++
 	}
-	r.reportTaken()
+	f.settled(r)
 	r.Finished()
 }

@@ -22,54 +22,60 @@ import (
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-// These are the pauses of a Follower after a watch that ended without an event, and where watching is refused.
+// A Follower pauses before it opens a watch again that has ended without an event. The first pause takes followPause.
+// Each further pause is twice as long, up to maxFollowPause. If the target does not allow watching, every pause takes
+// maxFollowPause.
 const (
 	followPause    = time.Second
 	maxFollowPause = 30 * time.Second
 )
 
-// Follower reports changes of a sight. All followers of a kind share one watch.
+// Follower reports the first change of one of the objects that a Sight selects. Followers for objects of the same kind
+// share one watch.
 type Follower struct {
 	kinds   *kinds
 	sight   Sight
 	labels  labels.Selector
-	name    string // if the sight is one object
+	name    string // set only if the Sight is a single object
 	changed func()
 	over    atomic.Bool
-	watch   atomic.Pointer[kindWatch] // nil if none serves it
+	watch   atomic.Pointer[kindWatch] // nil if the follower uses no shared watch
 
 	mu    sync.Mutex
-	seen  map[types.NamespacedName]string // the version of each object; nil before Saw
-	early earlyEvents                     // events before Saw
+	seen  map[types.NamespacedName]string // the resource version of each object; nil until Saw is called
+	early earlyEvents                     // the events that arrived before Saw was called
 	polls bool
-	stop  context.CancelFunc // of the poll
+	stop  context.CancelFunc // stops polling
 }
 
-// earlyEvents are the events of the watch since the last list.
+// earlyEvents contains the events that a watch has reported since the last list.
 type earlyEvents struct {
 	last   map[types.NamespacedName]objectEvent
-	listed string // the version of the list; empty if there was none
-	lost   bool   // there were too many
+	listed string // the resource version of the list; empty if there was none
+	lost   bool   // there were too many events
 }
 
-// objectEvent is the version of an object, and whether the object is gone or no longer selected.
+// objectEvent contains the resource version of an object, and whether the object was deleted or is no longer selected.
 type objectEvent struct {
 	version string
 	gone    bool
 }
 
-// maxEarly limits the events of one follower before Saw.
+// maxEarly limits the number of events that a follower stores before Saw is called.
 const maxEarly = 1000
 
-// Follow calls changed once when the objects of a sight differ from those that Saw was called with. Call Follow
-// before the objects are read, and Saw after that. Unlike LookOut, the watch does not end with the run. The watch
-// shows all objects of the kind, in the cluster or else in the namespace. Where both are refused, the sight has its
-// own watch or, where that is refused too, is listed every 30 seconds. Where even that is refused, it counts as
-// changed after that time.
+// Follow calls the function `changed` once when the objects that a Sight selects have changed. Call Follow before you
+// read the objects, and pass the objects to Saw afterwards. Unlike LookOut, a Follower works until Stop is called, even
+// after the end of the run.
+//
+// Follow uses one watch for all objects of the kind in the cluster. If the target forbids this watch, Follow watches
+// all objects of the kind in the namespace. If the target forbids this watch as well, Follow watches only the selected
+// objects, or lists them every 30 seconds. If the target also forbids listing, Follow calls the function `changed`
+// after 30 seconds.
 func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
 	f := &Follower{kinds: k.clusters.kinds, sight: sight, changed: changed, stop: func() {}}
 	f.early.last = map[types.NamespacedName]objectEvent{}
-	f.labels, _ = labels.Parse(sight.selects.LabelSelector) // both are made by SightOf and SightOfAll
+	f.labels, _ = labels.Parse(sight.selects.LabelSelector) // both selectors are valid, because SightOf and SightOfAll created them
 	if field, err := fields.ParseSelector(sight.selects.FieldSelector); err == nil {
 		f.name, _ = field.RequiresExactMatch(metav1.ObjectNameField)
 	}
@@ -77,13 +83,13 @@ func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
 	return f
 }
 
-// join joins a watch, or starts to poll.
+// join adds the follower to a shared watch. If there is none, the follower starts polling.
 func (f *Follower) join() {
 	if f.over.Load() {
 		return
 	}
 	if f.kinds.join(f) {
-		if f.over.Load() { // Stop may have been called meanwhile without knowing of the watch
+		if f.over.Load() { // Stop may have been called before the watch was set
 			f.kinds.leave(f, f.watch.Load())
 		}
 		return
@@ -95,10 +101,11 @@ func (f *Follower) join() {
 	}
 }
 
-// serve records which watch serves the follower. The caller holds the lock of kinds.
+// serve sets the shared watch of the follower. The caller holds the lock of kinds.
 func (f *Follower) serve(w *kindWatch) { f.watch.Store(w) }
 
-// poll watches or lists the sight alone. The caller holds the lock.
+// poll watches or lists the objects that the follower's Sight selects, without a shared watch. The caller holds the
+// lock.
 func (f *Follower) poll() {
 	if f.polls {
 		return
@@ -117,7 +124,8 @@ func (f *Follower) poll() {
 	})
 }
 
-// Saw sets the objects that were found.
+// Saw sets the objects with which later states are compared. The caller must read these objects after it has called
+// Follow.
 func (f *Follower) Saw(objects []*unstructured.Unstructured) {
 	f.mu.Lock()
 	f.seen, f.sight.seen = make(map[types.NamespacedName]string, len(objects)), versions(objects)
@@ -138,7 +146,7 @@ func (f *Follower) Saw(objects []*unstructured.Unstructured) {
 	}
 }
 
-// saw handles an event of the watch.
+// saw handles an event of the shared watch. The argument `gone` means that the object was deleted.
 func (f *Follower) saw(live *metav1.PartialObjectMetadata, gone bool) {
 	if f.sight.namespace != "" && f.sight.namespace != live.Namespace || f.name != "" && f.name != live.Name {
 		return
@@ -161,7 +169,7 @@ func (f *Follower) saw(live *metav1.PartialObjectMetadata, gone bool) {
 	}
 }
 
-// sawAll handles a list of all objects.
+// sawAll handles a list of all objects that the shared watch covers.
 func (f *Follower) sawAll(objects []*metav1.PartialObjectMetadata, listed string) {
 	found := map[types.NamespacedName]objectEvent{}
 	for _, live := range objects {
@@ -185,13 +193,14 @@ func (f *Follower) sawAll(objects []*metav1.PartialObjectMetadata, listed string
 	}
 }
 
-// selects reports whether an object belongs to the sight.
+// selects reports whether an object has the namespace, name and labels that the follower watches.
 func (f *Follower) selects(live *metav1.PartialObjectMetadata) bool {
 	return (f.sight.namespace == "" || f.sight.namespace == live.Namespace) && (f.name == "" || f.name == live.Name) &&
 		f.labels.Matches(labels.Set(live.Labels))
 }
 
-// differs reports whether an event is newer than what was seen. The caller holds the lock.
+// differs reports whether an event describes a newer state of an object than the one that was passed to Saw. The caller
+// holds the lock.
 func (f *Follower) differs(name types.NamespacedName, event objectEvent) bool {
 	before, known := f.seen[name]
 	switch {
@@ -203,7 +212,8 @@ func (f *Follower) differs(name types.NamespacedName, event objectEvent) bool {
 	return event.gone || event.version != before
 }
 
-// misses reports whether an object that was seen is missing in a list that is not older. The caller holds the lock.
+// misses reports whether an object that was passed to Saw is missing from a list. It ignores objects that are newer
+// than the list. The caller holds the lock.
 func (f *Follower) misses(listed string, there func(types.NamespacedName) bool) bool {
 	if listed == "" {
 		return false
@@ -222,13 +232,14 @@ func (f *Follower) tell() {
 	}
 }
 
-// Holds reports whether a watch shows that nothing has changed.
+// Holds reports whether the objects are known to be unchanged. It returns false while no watch is open.
 func (f *Follower) Holds() bool {
 	w := f.watch.Load()
 	return w != nil && w.live() && !f.over.Load()
 }
 
-// Stop ends the following. After it has returned, changed is not called any more, except for a call in progress.
+// Stop ends the Follower. After Stop has returned, the Follower does not begin another call of the function `changed`.
+// A call that began earlier may still be running.
 func (f *Follower) Stop() {
 	f.over.Store(true)
 	if w := f.watch.Load(); w != nil {
@@ -239,7 +250,7 @@ func (f *Follower) Stop() {
 	f.stop()
 }
 
-// follow waits for a change. It returns false if ctx ended first, or if the target was closed.
+// follow waits until one of the selected objects changes. It returns false if ctx ends first or the target is closed.
 func (s Sight) follow(ctx context.Context, clk clock.Clock) (changed bool) {
 	for pause := followPause; ; pause = min(2*pause, maxFollowPause) {
 		switch s.wait(ctx, func() {}) {
@@ -261,7 +272,7 @@ func (s Sight) follow(ctx context.Context, clk clock.Clock) (changed bool) {
 	}
 }
 
-// sleep reports whether the time passed before ctx or the cluster ended.
+// sleep waits for the given time. It returns false if ctx ended or the cluster was closed before that.
 func (s Sight) sleep(ctx context.Context, clk clock.Clock, pause time.Duration) bool {
 	timer := clk.NewTimer(pause)
 	defer timer.Stop()
@@ -274,14 +285,15 @@ func (s Sight) sleep(ctx context.Context, clk clock.Clock, pause time.Duration) 
 	return false
 }
 
-// Landscaper gives access to objects of the Landscaper cluster.
+// Landscaper provides access to objects in the Landscaper cluster.
 type Landscaper struct {
-	client.Reader // asks the API server each time
+	client.Reader // sends each read to the API server
 
-	cluster *Cluster // for sights
+	cluster *Cluster // the Landscaper cluster
 }
 
-// Landscaper returns the cluster of the deploy items. It returns an error if no client can be made for it.
+// Landscaper returns a client for the cluster that contains the deploy items. It returns an error if no client can be
+// created.
 func (k *Keeper) Landscaper() (*Landscaper, error) {
 	k.landscaperOnce.Do(func() {
 		metadataClient, err := metadata.NewForConfig(k.rt.Landscaper.GetConfig())
@@ -294,13 +306,13 @@ func (k *Keeper) Landscaper() (*Landscaper, error) {
 	return k.landscaper, k.landscaperErr
 }
 
-// In restricts a sight of several objects to a namespace.
+// In returns a copy of a Sight that SightOfAll returned. The copy selects only objects in the given namespace.
 func (s Sight) In(namespace string) Sight {
 	s.namespace = namespace
 	return s
 }
 
-// Of moves a sight to the Landscaper cluster, into the namespace of an item.
+// Of returns a copy of the Sight. The copy selects objects in the Landscaper cluster, in the namespace of the item.
 func (s Sight) Of(l *Landscaper, item *lsv1alpha1.DeployItem) Sight {
 	s.cluster, s.namespace = l.cluster, item.Namespace
 	return s

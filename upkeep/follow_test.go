@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// follows is a world with followers of ConfigMaps that do not belong to the item.
+// follows is a world whose Followers watch ConfigMaps that do not belong to the item.
 type follows struct {
 	*world
 	client *fake.FakeMetadataClient
@@ -35,7 +35,8 @@ func newFollows(t *testing.T) *follows {
 	return w
 }
 
-// follow starts to follow ConfigMaps by name, or by the label a=b.
+// follow starts to follow the ConfigMap with the given name or, if the name is empty, the ConfigMaps with the label
+// a=b.
 func (w *follows) follow(name string) *Follower {
 	if name == "" {
 		return w.keeper.Follow(SightOfAll(w.cluster, configMaps, map[string]string{"a": "b"}, nil).In("ns"), func() { w.told.Add(1) })
@@ -43,7 +44,7 @@ func (w *follows) follow(name string) *Follower {
 	return w.keeper.Follow(SightOf(w.cluster, configMaps, apply.Ref{Namespace: "ns", Name: name}, nil), func() { w.told.Add(1) })
 }
 
-// object returns a ConfigMap at a version, or nothing if the version is empty.
+// object returns a list of one ConfigMap with the given resource version, or nil if the version is empty.
 func object(name, version string) []*unstructured.Unstructured {
 	if version == "" {
 		return nil
@@ -55,7 +56,7 @@ func object(name, version string) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{obj}
 }
 
-// metadataOf returns what a watch shows of a ConfigMap.
+// metadataOf returns the metadata of a ConfigMap that a watch reports.
 func metadataOf(name, version, label string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -167,10 +168,10 @@ func TestFollowerEvents(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		byLabel bool
-		before  []event  // the read
+		before  []event  // the events before the read
 		list    []string // versions of the object in a list at version 7, before the read; nil if there is no list
-		read    string   // the version; empty if it does not exist
-		after   []event
+		read    string   // the version of the object that was read; empty if the object does not exist
+		after   []event  // the events after the read
 		want    bool
 	}{
 		"nothing happens":                            {read: "5"},

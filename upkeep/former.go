@@ -5,7 +5,6 @@ package upkeep
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,104 +15,108 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// ConditionFormerClusters names the clusters that the item has left but in which it still has objects, with the
-// reason. It exists only as long as there are such clusters.
+// ConditionFormerClusters is the type of a condition of an item that has moved to another cluster. The item has this
+// condition while its former clusters still contain some of its objects. The message names the clusters and explains
+// why the objects remain.
 const ConditionFormerClusters lsv1alpha1.ConditionType = "FormerClusters"
 
-// ReleaseAnnotation on a deploy item, with the value "true", gives up the objects in clusters that the item has left.
-// They stay there, and a deletion of the item does not wait for them.
+// ReleaseAnnotation is an annotation of a deploy item that has moved to another cluster. If its value is "true", the
+// objects in the former clusters no longer belong to the item. They are not deleted, and the deletion of the item does
+// not wait for them.
 const ReleaseAnnotation = "deployerkit.dev/release-former-clusters"
 
-// These are the times between two attempts to clean up a former cluster.
+// These constants are the minimum and maximum time between two attempts to clean up a former cluster.
 const (
 	minCleanUp = 2 * time.Second
 	maxCleanUp = 10 * time.Minute
 )
 
-// maxFormer limits how many clusters the condition names.
+// maxFormer is the maximum number of clusters that the condition FormerClusters names.
 const maxFormer = 5
 
-// arrive records which cluster the item is in now.
-func (r *Run) arrive(ctx context.Context, target string) error {
-	uid, err := r.Cluster.UID(ctx)
-	if err != nil {
-		return connectError("spec.target", err)
-	}
-	from := r.Inventory.Cluster
-	change := relocate(r.Inventory, apply.Cluster{UID: uid, Target: target})
-	r.Inventory = change.inventory
-	if !change.moved {
-		return nil
-	}
-	r.item.beginAnew()
-	r.clusters.leave(r.Item.UID, r.Cluster)
-	if len(change.released) > 0 {
-		r.release(*from, len(change.released), "the Target leads to another cluster now")
-	}
-	return r.Note(r.Inventory)
-}
+// releasedByTarget explains why objects are released: their cluster cannot be reached any more.
+const releasedByTarget = "the Target now refers to another cluster"
 
-// release reports in an event that objects are given up.
+// release writes an event which reports that objects in a former cluster are released.
 func (r *Run) release(from apply.Cluster, objects int, reason string) {
-	r.Event(nil, corev1.EventTypeWarning, "Released", fmt.Sprintf("%d objects in the cluster %s of Target %s are not the item's any more: %s",
+	r.Event(nil, corev1.EventTypeWarning, "Released", fmt.Sprintf("%d objects in the cluster %s of Target %s no longer belong to the item: %s",
 		objects, from.UID, from.Target, reason))
 }
 
-// CleanUp deletes the objects in clusters that the item has left, as far as that is possible now. Call it when the
-// item is deployed in its own cluster. The condition FormerClusters names what is left, and a later run tries again.
-// o contains the options of the engine, and groups the order of the deletion, which has a default. CleanUp reports
-// whether something changed. It returns the errors of Begin's note.
+// CleanUp deletes the item's objects in former clusters, as far as this is possible now. A former cluster is one to
+// which the item was deployed before it moved to its current cluster. Call CleanUp after the item has been deployed to
+// its current cluster. If objects remain, the condition FormerClusters names their clusters, and a later run continues.
+//
+// The parameter `groups` determines the order of the deletion. If it is nil, the default order is used. CleanUp reports
+// whether the inventory or the condition changed. It returns the error of the function `note` that was passed to Begin.
 func (r *Run) CleanUp(ctx context.Context, o apply.Options, groups []apply.Group) (changed bool, err error) {
 	if len(r.Inventory.Former) == 0 {
-		return r.tellFormer(nil), nil
+		return r.Keeper.setCondition(r.Item, ConditionFormerClusters, "", "", ""), nil
 	}
+	clean := cleaner{owner: r.Owner, open: r.Target, options: r.Keeper.reporting(r.Item, o), groups: groups}
 	var left []apply.Inventory
 	var reasons []string
-	before := 0
+	progress := false
 	for _, former := range r.Inventory.Former {
-		before += len(former.Entries)
-		rest, reason := r.cleanUp(ctx, former, o, groups)
-		if len(rest) > 0 {
-			left = append(left, apply.Inventory{Cluster: former.Cluster, Entries: rest})
-			reasons = append(reasons, fmt.Sprintf("Target %s: %d objects: %s", former.Cluster.Target, len(rest), reason))
+		rest := leftover{released: "the annotation " + ReleaseAnnotation + " requests this"}
+		if r.Item.Annotations[ReleaseAnnotation] != "true" {
+			rest = clean.one(ctx, former)
+		}
+		progress = progress || len(rest.entries) < len(former.Entries)
+		switch {
+		case rest.released != "":
+			r.release(*former.Cluster, len(former.Entries), rest.released)
+		case len(rest.entries) > 0:
+			left = append(left, apply.Inventory{Cluster: former.Cluster, Entries: rest.entries})
+			reasons = append(reasons, fmt.Sprintf("Target %s: %d objects: %s", former.Cluster.Target, len(rest.entries), rest.reason))
 		}
 	}
-	after := 0
-	for _, former := range left {
-		after += len(former.Entries)
-	}
-	changed = r.tellFormer(reasons) || after < before
+	changed = r.Keeper.setCondition(r.Item, ConditionFormerClusters, lsv1alpha1.ConditionTrue, "ObjectsLeft", objectsLeft(reasons)) || progress
 	if len(left) > 0 {
-		r.item.wake(r.rt.Clock.Now().Add(r.item.nextCleanUp(after < before)))
+		r.item.queue.wake(r.Keeper.rt.Clock.Now().Add(r.item.nextCleanUp(progress)))
 	}
 	r.Inventory.Former = left
 	return changed, r.Note(r.Inventory)
 }
 
-// Abandon gives up the objects in clusters that the item has left. It returns the errors of Begin's note.
+// objectsLeft returns a message that names the clusters in which objects remain, or "" if there are none.
+func objectsLeft(reasons []string) string {
+	if len(reasons) == 0 {
+		return ""
+	}
+	if more := len(reasons) - maxFormer; more > 0 {
+		reasons = append(slices.Clone(reasons[:maxFormer]), fmt.Sprintf("and %d more clusters", more))
+	}
+	return oneLine("objects of the item remain in clusters that the item has left: " + strings.Join(reasons, "; "))
+}
+
+// Abandon releases the item's objects in former clusters without deleting them. It returns the error of the function
+// `note` that was passed to Begin.
 func (r *Run) Abandon(reason string) error {
 	for _, former := range r.Inventory.Former {
 		r.release(*former.Cluster, len(former.Entries), reason)
 	}
-	r.tellFormer(nil)
+	r.Keeper.setCondition(r.Item, ConditionFormerClusters, "", "", "")
 	r.Inventory.Former = nil
 	return r.Note(r.Inventory)
 }
 
-// LeaveFirst calls Leave if Options.CleanUpFirst is set, and does nothing otherwise. Call it before the first write.
+// LeaveFirst calls Leave if Options.CleanUpFirst is set, and does nothing otherwise. Call LeaveFirst before the first
+// write.
 func (r *Run) LeaveFirst(ctx context.Context, o apply.Options, groups []apply.Group) error {
-	if !r.options.CleanUpFirst {
+	if !r.Keeper.options.CleanUpFirst {
 		return nil
 	}
 	return r.Leave(ctx, o, groups)
 }
 
-// Leave calls CleanUp for callers that continue only when nothing is left, such as a deletion. It returns a
-// [deployerlib.WaitFor] if something is left, and otherwise the errors of CleanUp.
+// Leave calls CleanUp, and returns a [deployerlib.WaitFor] if objects remain. Call Leave before a step that must not
+// begin until all objects in former clusters are gone, such as the deletion of the item.
 func (r *Run) Leave(ctx context.Context, o apply.Options, groups []apply.Group) error {
 	if _, err := r.CleanUp(ctx, o, groups); err != nil || len(r.Inventory.Former) == 0 {
 		return err
@@ -122,55 +125,62 @@ func (r *Run) Leave(ctx context.Context, o apply.Options, groups []apply.Group) 
 	return deployerlib.WaitFor(condition.Message, r.item.cleanUpPause())
 }
 
-// cleanUp deletes the objects in one former cluster. It returns what is left, with the reason.
-func (r *Run) cleanUp(ctx context.Context, former apply.Inventory, o apply.Options, groups []apply.Group) (left []apply.Entry, reason string) {
-	if r.Item.Annotations[ReleaseAnnotation] == "true" {
-		r.release(*former.Cluster, len(former.Entries), "the annotation "+ReleaseAnnotation+" says so")
-		return nil, ""
-	}
-	to, err := r.Target(ctx, "former cluster", former.Cluster.Target)
-	if err != nil {
-		if apierrors.IsNotFound(err) {
-			return former.Entries, "the Target does not exist any more"
-		}
-		return former.Entries, oneLine(err.Error())
+// cleaner deletes the objects of an item in former clusters.
+type cleaner struct {
+	owner   ownership.Owner
+	open    func(ctx context.Context, path, name string) (*Cluster, error)
+	options apply.Options
+	groups  []apply.Group
+}
+
+// leftover describes the objects that remain in a former cluster after an attempt to delete them.
+type leftover struct {
+	entries  []apply.Entry
+	reason   string // the reason why the entries remain
+	released string // the reason why the entries were released; empty if they were not released
+}
+
+// one deletes the objects in one former cluster. If the Target through which they were deployed now refers to another
+// cluster, it releases the objects instead.
+func (c cleaner) one(ctx context.Context, former apply.Inventory) leftover {
+	to, err := c.open(ctx, "former cluster", former.Cluster.Target)
+	switch {
+	case apierrors.IsNotFound(err):
+		return leftover{entries: former.Entries, reason: "the Target does not exist any more"}
+	case err != nil:
+		return leftover{entries: former.Entries, reason: oneLine(err.Error())}
 	}
 	uid, err := to.UID(ctx)
 	switch {
 	case err != nil:
-		return former.Entries, oneLine(err.Error())
+		return leftover{entries: former.Entries, reason: oneLine(err.Error())}
 	case uid == "":
-		return former.Entries, "the cluster does not say which one it is: its namespace kube-system cannot be read"
+		return leftover{entries: former.Entries, reason: "the cluster cannot be identified, because its namespace kube-system cannot be read"}
 	case uid != former.Cluster.UID:
-		r.release(*former.Cluster, len(former.Entries), "the Target leads to another cluster now")
-		return nil, ""
+		return leftover{released: releasedByTarget}
 	}
-	return r.deleteFrom(ctx, to, former, o, groups)
+	return c.delete(ctx, to.Engine(c.options), former.Entries)
 }
 
-// deleteFrom deletes what may be deleted now from a former cluster.
-func (r *Run) deleteFrom(ctx context.Context, to *Cluster, former apply.Inventory, o apply.Options, groups []apply.Group) (left []apply.Entry, reason string) {
-	o.Events, o.OwnerExists = r.tell, r.ownerExists
-	engine := apply.New(to.Client, to.RESTMapper(), o)
-	left = former.Entries
+// delete deletes the objects on which no other remaining object depends.
+func (c cleaner) delete(ctx context.Context, engine *apply.Engine, left []apply.Entry) leftover {
 	for len(left) > 0 {
 		now := removable(left)
-		rest, report, err := engine.Delete(ctx, r.Owner, apply.Inventory{Entries: now}, groups)
-		deleted := len(now) - len(rest.Entries)
+		rest, report, err := engine.Delete(ctx, c.owner, apply.Inventory{Entries: now}, c.groups)
 		left = replaced(left, now, rest.Entries)
 		switch {
 		case err != nil:
-			return left, oneLine(err.Error())
+			return leftover{entries: left, reason: oneLine(err.Error())}
 		case !report.Done():
-			return left, oneLine(report.Reason())
-		case deleted == 0: // no group names them
-			return nil, ""
+			return leftover{entries: left, reason: oneLine(report.Reason())}
+		case len(rest.Entries) == len(now): // no deletion group contains the remaining objects
+			return leftover{}
 		}
 	}
-	return nil, ""
+	return leftover{}
 }
 
-// replaced returns entries after some of them were replaced by those that are left.
+// replaced returns a copy of `entries` in which the entries of `some` are replaced by the entries of `left`.
 func replaced(entries, some, left []apply.Entry) []apply.Entry {
 	gone := map[apply.Ref]bool{}
 	for _, entry := range some {
@@ -180,35 +190,8 @@ func replaced(entries, some, left []apply.Entry) []apply.Entry {
 	return append(out, left...)
 }
 
-// defaultInventory is the default of apply.Options.MaxInventory.
-const defaultInventory = 1 << 20
-
-// roomFor returns how large an inventory may become in addition to those of former clusters.
-func roomFor(bound int, former []apply.Inventory) int {
-	raw, err := json.Marshal(former)
-	if err != nil {
-		return 1 // cannot happen because it was read from JSON
-	}
-	return max(1, cmp.Or(bound, defaultInventory)-len(raw))
-}
-
-// tellFormer shows in a condition where objects are left. It reports whether the condition changed.
-func (r *Run) tellFormer(reasons []string) (changed bool) {
-	conditions := &r.Item.Status.Conditions
-	before := contract.GetCondition(*conditions, ConditionFormerClusters)
-	if len(reasons) == 0 {
-		*conditions = contract.RemoveCondition(*conditions, ConditionFormerClusters)
-		return before != nil
-	}
-	if more := len(reasons) - maxFormer; more > 0 {
-		reasons = append(slices.Clone(reasons[:maxFormer]), fmt.Sprintf("and %d more clusters", more))
-	}
-	message := oneLine("objects of the item are left in clusters that it has left: " + strings.Join(reasons, "; "))
-	*conditions = contract.SetCondition(*conditions, ConditionFormerClusters, lsv1alpha1.ConditionTrue, "ObjectsLeft", message, r.rt.Clock.Now())
-	return before == nil || before.Message != message
-}
-
-// nextCleanUp returns how long to wait before the next attempt. The time doubles as long as nothing is deleted.
+// nextCleanUp returns the time until the next attempt to clean up former clusters. The time doubles after each attempt
+// that deletes nothing.
 func (i *item) nextCleanUp(progress bool) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -219,7 +202,7 @@ func (i *item) nextCleanUp(progress bool) time.Duration {
 	return i.cleanUp
 }
 
-// cleanUpPause returns the last result of nextCleanUp.
+// cleanUpPause returns the result of the last call of nextCleanUp.
 func (i *item) cleanUpPause() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()

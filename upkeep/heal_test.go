@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// TestHealsWithoutWatch covers strategies that read first. No watch reports changes of their objects, so the engine
-// asks.
+// TestHealsWithoutWatch covers update strategies that read an object before they write it. No watch reports changes of
+// such objects, so the engine asks the run whether it may correct them.
 func TestHealsWithoutWatch(t *testing.T) {
 	changed := func() apply.Drift {
 		live := &unstructured.Unstructured{Object: map[string]any{}}
@@ -32,12 +32,13 @@ func TestHealsWithoutWatch(t *testing.T) {
 			Live: live, Fields: []string{".data.a"},
 		}
 	}
-	// heal is a background run that finds the object changed. It reports whether the run may correct it.
+	// heal performs a background run that finds a change of the object. It reports whether the run may correct the
+	// object.
 	heal := func(w *world) bool {
 		r := w.begin(true)
 		r.Take()
-		may := r.mayHeal(changed())
-		r.reportTaken()
+		may := r.corrections.may(r.Cluster, changed())
+		w.settled(r)
 		return may
 	}
 	message := func(w *world) string {
@@ -70,7 +71,7 @@ func TestHealsWithoutWatch(t *testing.T) {
 		w.wantTriggers(1)
 		r := w.begin(true)
 		r.Take()
-		r.reportTaken()
+		w.settled(r)
 		if message(w) != "" {
 			t.Errorf("told although it is over: %s", message(w))
 		}
@@ -85,7 +86,7 @@ func TestHealsWithoutWatch(t *testing.T) {
 			}
 		}
 		w.drift("fought")
-		w.wants(true, 0) // for the condition
+		w.wants(true, 0) // a run is due, which sets the condition
 		if heal(w) {
 			t.Error("a fight is not slowed down")
 		}
@@ -97,12 +98,12 @@ func TestHealsWithoutWatch(t *testing.T) {
 			heal(w)
 		}
 		r := w.begin(false)
-		if r.Take(); !r.mayHeal(changed()) {
+		if r.Take(); !r.corrections.may(r.Cluster, changed()) {
 			t.Error("a job leaves the object")
 		}
 		w.keeper.Thorough(w.item)
 		r = w.begin(true)
-		if r.Take(); !r.mayHeal(changed()) {
+		if r.Take(); !r.corrections.may(r.Cluster, changed()) {
 			t.Error("a thorough run leaves the object")
 		}
 	})

@@ -13,10 +13,11 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Hooks returns the hooks that start background runs. The hook "wake" serves items that drifted or for which Wake was
-// called. scheduled makes its runs thorough, because a schedule is for indirect changes, which no watch shows; it is
-// nil if there is no schedule. Return the hooks from ExtensionHooks, with further hooks if there are any. Hooks may
-// be called before UseRuntime.
+// Hooks returns the hooks that start background runs. Return them from ExtensionHooks, together with further hooks if
+// there are any. The hook "wake" starts a run of an item that drifted or for which Wake was called. The parameter
+// `scheduled` is the hook of a schedule, or nil. The runs that this hook starts are thorough: they check every object,
+// because the purpose of a schedule is to detect changes that watches do not report. Hooks may be called before
+// UseRuntime.
 func (k *Keeper) Hooks(scheduled extension.ReconcileExtensionHook) extension.ReconcileExtensionHooks {
 	hooks := extension.ReconcileExtensionHooks{}.RegisterHook(extension.Named("wake", k.wake), extension.ShouldReconcileHook)
 	if scheduled != nil {
@@ -25,14 +26,15 @@ func (k *Keeper) Hooks(scheduled extension.ReconcileExtensionHook) extension.Rec
 	return hooks
 }
 
-// wake is a hook that forces a run of an item with a trigger, unless its owner switched continuous reconcile off. It
-// slows down a fight.
+// wake is the hook that starts a run of an item if its queue contains a trigger, unless the owner of the item has
+// disabled continuous reconcile. If the run is delayed because of a fight, wake requeues the item for the time of the
+// run.
 func (k *Keeper) wake(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	it := k.items.find(di.UID)
 	if it == nil || di.DeletionTimestamp != nil || di.Annotations[continuousreconcile.ActiveAnnotation] == "false" {
 		return nil, nil
 	}
-	due, notBefore := it.due()
+	due, notBefore := it.queue.due()
 	if !due {
 		return nil, nil
 	}
@@ -42,7 +44,8 @@ func (k *Keeper) wake(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployIte
 	return &extension.HookResult{}, nil
 }
 
-// thorough returns a hook that makes the runs of a schedule thorough, so that no object is trusted to be unchanged.
+// thorough wraps the hook of a schedule. The wrapped hook starts thorough runs. A thorough run checks every object,
+// even if no watch reported a change.
 func (k *Keeper) thorough(scheduled extension.ReconcileExtensionHook) extension.ReconcileExtensionHook {
 	return func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 		res, err := scheduled(ctx, log, di, target, t)

@@ -6,15 +6,13 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/deployerkit/deployerkit/targets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// identity is the UID of a cluster, which is read once. The channel contains the UID, or nil before it is read.
+// identity stores the UID of a cluster, so that the UID is read only once. It is a channel that always contains one
+// element. The element is nil until the UID has been read.
 type identity chan *types.UID
 
 func newIdentity() identity {
@@ -23,8 +21,9 @@ func newIdentity() identity {
 	return i
 }
 
-// UID returns the UID of the namespace kube-system, which identifies a cluster. It is read once. It is empty if the
-// namespace does not exist, or must not be read. UID returns an error if the cluster does not answer.
+// UID returns the UID of the kube-system namespace, which identifies the cluster. It reads the UID only once. The
+// result is empty if the namespace does not exist or if reading it is forbidden. UID returns an error if the cluster
+// does not answer.
 func (c *Cluster) UID(ctx context.Context) (types.UID, error) {
 	var known *types.UID
 	select {
@@ -36,16 +35,19 @@ func (c *Cluster) UID(ctx context.Context) (types.UID, error) {
 	if known != nil {
 		return *known, nil
 	}
-	held, release := targets.Hold(ctx)
-	defer release()
-	namespace, err := c.metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(held, metav1.NamespaceSystem, metav1.GetOptions{})
-	switch {
-	case err == nil:
-		known = &namespace.UID
-	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
-		known = new(types.UID)
-	default:
+	uid, err := targetID(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	known = &uid
+	return uid, nil
+}
+
+// targetID returns the UID of a cluster. The UID is empty if it cannot be determined.
+func targetID(ctx context.Context, target client.Reader) (types.UID, error) {
+	uid, err := clusterID(ctx, target)
+	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("identify the target: %w", err)
 	}
-	return *known, nil
+	return uid, nil
 }

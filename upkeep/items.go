@@ -15,9 +15,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// items is what is known about deploy items in memory. Losing it only costs reads.
+// items stores data about deploy items in memory. If the data is lost, the only consequence is additional reads.
 type items struct {
-	// These fields are set before the first item.
+	// These fields must be set before the first item is added.
 	clock   clock.WithDelayedExecution
 	trigger func(types.NamespacedName)
 
@@ -27,28 +27,31 @@ type items struct {
 
 func newItems() *items { return &items{all: map[types.UID]*item{}} }
 
-// get returns what is known about an item.
+// get returns the data about a DeployItem. It adds the item if it is not known.
 func (s *items) get(di *lsv1alpha1.DeployItem) *item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	it := s.all[di.UID]
 	if it == nil {
 		key := client.ObjectKeyFromObject(di)
-		it = &item{key: key, clock: s.clock, trigger: func() { s.trigger(key) }, ready: map[apply.Ref]readyAt{}, since: map[string]time.Time{}, applied: &apply.Applied{}, values: map[any]any{}}
-		it.throttle = newThrottle(s.clock, it.trigger)
+		trigger := func() { s.trigger(key) }
+		it = &item{
+			key: key, queue: &queue{clock: s.clock, trigger: trigger}, throttle: newThrottle(s.clock, trigger),
+			applied: &apply.Applied{},
+		}
 		s.all[di.UID] = it
 	}
 	return it
 }
 
-// find returns what is known about an item, or nil if the item is not known.
+// find returns the item with a UID, or nil if the item is not known.
 func (s *items) find(uid types.UID) *item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[uid]
 }
 
-// keys returns all items that are known.
+// keys returns the UIDs and names of all known items.
 func (s *items) keys() map[types.UID]types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,114 +62,81 @@ func (s *items) keys() map[types.UID]types.NamespacedName {
 	return out
 }
 
-// forget removes the memory of an item.
+// forget removes an item from memory.
 func (s *items) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if it := s.all[uid]; it != nil {
 		it.stopFollowing()
 		it.stopLooking()
-		it.sleep()
-		it.end()
+		it.queue.clear()
+		it.values.end()
 	}
 	delete(s.all, uid)
 }
 
-// item is the memory of one item. The library runs one call at a time for an item. Events come at any time, and a
-// call may use several goroutines.
+// item contains the data about one deploy item. The library runs only one call at a time for an item. However,
+// events may occur at any time, and a call may use several goroutines.
 type item struct {
 	key      types.NamespacedName
-	clock    clock.WithDelayedExecution
-	trigger  func()      // asks the library to look at the item
-	searched atomic.Bool // whether objects were searched by label because there was no inventory
-	throttle *throttle   // of events that wake the item while it waits
+	queue    *queue      // the triggers of the next runs
+	throttle *throttle   // limits how often events trigger a reconcile while the item waits
+	searched atomic.Bool // the inventory was lost, and the objects were searched by label
+	ready    readyStates
+	values   values
 
 	mu      sync.Mutex
-	ready   map[apply.Ref]readyAt // when objects were ready
-	run     string                // the run that since belongs to
-	since   map[string]time.Time  // when a step began to wait
-	applied *apply.Applied        // in this run
-	refused bool                  // the target refused the credentials once in this run
-	wants   wants                 // the queued triggers of the next runs
-	alarm   alarm                 // for the first trigger
-	follow  func()                // stops following changes; nil if nothing waits
-	cleanUp time.Duration         // the last pause between two attempts to clean up former clusters
-	lookout *lookout              // watches what a waiting step looked at; nil if nothing waits
-
-	valuesMu sync.Mutex
-	values   map[any]any // remembered by the deployer
+	run     string               // the ID of the run to which the fields since, applied and refused belong
+	since   map[string]time.Time // the time at which each step began to wait; nil if no step is waiting
+	applied *apply.Applied
+	refused bool          // the target has rejected the credentials in this run
+	follow  func()        // stops following changes; nil if the item is not waiting
+	cleanUp time.Duration // the last pause between two attempts to clean up former clusters
+	lookout *lookout      // watches the objects for which a step waits; nil if no step is waiting
 }
 
-// readyAt identifies the state of an object in which it was ready.
-type readyAt struct {
-	uid     types.UID
-	version string
+// values contains the values that a deployer stores for an item. See Run.Value.
+type values struct {
+	mu  sync.Mutex
+	all map[any]any
 }
 
-// wasReady returns the state in which an object was last ready.
-func (i *item) wasReady(ref apply.Ref) readyAt {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.ready[ref]
-}
-
-func (i *item) setReady(ref apply.Ref, at readyAt) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.ready[ref] = at
-}
-
-// keepReady forgets objects that are no longer in the inventory.
-func (i *item) keepReady(inventory apply.Inventory) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.ready) <= len(inventory.Entries) {
-		return
-	}
-	kept := map[apply.Ref]readyAt{}
-	for _, entry := range inventory.Entries {
-		if at, known := i.ready[entry.Ref()]; known {
-			kept[entry.Ref()] = at
-		}
-	}
-	i.ready = kept
-}
-
-// value returns what a deployer remembers under a key, and creates it if there is nothing.
-func (i *item) value(key any, create func() any) any {
-	i.valuesMu.Lock()
-	defer i.valuesMu.Unlock()
-	value, known := i.values[key]
+// get returns the value for a key. If there is none, it stores and returns the result of the function `create`.
+func (v *values) get(key any, create func() any) any {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	value, known := v.all[key]
 	if !known {
+		if v.all == nil {
+			v.all = map[any]any{}
+		}
 		value = create()
-		i.values[key] = value
+		v.all[key] = value
 	}
 	return value
 }
 
-// end informs the values that they are forgotten.
-func (i *item) end() {
-	i.valuesMu.Lock()
-	defer i.valuesMu.Unlock()
-	for _, value := range i.values {
+// end calls the method Forgotten of each stored value that has such a method.
+func (v *values) end() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, value := range v.all {
 		if one, ok := value.(interface{ Forgotten() }); ok {
 			one.Forgotten()
 		}
 	}
 }
 
-// startFollowing calls begin unless the item already follows changes. It reports whether it called begin.
-func (i *item) startFollowing(begin func() (stop func())) (began bool) {
+// startFollowing calls the function `begin`, unless the item already follows the changes of its objects.
+func (i *item) startFollowing(begin func() (stop func())) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.follow != nil {
-		return false
+	if i.follow == nil {
+		i.follow = begin()
 	}
-	i.follow = begin()
-	return true
 }
 
-// waits reports whether events already wake the item.
+// waits reports whether the item is waiting for its objects. In this case, events trigger the next reconcile.
 func (i *item) waits() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -183,16 +153,17 @@ func (i *item) stopFollowing() {
 	}
 }
 
-// begin forgets how long steps of an earlier run waited, and what that run applied.
+// begin records the beginning of a call. If the call belongs to another run than the previous call, begin resets the
+// waiting times and the record of applied objects.
 func (i *item) begin(run string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.run != run {
-		i.run, i.since, i.refused, i.applied = run, map[string]time.Time{}, false, &apply.Applied{}
+		i.run, i.since, i.refused, i.applied = run, nil, false, &apply.Applied{}
 	}
 }
 
-// beginAnew forgets what was applied, before a run that has the same ID as the previous one.
+// beginAnew resets the record of applied objects, for a new run that has the same ID as the previous one.
 func (i *item) beginAnew() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -203,13 +174,17 @@ func (i *item) beginAnew() {
 func (i *item) waited(step string, now time.Time) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.since == nil {
+		i.since = map[string]time.Time{}
+	}
 	if i.since[step].IsZero() {
 		i.since[step] = now
 	}
 	return now.Sub(i.since[step])
 }
 
-// refuse records that the target refused the credentials. It reports whether the target already did so in this run.
+// refuse records that the target rejected the credentials. It returns true if the target has already rejected them
+// before in this run.
 func (i *item) refuse() (before bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -217,22 +192,22 @@ func (i *item) refuse() (before bool) {
 	return before
 }
 
-// appliedInRun returns what the item's run has applied so far.
+// appliedInRun returns the record of the objects that the current run of the item has applied so far.
 func (i *item) appliedInRun() *apply.Applied {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.applied
 }
 
-// ended forgets how long steps waited, and what for.
+// ended resets the waiting times, and stops watching the objects for which a step waited.
 func (i *item) ended() {
 	i.mu.Lock()
-	i.since, i.refused = map[string]time.Time{}, false
+	i.since, i.refused = nil, false
 	i.mu.Unlock()
 	i.stopLooking()
 }
 
-// stopLooking ends the watches on what a step looked at.
+// stopLooking stops watching the objects for which a step waited.
 func (i *item) stopLooking() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

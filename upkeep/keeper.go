@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -28,36 +30,42 @@ import (
 
 // Options configure a Keeper.
 type Options struct {
-	// Name is the name of the deployer in errors, such as "manifest". If it is empty, errors contain only "deployer".
+	// Name is the name of the deployer for use in errors, such as "manifest". If it is empty, errors contain only the
+	// word "deployer".
 	Name string
-	// Targets is the policy for what Targets may request. The zero value is the strictest policy.
+	// Targets is the policy that restricts the content of Targets. The zero value is the strictest policy.
 	Targets targets.Policy
-	// TargetLimits limit what targets can cost. The zero value stands for the defaults.
+	// TargetLimits limits the resources that targets may use. The zero value stands for the defaults.
 	TargetLimits targets.Limits
-	// Fights decides when repeated changes by others count as a fight, and how long to wait before correcting them
-	// then. The zero value stands for the defaults. The clock is that of the library.
+	// Fights determines when repeated changes by other clients count as a fight, and how long the corrections are
+	// delayed in a fight. The zero value stands for the defaults. The field Clock is ignored.
 	Fights watch.GuardOptions
-	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted.
-	// Without it, the item is deployed to the new cluster first.
+	// CleanUpFirst determines the order when an item moves to another cluster. If it is true, the item waits until its
+	// objects in the old cluster are deleted. Otherwise the item is deployed to the new cluster first.
 	CleanUpFirst bool
-	// WrapTransport wraps the transport of every request to every target, without credentials. It may be nil.
+	// WrapTransport wraps the transport of all requests to targets. The wrapper sees the requests without credentials.
+	// WrapTransport may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
-	// StatusGrace is how long an object without a status is not ready after its creation, if its kind has a status of
-	// unknown shape. The default is DefaultStatusGrace. A negative value means no time.
+	// StatusGrace is the value of [readiness.Rules.Grace]. It applies to custom resources without a status, if the
+	// definition of their kind declares neither conditions nor observedGeneration. Such an object counts as not ready
+	// until its age exceeds StatusGrace. The default is DefaultStatusGrace. A negative value stands for zero.
 	StatusGrace time.Duration
+	// ObjectChanged is called with the UID of an item whenever one of its objects changes. It is called only for kinds
+	// for which the deployer has called [watch.Watcher.WatchObjects]. It must not block. It may be nil.
+	ObjectChanged func(item types.UID)
 }
 
-// DefaultStatusGrace is how long a new object of a kind with a status of unknown shape may take to get a status.
+// DefaultStatusGrace is the default of Options.StatusGrace.
 const DefaultStatusGrace = 10 * time.Second
 
-// Keeper maintains the objects of a deployer's items in their targets. It holds one client with watches per target,
-// and what is known about the items in memory. There is one Keeper per deployer. It is safe for concurrent use.
-// Losing its memory only costs reads.
+// Keeper maintains the objects of a deployer's items in their targets. It manages one client with watches for each
+// target, and stores data about the items in memory. If the data is lost, the only consequence is additional
+// reads. Create one Keeper per deployer. A Keeper is safe for concurrent use.
 type Keeper struct {
 	options Options
 	items   *items
 
-	// These fields are set by UseRuntime.
+	// UseRuntime sets these fields.
 	rt       deployerlib.Runtime
 	clusters *clusters
 	secrets  client.Client
@@ -68,18 +76,18 @@ type Keeper struct {
 	landscaperErr  error
 }
 
-// New returns a Keeper, which works after UseRuntime.
+// New returns a Keeper. Call UseRuntime before you use the Keeper.
 func New(o Options) *Keeper {
 	o.StatusGrace = cmp.Or(o.StatusGrace, DefaultStatusGrace)
 	return &Keeper{options: o, items: newItems()}
 }
 
-// name returns the name for errors.
+// name returns the name of the deployer for use in errors.
 func (k *Keeper) name() string { return strings.TrimSpace(k.options.Name + " deployer") }
 
-// UseRuntime makes the pool of target clients, which ends with the manager, and the uncached client for Secrets. Call
-// it from the deployer's own UseRuntime. It returns an error if the Landscaper cluster is not a manager, if a limit
-// is negative, or if a client cannot be made.
+// UseRuntime prepares the Keeper for use. Call it from the deployer's own method UseRuntime. It creates a pool of
+// target clients, which is closed when the manager stops, and an uncached client for Secrets. It returns an error if
+// rt.Landscaper is not a manager, if a limit is negative, or if a client cannot be created.
 func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 	mgr, ok := rt.Landscaper.(manager.Manager)
 	if !ok {
@@ -107,49 +115,92 @@ func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 	return mgr.Add(k.clusters)
 }
 
-// use connects the parts.
+// use connects the parts of the Keeper.
 func (k *Keeper) use(rt deployerlib.Runtime, pool *targets.Pool) {
 	k.rt, k.scape = rt, &landscape{reader: k.secrets, config: rt.Landscaper.GetConfig}
 	k.items.clock, k.items.trigger = rt.Clock, rt.Trigger
 	k.clusters = newClusters(k, pool)
 }
 
-// Runtime returns the argument of UseRuntime.
+// Runtime returns the Runtime that was passed to UseRuntime.
 func (k *Keeper) Runtime() deployerlib.Runtime { return k.rt }
 
-// Secrets returns a client of the Landscaper cluster for the types of core/v1. It asks the API server each time,
-// because the manager's own client would cache every Secret of the cluster.
+// Watches returns the number of open watches in all targets.
+func (k *Keeper) Watches() int { return k.clusters.limit.Used() }
+
+// Secrets returns a client for the types of core/v1 in the Landscaper cluster. It sends each read to the API server,
+// because the manager's own client would cache all Secrets of the cluster.
 func (k *Keeper) Secrets() client.Client { return k.secrets }
 
-// Cluster opens a target, which stays open until nothing is expected of it. It returns the errors of
-// [targets.Pool.Get], or an error if the manager does not run (any more).
+// Cluster returns the Cluster of a target, and opens it if necessary. The Cluster stays open as long as items need it.
+// Cluster returns the errors of [targets.Pool.Get], or an error if the manager is not running.
 func (k *Keeper) Cluster(ctx context.Context, target *lsv1alpha1.ResolvedTarget) (*Cluster, error) {
 	return k.clusters.get(ctx, target)
 }
 
-// Thorough makes the next run of the item thorough, so that it trusts no object to be unchanged. ForceReconcile needs
-// that.
-func (k *Keeper) Thorough(di *lsv1alpha1.DeployItem) { k.items.get(di).setThorough() }
+// Thorough makes the next run of the item thorough: the run checks every object, even if no watch reported a change.
+// Call Thorough in ForceReconcile.
+func (k *Keeper) Thorough(di *lsv1alpha1.DeployItem) { k.items.get(di).queue.setThorough() }
 
-// Forget removes what is known about an item and what is expected of its objects, and ends its background runs.
-// Run.Delete calls it. Items that disappeared without a Delete are found and forgotten after a while.
+// Forget removes all data about an item and its objects from memory, and ends the background runs of the item.
+// Run.Delete calls it. If an item disappears without a call of Run.Delete, the Keeper detects this after some time and
+// forgets the item.
 func (k *Keeper) Forget(uid types.UID) {
 	k.clusters.forget(uid)
 	k.items.forget(uid)
 }
 
-// Wake requests a background run of an item, because something that it depends on changed. It ignores items that no
-// run and no Resume has seen yet. Several calls lead to one run; a call during a run leads to exactly one more.
-// notBefore is the earliest time of the run, or zero for now; of several times, the earliest counts. A run for
-// another reason counts as well. While the item's owner has switched continuous reconcile off, the request waits.
+// Wake requests a background run of an item. Call it when something has changed on which the item depends. Wake ignores
+// items for which there was no run and no Resume yet. Several calls lead to one run. A call during a run leads to
+// exactly one further run. A run that begins for another reason also fulfils the request.
+//
+// The parameter `notBefore` is the earliest time of the run. The zero value means now. If several calls specify
+// different times, the earliest applies. If the owner of the item has disabled continuous reconcile, the run begins
+// when the owner enables it again.
 func (k *Keeper) Wake(uid types.UID, notBefore time.Time) {
 	if it := k.items.find(uid); it != nil {
-		it.wake(notBefore)
+		it.queue.wake(notBefore)
 	}
 }
 
-// event writes an event about an item. related is the object that it is about, or nil. Without it, the recorder would
-// count what happens to several objects in one run as one repeated event, and name only the first.
+// event writes an event about an item. If the event is about an object of the item, `related` refers to that object.
+// Otherwise it is nil. The recorder combines similar events with the same `related`, and keeps only the text of the
+// first one.
 func (k *Keeper) event(di *lsv1alpha1.DeployItem, related runtime.Object, kind, reason, message string) {
 	k.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", contract.EscapeBidi(message))
+}
+
+// setCondition sets a condition of an item in memory. If the message is empty, it removes the condition. It reports
+// whether the condition changed.
+func (k *Keeper) setCondition(di *lsv1alpha1.DeployItem, t lsv1alpha1.ConditionType, status lsv1alpha1.ConditionStatus, reason, message string) (changed bool) {
+	conditions := &di.Status.Conditions
+	before := contract.GetCondition(*conditions, t)
+	if message == "" {
+		*conditions = contract.RemoveCondition(*conditions, t)
+		return before != nil
+	}
+	*conditions = contract.SetCondition(*conditions, t, status, reason, message, k.rt.Clock.Now())
+	return before == nil || before.Message != message
+}
+
+// reporting adds two functions to the options of the apply engine: one that writes events about the item, and one that
+// looks up other owners. A function that the options already contain is kept.
+func (k *Keeper) reporting(di *lsv1alpha1.DeployItem, o apply.Options) apply.Options {
+	if o.Events == nil {
+		o.Events = func(e apply.Event) {
+			k.event(di, related(e.Ref), corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
+		}
+	}
+	if o.OwnerExists == nil {
+		o.OwnerExists = k.ownerExists
+	}
+	return o
+}
+
+// ownerExists reports whether a deploy item exists, according to the cache of the manager. It returns false for an item
+// that is being deleted, because that item will soon release its objects.
+func (k *Keeper) ownerExists(ctx context.Context, owner ownership.Owner) bool {
+	di := &lsv1alpha1.DeployItem{}
+	err := k.rt.Landscaper.GetClient().Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, di)
+	return err == nil && di.UID == owner.UID && di.DeletionTimestamp == nil
 }

@@ -24,37 +24,37 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// These are the limits of the watches of kinds.
+// These constants limit the shared watches.
 const (
 	maxKindWatches = 500
 	maxKindObjects = 50_000
 	kindPageSize   = 500
-	kindRetry      = 10 * time.Minute // after a refusal
+	kindRetry      = 10 * time.Minute // how long to wait before a refused watch is tried again
 )
 
-// kinds are the watches that Followers share. There is one for each kind, on all of its objects.
+// kinds contains the watches that Followers share. Each of these watches covers all objects of one kind.
 type kinds struct {
 	clock clock.Clock
-	run   func(at *Cluster, f func(context.Context)) bool // in a goroutine, as long as the cluster is open
+	run   func(at *Cluster, f func(context.Context)) bool // runs f in a goroutine as long as the cluster is open
 
 	mu      sync.Mutex
 	watches map[kindPlace]*kindWatch
-	refused map[kindPlace]time.Time // until when a watch is not tried again
+	refused map[kindPlace]time.Time // the time at which a refused watch may be tried again
 }
 
 func newKinds(clk clock.Clock, run func(*Cluster, func(context.Context)) bool) *kinds {
 	return &kinds{clock: clk, run: run, watches: map[kindPlace]*kindWatch{}, refused: map[kindPlace]time.Time{}}
 }
 
-// kindPlace is what one watch shows. An empty namespace stands for all namespaces.
+// kindPlace identifies the objects that one watch covers. An empty namespace stands for all namespaces.
 type kindPlace struct {
 	cluster   *Cluster
 	resource  schema.GroupVersionResource
 	namespace string
 }
 
-// join finds a watch for a follower, on the whole cluster or, where that is refused, on the namespace. It reports
-// whether there is one.
+// join adds a follower to a watch of the whole cluster or, if the target refuses such a watch, to a watch of the
+// namespace. It returns false if the target refuses both.
 func (k *kinds) join(f *Follower) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,8 +71,8 @@ func (k *kinds) join(f *Follower) bool {
 	return w != nil
 }
 
-// open returns the watch of a place, or starts it. It returns nil if the watch was refused. The caller holds the
-// lock.
+// open returns the watch for a place, and starts it if necessary. It returns nil if the target has refused this watch.
+// The caller holds the lock.
 func (k *kinds) open(place kindPlace) *kindWatch {
 	if w := k.watches[place]; w != nil {
 		return w
@@ -82,7 +82,7 @@ func (k *kinds) open(place kindPlace) *kindWatch {
 	if _, refused := k.refused[place]; refused || len(k.watches) >= maxKindWatches {
 		return nil
 	}
-	ctx, stop := context.WithCancel(context.Background()) // until the last follower leaves, or the cluster is closed
+	ctx, stop := context.WithCancel(context.Background()) // ends when the last follower leaves or the cluster is closed
 	w := &kindWatch{kinds: k, place: place, followers: map[*Follower]bool{}, stop: stop}
 	if !k.run(place.cluster, func(open context.Context) { w.run(ctx, open) }) {
 		stop()
@@ -92,7 +92,7 @@ func (k *kinds) open(place kindPlace) *kindWatch {
 	return w
 }
 
-// leave removes a follower, and ends the watch if it was the last one.
+// leave removes a follower from a watch. If that was the last follower, it ends the watch.
 func (k *kinds) leave(f *Follower, w *kindWatch) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -110,23 +110,24 @@ func (k *kinds) close(w *kindWatch) {
 	}
 }
 
-// kindWatch is the watch of one place. It keeps no objects, but passes each event to its followers.
+// kindWatch is the watch for one place. It stores no objects but passes each event to its followers.
 type kindWatch struct {
 	kinds *kinds
 	place kindPlace
 	stop  context.CancelFunc
 
-	synced atomic.Bool // whether there was a list
-	open   atomic.Bool // whether the server has answered the watch
-	listed int         // the number of objects in the list that is being read
+	synced atomic.Bool // a complete list was received
+	open   atomic.Bool // the server has answered the watch request
+	listed int         // the number of objects so far in the list that is being read
 
-	followers map[*Follower]bool // guarded by kinds
+	followers map[*Follower]bool // guarded by the lock of kinds
 }
 
-// live reports whether followers get each change.
+// live reports whether the watch works, so that its followers receive all changes.
 func (w *kindWatch) live() bool { return w.synced.Load() && w.open.Load() }
 
-// run watches until ctx ends, or open, which ends with the cluster.
+// run runs the watch until one of the two contexts ends. The context `ctx` ends when the watch is stopped, and the
+// context `open` ends when the cluster is closed.
 func (w *kindWatch) run(ctx, open context.Context) {
 	defer context.AfterFunc(open, w.stop)()
 	defer w.ended()
@@ -141,7 +142,7 @@ func (w *kindWatch) run(ctx, open context.Context) {
 	reflector.RunWithContext(logr.NewContext(ctx, logr.Discard()))
 }
 
-// ended removes a watch that no longer runs.
+// ended removes a watch that has stopped running.
 func (w *kindWatch) ended() {
 	w.kinds.mu.Lock()
 	defer w.kinds.mu.Unlock()
@@ -161,7 +162,7 @@ func (w *kindWatch) list(ctx context.Context, opts metav1.ListOptions) (runtime.
 	}
 	if w.listed += len(list.Items); w.listed > maxKindObjects {
 		w.refuse()
-		return nil, fmt.Errorf("more than %d objects", maxKindObjects)
+		return nil, fmt.Errorf("there are more than %d objects", maxKindObjects)
 	}
 	for i := range list.Items {
 		reduceMetadata(&list.Items[i])
@@ -179,7 +180,7 @@ func (w *kindWatch) watch(ctx context.Context, opts metav1.ListOptions) (apiwatc
 	return open, nil
 }
 
-// reduceMetadata removes what followers do not use.
+// reduceMetadata removes the metadata that followers do not use.
 func reduceMetadata(obj *metav1.PartialObjectMetadata) {
 	obj.ObjectMeta = metav1.ObjectMeta{
 		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, ResourceVersion: obj.ResourceVersion, Labels: obj.Labels,
@@ -187,7 +188,7 @@ func reduceMetadata(obj *metav1.PartialObjectMetadata) {
 	}
 }
 
-// bookmarkOf returns the annotation that marks the end of a list for the reflector.
+// bookmarkOf returns the annotation that shows the reflector that the initial list is complete.
 func bookmarkOf(obj *metav1.PartialObjectMetadata) map[string]string {
 	if value, found := obj.Annotations[metav1.InitialEventsAnnotationKey]; found {
 		return map[string]string{metav1.InitialEventsAnnotationKey: value}
@@ -195,20 +196,22 @@ func bookmarkOf(obj *metav1.PartialObjectMetadata) map[string]string {
 	return nil
 }
 
-// failed ends the watch if the server refuses it, because the same request would soon get the same answer.
+// failed converts an error of a request to the error that the reflector receives. If the server refuses the watch,
+// failed also stops the watch, because the server would refuse it again.
 func (w *kindWatch) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		w.refuse()
 	case !apierrors.IsResourceExpired(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
-		// The reflector handles these three. For some of the others it would wait and not notice the end of ctx.
+		// The reflector handles the three errors above itself. After some other errors, it would wait and not notice
+		// that ctx has ended. It does not recognize the new error, because that error has no type.
 		return fmt.Errorf("watch %s: %s", w.place.resource.GroupResource(), err.Error())
 	}
 	return err
 }
 
-// refuse ends the watch, and makes its followers find another way.
+// refuse ends the watch because the target does not allow it. The followers then use a watch of one namespace, or poll.
 func (w *kindWatch) refuse() {
 	k := w.kinds
 	k.mu.Lock()
@@ -222,23 +225,23 @@ func (w *kindWatch) refuse() {
 	}
 }
 
-// all returns the followers.
+// all returns the followers of the watch.
 func (w *kindWatch) all() []*Follower {
 	w.kinds.mu.Lock()
 	defer w.kinds.mu.Unlock()
 	return slices.Collect(maps.Keys(w.followers))
 }
 
-// Add is called by the reflector.
+// Add passes a new object to the followers. The reflector calls it.
 func (w *kindWatch) Add(obj any) error { return w.changed(obj, false) }
 
-// Update is called by the reflector.
+// Update passes a changed object to the followers. The reflector calls it.
 func (w *kindWatch) Update(obj any) error { return w.changed(obj, false) }
 
-// Delete is called by the reflector.
+// Delete passes a deleted object to the followers. The reflector calls it.
 func (w *kindWatch) Delete(obj any) error { return w.changed(obj, true) }
 
-// Resync is called by the reflector, but no resync is configured.
+// Resync does nothing. The reflector does not call it, because no resync period is configured.
 func (w *kindWatch) Resync() error { return nil }
 
 func (w *kindWatch) changed(obj any, gone bool) error {
@@ -247,7 +250,7 @@ func (w *kindWatch) changed(obj any, gone bool) error {
 	}
 	live, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
-		return fmt.Errorf("%T is no metadata", obj)
+		return fmt.Errorf("%T is not a PartialObjectMetadata", obj)
 	}
 	for _, f := range w.all() {
 		f.saw(live, gone)
@@ -255,7 +258,7 @@ func (w *kindWatch) changed(obj any, gone bool) error {
 	return nil
 }
 
-// Replace is called by the reflector with a complete list.
+// Replace passes a complete list to the followers. The reflector calls it.
 func (w *kindWatch) Replace(list []any, version string) error {
 	objects := make([]*metav1.PartialObjectMetadata, 0, len(list))
 	for _, obj := range list {

@@ -19,17 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// LandscapeID identifies a Landscaper cluster, so that items of two of them can share a target. It returns the UID of
-// the namespace kube-system, or an error if the namespace cannot be read.
-func LandscapeID(ctx context.Context, ls client.Reader) (types.UID, error) {
+// clusterID returns the UID of the kube-system namespace, which identifies a cluster. Each object in a target is marked
+// with the UID of the Landscaper cluster, so that two Landscaper clusters can use the same target. clusterID returns an
+// error if the namespace cannot be read.
+func clusterID(ctx context.Context, ls client.Reader) (types.UID, error) {
 	ns := &corev1.Namespace{}
 	if err := ls.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, ns); err != nil {
-		return "", fmt.Errorf("identify the Landscaper cluster: %w", err)
+		return "", fmt.Errorf("read the identity of the cluster: %w", err)
 	}
 	return ns.UID, nil
 }
 
-// landscape is the identity of one cluster, which is read once.
+// landscape determines the identity of the Landscaper cluster, and stores it.
 type landscape struct {
 	reader client.Reader
 	config func() *rest.Config
@@ -38,8 +39,8 @@ type landscape struct {
 	uid, alias types.UID
 }
 
-// id returns the LandscapeID of the cluster and the identity of its API server. Where the former must not be read, it
-// returns only the latter.
+// id returns the UID of the Landscaper cluster's kube-system namespace and, as an alias, the result of serverID. If
+// reading the namespace is forbidden, id returns the result of serverID as the UID, and no alias.
 func (l *landscape) id(ctx context.Context) (uid, alias types.UID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +51,7 @@ func (l *landscape) id(ctx context.Context) (uid, alias types.UID, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	uid, err = LandscapeID(ctx, l.reader)
+	uid, err = clusterID(ctx, l.reader)
 	switch {
 	case apierrors.IsForbidden(err):
 		l.uid = server
@@ -62,8 +63,8 @@ func (l *landscape) id(ctx context.Context) (uid, alias types.UID, err error) {
 	return l.uid, l.alias, nil
 }
 
-// serverID identifies a cluster by the address of its API server and the authority that signs its certificate. It
-// needs no right, and stays the same as long as the deployer has the same access.
+// serverID returns an identity that is derived from the address of the API server and the certificate authority of the
+// server. It needs no permissions. The identity changes if the deployer uses another address or certificate authority.
 func serverID(cfg *rest.Config) (types.UID, error) {
 	authority := cfg.CAData
 	if len(authority) == 0 && cfg.CAFile != "" {

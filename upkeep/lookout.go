@@ -21,21 +21,22 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// maxSights limits what one waiting item watches. Further sights are polled.
+// maxSights is the maximum number of Sights that are watched for a waiting item. If an item has more Sights, none of
+// them is watched, and the item is polled.
 const maxSights = 16
 
-// Sight is what a step looked at and waits for. It need not belong to the item, so the watches of the target may not
-// show it.
+// Sight selects objects that a step has read and for which it waits, such as the objects of a readiness check. It
+// contains the resource versions that the step has read. The objects need not belong to the item.
 type Sight struct {
 	cluster   *Cluster
 	resource  schema.GroupVersionResource
 	namespace string
 	selects   metav1.ListOptions
-	seen      string // the versions of the found objects
+	seen      string // the resource versions of the objects that were found
 }
 
-// SightOf returns a Sight of one object. live is nil if the object does not exist. ref has no namespace if its kind
-// has none.
+// SightOf returns a Sight of one object. The parameter `live` is nil if the object does not exist. The namespace of
+// `ref` is empty if the kind is cluster-scoped.
 func SightOf(from *Cluster, resource schema.GroupVersionResource, ref apply.Ref, live *unstructured.Unstructured) Sight {
 	found := []*unstructured.Unstructured{}
 	if live != nil {
@@ -45,12 +46,13 @@ func SightOf(from *Cluster, resource schema.GroupVersionResource, ref apply.Ref,
 	return Sight{from, resource, ref.Namespace, selects, versions(found)}
 }
 
-// SightOfAll returns a Sight of the objects of a resource that have all the labels, in all namespaces.
+// SightOfAll returns a Sight of all objects of a resource, in all namespaces, that have the wanted labels. The
+// parameter `found` contains the objects that the caller has read.
 func SightOfAll(from *Cluster, resource schema.GroupVersionResource, wanted map[string]string, found []*unstructured.Unstructured) Sight {
 	return Sight{from, resource, "", metav1.ListOptions{LabelSelector: labels.Set(wanted).String()}, versions(found)}
 }
 
-// versions returns a text that identifies the state of some objects.
+// versions returns a string that contains the UIDs and the resource versions of the given objects.
 func versions[T metav1.Object](objects []T) string {
 	var out []string
 	for _, obj := range objects {
@@ -64,24 +66,25 @@ func (s Sight) String() string {
 	return fmt.Sprintf("%p %s %s %s%s: %s", s.cluster, s.resource, s.namespace, s.selects.FieldSelector, s.selects.LabelSelector, s.seen)
 }
 
-// lookout watches sights until one of them changes.
+// lookout watches the objects that several Sights select, until one of the objects changes.
 type lookout struct {
-	what    string // the sights that it watches, and their states
+	what    string // identifies the Sights and the states of their objects
 	sights  int
-	watched atomic.Int32 // the number of sights that are watched by now
-	over    atomic.Bool  // whether something changed
+	watched atomic.Int32 // the number of Sights that are watched so far
+	over    atomic.Bool  // an object has changed
 	stop    context.CancelFunc
 }
 
-// LookOut makes the item come back when one of the sights changes. It returns when to look again if no watch reports
-// a change before, for the last parameter of Wait. The time is shorter while not all sights are watched. The sights
-// of an earlier call are no longer watched.
+// LookOut watches the objects that the Sights select. When one of them changes, the item is reconciled again. The
+// Sights of an earlier call are no longer watched. LookOut returns the time after which the objects must be read again
+// if no watch reports a change. Pass this time to Wait as the last argument. It is shorter if not all Sights are
+// watched.
 func (r *Run) LookOut(sights []Sight) time.Duration {
 	if len(sights) == 0 || len(sights) > maxSights {
 		return pollUnwatched
 	}
 	watched := r.item.lookOut(fmt.Sprint(sights), func() *lookout {
-		return r.clusters.lookOut(sights, r.item.throttle.event)
+		return r.Keeper.clusters.lookOut(sights, r.item.throttle.event)
 	})
 	if watched {
 		return pollWatched
@@ -89,7 +92,9 @@ func (r *Run) LookOut(sights []Sight) time.Duration {
 	return pollUnwatched
 }
 
-// lookOut continues a lookout for the same sights, or starts another one.
+// lookOut calls the function `begin` to create the lookout of the item, and stops the previous one. If the previous
+// lookout has the same Sights and has seen no change, lookOut keeps it instead. The parameter `what` identifies the
+// Sights. The result reports whether all Sights are watched.
 func (i *item) lookOut(what string, begin func() *lookout) (watched bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -104,7 +109,8 @@ func (i *item) lookOut(what string, begin func() *lookout) (watched bool) {
 	return false
 }
 
-// lookOut watches each sight in a separate goroutine, until one changes.
+// lookOut watches the objects of each Sight in a separate goroutine. When the first of them changes, lookOut calls the
+// function `changed`.
 func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,24 +133,25 @@ func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	return l
 }
 
-// sightResult is the reason why waiting for a change of a sight ended.
+// sightResult is the reason why a Sight is no longer watched.
 type sightResult int
 
 const (
-	sightChanged   sightResult = iota // something changed
+	sightChanged   sightResult = iota // the objects have changed
 	sightEnded                        // the server ended the watch
-	sightUnwatched                    // watching is refused, and nothing has changed so far
-	sightRefused                      // even listing is refused
-	sightClosed                       // the wait was cancelled
+	sightUnwatched                    // the target refuses to watch; nothing has changed so far
+	sightRefused                      // the target refuses even to list
+	sightClosed                       // the context ended or the cluster was closed
 )
 
-// change waits for a change. It returns false if ctx ended first, or if the target does not allow watching.
+// change waits until one of the selected objects changes. It returns false if ctx ends first or the target does not
+// allow watching.
 func (s Sight) change(ctx context.Context, l *lookout) bool {
 	result := s.wait(ctx, func() { l.watched.Add(1) })
 	return ctx.Err() == nil && (result == sightChanged || result == sightEnded)
 }
 
-// wait waits for a change. It calls watched when the watch is open.
+// wait waits until one of the selected objects changes. It calls the function `watched` when the watch is open.
 func (s Sight) wait(ctx context.Context, watched func()) sightResult {
 	resource := s.cluster.metadata.Resource(s.resource)
 	held, release := targets.Hold(ctx)

@@ -18,7 +18,8 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// lookoutWorld is a target with one ConfigMap, and what a lookout on it reports.
+// lookoutWorld is a target that contains one ConfigMap. If a lookout sees a change of this ConfigMap, the channel
+// `changed` receives a value.
 type lookoutWorld struct {
 	*testing.T
 	client  *fake.FakeMetadataClient
@@ -57,7 +58,7 @@ func (w *lookoutWorld) isTold() {
 	}
 }
 
-// untilWatched waits until the sight is watched.
+// untilWatched waits until all Sights of the lookout are watched.
 func (w *lookoutWorld) untilWatched(l *lookout) {
 	w.Helper()
 	err := wait.PollUntilContextTimeout(w.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {

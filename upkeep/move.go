@@ -3,40 +3,54 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Relocated returns, for plans, the inventory of an item that is deployed to a target now. Objects in the previous
-// cluster of the item then belong to a former cluster. Relocated reads the namespace kube-system of the target, and
-// returns an error if the target does not answer. name is the name of the Target.
-func Relocated(ctx context.Context, target client.Reader, name string, inv apply.Inventory) (apply.Inventory, error) {
-	uid, err := LandscapeID(ctx, target)
-	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-		return inv, fmt.Errorf("identify the target: %w", err)
+// Planned returns the owner and the inventory with which a reconcile of an item would begin now. Pass them to
+// apply.Engine.Plan. The parameter `ls` is a client for the cluster of the deploy items, and `inv` is the inventory
+// from the provider status of the item. If the item has no UID, it has not been created yet and owns no objects. If the
+// item was deployed to another cluster before, Inventory.Former lists the objects in that cluster. Planned reads the
+// kube-system namespaces of both clusters, and returns an error if a cluster does not answer.
+func Planned(ctx context.Context, ls, target client.Reader, di *lsv1alpha1.DeployItem, inv apply.Inventory) (ownership.Owner, apply.Inventory, error) {
+	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
+	var err error
+	if owner.Landscape, err = clusterID(ctx, ls); err != nil || di.Spec.Target == nil {
+		return owner, inv, err
 	}
-	return relocate(inv, apply.Cluster{UID: uid, Target: name}).inventory, nil
+	uid, err := targetID(ctx, target)
+	if err != nil {
+		return owner, inv, err
+	}
+	return owner, relocate(inv, apply.Cluster{UID: uid, Target: di.Spec.Target.Name}).inventory, nil
 }
 
-// relocation is the effect on an inventory if the item is in a cluster now.
+// unborn is the UID of an item that has not been created yet.
+const unborn types.UID = "00000000-0000-0000-0000-000000000000"
+
+// relocation is the inventory of an item after its current cluster has been compared with the previous one.
 type relocation struct {
 	inventory apply.Inventory
-	// moved means that the item was in another cluster before.
+	// moved means that the item was deployed to another cluster before.
 	moved bool
-	// released are the entries of a cluster that its Target no longer leads to.
+	// released contains the entries of the previous cluster if that cluster can no longer be reached, because its
+	// Target now refers to the current cluster.
 	released []apply.Entry
 }
 
-// relocate decides what happens to an inventory if the item is in the cluster at now. A cluster with an unknown UID
-// never counts as another one. The entries of another cluster are kept as those of a former one, unless the Target
-// that led there leads to this one now: nothing can be deleted there any more, so they are released. An item that
-// comes back finds its entries again.
+// relocate adapts an inventory to the current cluster of the item, which is the parameter `at`. If the item was
+// deployed to another cluster before, relocate moves the entries of that cluster to Inventory.Former. If that cluster
+// can no longer be reached, because its Target now refers to the current cluster, relocate releases the entries
+// instead. If the item returns to a former cluster, relocate moves the entries of that cluster back from
+// Inventory.Former. A cluster with an unknown UID never counts as another cluster.
 func relocate(inv apply.Inventory, at apply.Cluster) relocation {
 	from := inv.Cluster
 	switch {
@@ -49,7 +63,7 @@ func relocate(inv apply.Inventory, at apply.Cluster) relocation {
 		inv.Cluster = &at
 		return relocation{inventory: inv}
 	}
-	out := relocation{inventory: apply.Inventory{Cluster: &at}, moved: from != nil}
+	out := relocation{inventory: apply.Inventory{Cluster: &at, Empty: inv.Empty}, moved: from != nil}
 	for _, former := range inv.Former {
 		if former.Cluster != nil && former.Cluster.UID == at.UID {
 			out.inventory.Entries = append(out.inventory.Entries, former.Entries...)
@@ -67,8 +81,9 @@ func relocate(inv apply.Inventory, at apply.Cluster) relocation {
 	return out
 }
 
-// removable returns the entries that may be deleted now. They belong to components that are not required by another
-// component with entries. Components that require each other are deleted together.
+// removable returns the entries whose objects may be deleted first. An object may be deleted if no other component in
+// the list requires the object's component. If the components require each other, so that none of them may be deleted
+// first, removable returns all entries.
 func removable(entries []apply.Entry) []apply.Entry {
 	required := map[string]bool{}
 	for _, entry := range entries {

@@ -29,6 +29,10 @@ func TestRelocate(t *testing.T) {
 		want relocation
 	}{
 		"the first cluster": {at: oldOne, want: relocation{inventory: apply.Inventory{Cluster: &oldOne}}},
+		"the first cluster of an item that never had objects": {
+			inv: apply.Inventory{Empty: true}, at: oldOne,
+			want: relocation{inventory: apply.Inventory{Cluster: &oldOne, Empty: true}},
+		},
 		"an inventory without a cluster does not move": {
 			inv: apply.Inventory{Entries: entries("a")}, at: newOne,
 			want: relocation{inventory: apply.Inventory{Entries: entries("a"), Cluster: &newOne}},

@@ -12,34 +12,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// ConditionDriftDetection explains why changes by others are not seen at once. It exists only if they are not.
+// ConditionDriftDetection is the type of a condition of items for which changes by other clients are not detected
+// immediately. The message explains why. Other items do not have this condition.
 const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 
-// Observe watches all kinds of the inventory, and sets how the objects were left as what the watches expect. From
-// then on, drift is seen. Objects that are not in owned may change. The condition DriftDetection shows what cannot be
-// watched, in memory. Observe changes nothing in the target. Settle calls it already. It returns an error if a kind
-// cannot be watched now; a forbidden watch is not an error.
+// Observe watches the objects in the inventory, in order to detect drift: changes by other writers to the objects in
+// `owned`. It writes nothing to the target. Settle calls Observe itself.
+//
+// If the target forbids watching a kind, Observe sets the condition DriftDetection in memory and returns no error. It
+// returns an error if a kind cannot be watched for a temporary reason.
 func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	unwatched, failed := "", error(nil)
-	for resource, namespaces := range r.resources() {
+	for resource, namespaces := range resources(r.Cluster, r.Inventory.Entries) {
 		coverage, err := r.Cluster.watcher.Watch(ctx, resource, slices.Sorted(maps.Keys(namespaces))...)
 		if err != nil {
 			failed = fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
 		}
-		if coverage.Scope == watch.None || len(coverage.Missing) > 0 {
+		if !coverage.Complete() {
 			unwatched = fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason)
 		}
 	}
 	r.tellUnwatched(unwatched)
-	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // even after an error, because nothing is judged before this call
+	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // also called after an error, because the watches report no drift before this call
 	return failed
 }
 
-// tellUnwatched shows in a condition what cannot be watched.
+// tellUnwatched sets the condition DriftDetection with the given reason. If the reason is empty, it removes the
+// condition.
 func (r *Run) tellUnwatched(reason string) {
 	conditions := &r.Item.Status.Conditions
 	if r.unwatched = reason != ""; !r.unwatched {
@@ -47,15 +49,15 @@ func (r *Run) tellUnwatched(reason string) {
 		return
 	}
 	*conditions = contract.SetCondition(*conditions, ConditionDriftDetection, lsv1alpha1.ConditionFalse, "NotWatched",
-		"changes by others are not seen at once: "+oneLine(reason), r.rt.Clock.Now())
+		"changes by other writers are not detected immediately: "+oneLine(reason), r.Keeper.rt.Clock.Now())
 }
 
-// resources returns the kinds of the inventory with the namespaces of their objects. It leaves out kinds that the
-// cluster does not know (any more).
-func (r *Run) resources() map[schema.GroupVersionResource]map[string]bool {
+// resources returns the resources of the objects in an inventory and, for each resource, the set of namespaces that
+// contain its objects. It omits kinds that the cluster does not serve.
+func resources(at *Cluster, entries []apply.Entry) map[schema.GroupVersionResource]map[string]bool {
 	out := map[schema.GroupVersionResource]map[string]bool{}
-	for _, entry := range r.Inventory.Entries {
-		mapping, err := r.Cluster.Mapping(entry.Ref().GVK())
+	for _, entry := range entries {
+		mapping, err := at.Mapping(entry.Ref().GVK())
 		if entry.UID == "" || err != nil || mapping == nil {
 			continue
 		}
@@ -69,12 +71,12 @@ func (r *Run) resources() map[schema.GroupVersionResource]map[string]bool {
 	return out
 }
 
-// Resume watches the objects of a finished item in its target, so that drift from before the process started is seen.
-// It is for Deployer.Resume, and writes nothing. Without a target or an inventory it does nothing. It returns the
-// errors of Connect and Observe.
+// Resume watches the objects of a finished item. It also detects drift that occurred before the process was started.
+// Call it in Deployer.Resume. It writes nothing. If `target` is nil or the inventory is empty, it watches nothing. It
+// returns the errors of Connect and Observe.
 func (r *Run) Resume(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if len(r.Inventory.Former) > 0 {
-		r.item.wake(r.rt.Clock.Now())
+		r.item.queue.wake(r.Keeper.rt.Clock.Now())
 	}
 	if target == nil || len(r.Inventory.Entries) == 0 {
 		return nil
@@ -82,5 +84,5 @@ func (r *Run) Resume(ctx context.Context, target *lsv1alpha1.ResolvedTarget) err
 	if err := r.Connect(ctx, target); err != nil {
 		return err
 	}
-	return r.Observe(ctx, r.Engine(r.Cluster, apply.Options{}).Owned(r.Inventory))
+	return r.Observe(ctx, r.Cluster.Engine(r.Options(r.Cluster, apply.Options{})).Owned(r.Inventory))
 }

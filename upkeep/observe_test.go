@@ -10,7 +10,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// TestResumeOfAnItemThatNeverRan covers items that the deployer sees before their first job. They are resumed too.
+// TestResumeOfAnItemThatNeverRan covers items that the deployer sees before their first job. Resume is called for these
+// items, too.
 func TestResumeOfAnItemThatNeverRan(t *testing.T) {
 	k := New(Options{})
 	k.scape = &landscape{uid: "known"}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,54 +17,123 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-// readers is how many objects are read at a time for the readiness check.
+// readers limits how many objects a readiness check reads at the same time.
 const readers = 16
 
-// AwaitReady waits until all objects of the item are ready, at most for bound. If bound is 0, it waits as long as the
-// job may take. An object that was ready and, according to a watch, has not changed since is not read again.
-// AwaitReady returns nil if all objects are ready. Otherwise it returns the error of Wait, or the error that prevents
-// objects from being read.
+// AwaitReady checks whether all objects of the item are ready. It returns nil if they are, and otherwise the error of
+// Wait. If an object cannot be read, it returns the error of the request. If `bound` is greater than 0, it limits how
+// long the item waits. Otherwise the item waits as long as the job may take. An object that was ready before is not
+// read again if a watch shows that it has not changed since.
 func (r *Run) AwaitReady(ctx context.Context, bound time.Duration) error {
-	reasons := make([]string, len(r.Inventory.Entries))
+	check := readyCheck{at: r.Cluster, states: &r.item.ready, judge: r.Judge}
+	waiting, err := check.all(ctx, r.Inventory.Entries)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	reason, after := waiting[0].reason, r.Poll()
+	if more := len(waiting) - 1; more > 0 {
+		reason = fmt.Sprintf("%s (and %d more)", reason, more)
+	}
+	for _, one := range waiting {
+		if one.recheck > 0 {
+			after = min(after, one.recheck)
+		}
+	}
+	err = r.Wait("readiness", bound, reason, after)
+	if _, _, waits := deployerlib.AsWait(err); waits && slices.ContainsFunc(waiting, func(u unready) bool { return u.missed(r.Cluster) }) {
+		r.item.throttle.event()
+	}
+	return err
+}
+
+// readyState identifies a state of an object. It is recorded when the object is ready.
+type readyState struct {
+	uid     types.UID
+	version string
+}
+
+func stateOf(live *unstructured.Unstructured) readyState {
+	return readyState{uid: live.GetUID(), version: live.GetResourceVersion()}
+}
+
+// readyStates contains, for each object of an item, the state in which the object was last ready.
+type readyStates struct {
+	mu  sync.Mutex
+	all map[apply.Ref]readyState
+}
+
+// get returns the state in which an object was last ready.
+func (s *readyStates) get(ref apply.Ref) readyState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[ref]
+}
+
+func (s *readyStates) set(ref apply.Ref, state readyState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[apply.Ref]readyState{}
+	}
+	s.all[ref] = state
+}
+
+// keep removes the recorded states of all objects that the given entries do not contain.
+func (s *readyStates) keep(entries []apply.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) <= len(entries) {
+		return
+	}
+	kept := map[apply.Ref]readyState{}
+	for _, entry := range entries {
+		if state, known := s.all[entry.Ref()]; known {
+			kept[entry.Ref()] = state
+		}
+	}
+	s.all = kept
+}
+
+// readyCheck checks whether the objects of an item are ready.
+type readyCheck struct {
+	at     *Cluster
+	states *readyStates
+	judge  func(context.Context, *unstructured.Unstructured) readiness.Result
+}
+
+// unready describes an object that is not ready.
+type unready struct {
+	ref     apply.Ref
+	reason  string        // empty if the object is ready
+	state   readyState    // the state that was checked; empty if the object does not exist
+	recheck time.Duration // the time after which the object may become ready without a change; 0 means never
+}
+
+// all returns the objects that are not ready.
+func (c readyCheck) all(ctx context.Context, entries []apply.Entry) ([]unready, error) {
+	found := make([]unready, len(entries))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
-	for i, entry := range r.Inventory.Entries {
-		if entry.UID == "" || entry.Deleting || r.knownReady(entry.Ref(), entry.UID) {
+	for i, entry := range entries {
+		if entry.UID == "" || entry.Deleting || c.known(entry.Ref(), entry.UID) {
 			continue
 		}
 		group.Go(func() (err error) {
-			reasons[i], err = r.look(groupCtx, entry.Ref())
+			found[i], err = c.one(groupCtx, entry.Ref())
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	unready := slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" })
-	if len(unready) == 0 {
-		return nil
-	}
-	reason := unready[0]
-	if more := len(unready) - 1; more > 0 {
-		reason = fmt.Sprintf("%s (and %d more)", reason, more)
-	}
-	return r.Wait("readiness", bound, reason, r.pollReady())
+	err := group.Wait()
+	return slices.DeleteFunc(found, func(u unready) bool { return u.reason == "" }), err
 }
 
-// Ready returns the reason why an object of the item's target is not ready, or "" if it is ready. An object that was
-// ready and, according to a watch, has not changed since is not read again. Kinds that are ready as soon as they
-// exist are read once. Ready returns an error if the object cannot be read.
-func (r *Run) Ready(ctx context.Context, ref apply.Ref) (reason string, err error) {
-	if was := r.item.wasReady(ref); was.uid != "" && r.unchanged(ref, was) {
-		return "", nil
-	}
-	return r.look(ctx, ref)
-}
-
-// stateless are built-in kinds that are ready as soon as they exist.
+// stateless contains the built-in kinds whose objects are ready as soon as they exist.
 var stateless = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}:      true,
 	{Kind: "Secret"}:         true,
@@ -74,120 +144,90 @@ var stateless = map[schema.GroupKind]bool{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: true,
 }
 
-// knownReady reports whether an object need not be read. Either the previous apply has shown that the object exists
-// and its kind needs no more, or the object was ready and, according to a watch, has not changed since.
-func (r *Run) knownReady(ref apply.Ref, uid types.UID) bool {
+// ReadyAtOnce reports whether objects of a kind are ready as soon as they exist.
+func ReadyAtOnce(kind schema.GroupKind) bool { return stateless[kind] }
+
+// known reports whether an object is known to be ready, so that it need not be read. An object is known to be ready if
+// objects of its kind are ready as soon as they exist, because the last apply has shown that it exists. It is also
+// known to be ready if it was ready before and a watch shows that it has not changed since.
+func (c readyCheck) known(ref apply.Ref, uid types.UID) bool {
 	if stateless[ref.GVK().GroupKind()] {
 		return true
 	}
-	was := r.item.wasReady(ref)
-	return was.uid == uid && r.unchanged(ref, was)
+	was := c.states.get(ref)
+	return was.uid == uid && c.at.shows(ref, was)
 }
 
-// unchanged reports whether a watch knows that an object is still the same.
-func (r *Run) unchanged(ref apply.Ref, was readyAt) bool {
-	mapping, err := r.Cluster.Mapping(ref.GVK())
-	if err != nil || mapping == nil {
-		return false
-	}
-	seen, known := r.Cluster.watcher.Get(mapping.Resource, ref.Key())
-	return known && seen.UID == was.uid && seen.ResourceVersion == was.version
+// WasReady reports whether an object in the item's target was ready before and has not changed since, according to a
+// watch.
+func WasReady(r *Run, ref apply.Ref) bool {
+	was := r.item.ready.get(ref)
+	return was.uid != "" && r.Cluster != nil && r.Cluster.shows(ref, was)
 }
 
-// look reads an object and returns the reason why it is not ready. If the object is ready, look remembers that.
-func (r *Run) look(ctx context.Context, ref apply.Ref) (reason string, err error) {
-	live, err := r.Read(ctx, r.Cluster, ref)
+// RecordReady records the state in which an object in the item's target is ready. See WasReady.
+func RecordReady(r *Run, ref apply.Ref, live *unstructured.Unstructured) {
+	r.item.ready.set(ref, stateOf(live))
+}
+
+// shows reports whether a watch last reported the object in the given state.
+func (c *Cluster) shows(ref apply.Ref, state readyState) bool {
+	seen, known := c.seen(ref)
+	return known && seen.UID == state.uid && seen.ResourceVersion == state.version
+}
+
+// one reads an object and checks whether it is ready. It records the state of a ready object.
+func (c readyCheck) one(ctx context.Context, ref apply.Ref) (unready, error) {
+	live, err := c.at.Read(ctx, ref)
 	switch {
 	case err != nil:
-		return "", err
+		return unready{}, err
 	case live == nil:
-		return ref.String() + " does not exist", nil
+		return unready{ref: ref, reason: ref.String() + " does not exist"}, nil
 	}
-	if result := r.Judge(ctx, live); !result.Ready() {
-		r.saw(ref, live, result.RecheckAfter)
-		return ref.String() + ": " + result.Reason, nil
+	if result := c.judge(ctx, live); !result.Ready() {
+		return unready{ref: ref, reason: ref.String() + ": " + result.Reason, state: stateOf(live), recheck: result.RecheckAfter}, nil
 	}
-	r.item.setReady(ref, readyAt{uid: live.GetUID(), version: live.GetResourceVersion()})
-	return "", nil
+	c.states.set(ref, stateOf(live))
+	return unready{}, nil
 }
 
-// Read reads an object of the item's target or another one. It returns nil, nil if the object does not exist, or if
-// its kind is not known. It returns the errors of the target, and an error if the target answers with a state that is
-// older than the item's own last write or what a watch has shown; such a target lags behind, so try again.
-func (r *Run) Read(ctx context.Context, from *Cluster, ref apply.Ref) (*unstructured.Unstructured, error) {
+// seen returns an object as a watch last reported it. It returns false if no watch has reported the object, or if the
+// cluster does not serve the kind.
+func (c *Cluster) seen(ref apply.Ref) (watch.Seen, bool) {
+	mapping, err := c.Mapping(ref.GVK())
+	if err != nil || mapping == nil {
+		return watch.Seen{}, false
+	}
+	return c.watcher.Get(mapping.Resource, ref.Key())
+}
+
+// Read reads an object. It returns nil, nil if the object does not exist or if its kind is not known. It returns the
+// errors of the target. It also returns an error if the API server lags behind: it returned an older state than the
+// item's last write, or an older state than a watch has reported. Try again in this case.
+func (c *Cluster) Read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(ref.GVK())
-	err := from.Get(ctx, ref.Key(), obj)
+	err := c.Get(ctx, ref.Key(), obj)
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
-	if err := from.current(ref, obj); err != nil {
-		return nil, err
+	if seen, known := c.seen(ref); known && version.Older(obj.GetResourceVersion(), seen.ResourceVersion) {
+		return nil, fmt.Errorf("read %s: the target lags behind: it returned version %s, but version %s was already seen",
+			ref, obj.GetResourceVersion(), seen.ResourceVersion)
 	}
 	return obj, nil
 }
 
-// current returns an error if a newer state of an object is known than the one that was read.
-func (c *Cluster) current(ref apply.Ref, obj *unstructured.Unstructured) error {
-	mapping, err := c.Mapping(ref.GVK())
-	if err != nil || mapping == nil {
-		return nil //nolint:nilerr // then nothing is known about it
+// missed reports whether an object has changed since it was checked. It is needed because no event reports changes that
+// happened before the item began to follow its objects.
+func (u unready) missed(at *Cluster) bool {
+	if u.state.uid == "" {
+		return false
 	}
-	seen, known := c.watcher.Get(mapping.Resource, ref.Key())
-	if !known {
-		return nil
-	}
-	if version.Older(obj.GetResourceVersion(), seen.ResourceVersion) {
-		return fmt.Errorf("read %s: the target lags behind: it answers with version %s, and version %s is known",
-			ref, obj.GetResourceVersion(), seen.ResourceVersion)
-	}
-	return nil
+	seen, known := at.seen(u.ref)
+	return known && (seen.UID != u.state.uid || version.Older(u.state.version, seen.ResourceVersion))
 }
-
-// saw records the state in which an object is waited for, and when to look again although it does not change (0 means
-// never).
-func (r *Run) saw(ref apply.Ref, live *unstructured.Unstructured, again time.Duration) {
-	r.lookedMu.Lock()
-	defer r.lookedMu.Unlock()
-	if r.looked == nil {
-		r.looked = map[apply.Ref]readyAt{}
-	}
-	r.looked[ref] = readyAt{uid: live.GetUID(), version: live.GetResourceVersion()}
-	if again > 0 && (r.recheck == 0 || again < r.recheck) {
-		r.recheck = again
-	}
-}
-
-// pollReady returns when to look again at objects that are not ready.
-func (r *Run) pollReady() time.Duration {
-	r.lookedMu.Lock()
-	defer r.lookedMu.Unlock()
-	if r.recheck > 0 {
-		return min(r.recheck, r.Poll())
-	}
-	return r.Poll()
-}
-
-// missed reports whether a watch shows a change of an object after this run looked at it and before the object was
-// followed.
-func (r *Run) missed() bool {
-	r.lookedMu.Lock()
-	defer r.lookedMu.Unlock()
-	for ref, at := range r.looked {
-		mapping, err := r.Cluster.Mapping(ref.GVK())
-		if err != nil || mapping == nil {
-			continue
-		}
-		seen, known := r.Cluster.watcher.Get(mapping.Resource, ref.Key())
-		if known && (seen.UID != at.uid || version.Older(at.version, seen.ResourceVersion)) {
-			return true
-		}
-	}
-	return false
-}
-
-// ReadyAtOnce reports whether objects of a kind are ready as soon as they exist.
-func ReadyAtOnce(kind schema.GroupKind) bool { return stateless[kind] }

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// TestStateless covers kinds whose objects are not read, so they would be ready whatever they contain.
+// TestStateless covers the kinds whose objects are never read. It checks that such objects are always ready.
 func TestStateless(t *testing.T) {
 	for kind := range stateless {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
@@ -27,7 +27,7 @@ func TestStateless(t *testing.T) {
 	}
 }
 
-// TestReadOfThePast ensures that an answer that is older than the item's own write is refused.
+// TestReadOfThePast ensures that Read returns an error if the response is older than the last write of the item.
 func TestReadOfThePast(t *testing.T) {
 	w := newWorld(t)
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
@@ -46,7 +46,7 @@ func TestReadOfThePast(t *testing.T) {
 		w.cluster.watcher.Expect(w.item.UID, []watch.Expected{
 			{Object: watch.Object{Resource: configMaps, NamespacedName: name}, UID: cm.UID, ResourceVersion: tc.written},
 		})
-		live, err := w.begin(false).Read(t.Context(), w.cluster, ref)
+		live, err := w.cluster.Read(t.Context(), ref)
 		if behind := err != nil && strings.Contains(err.Error(), "the target lags behind"); behind != tc.behind || (live == nil) != tc.behind {
 			t.Errorf("written %q, read %q: got %v, %v, want an error: %t", tc.written, cm.ResourceVersion, live, err, tc.behind)
 		}

@@ -20,24 +20,27 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// maxRestored limits how many objects of a kind are found by label.
+// maxRestored is the maximum number of objects of one kind that a search by label returns.
 const maxRestored = 10_000
 
-// LostInventory reports whether the item has run before and has no inventory, so that its objects may only be found
-// by their labels. An item that never had objects looks the same. Its objects are searched once per process.
+// LostInventory reports whether the inventory may have been lost: there were earlier runs of the item, but the
+// inventory is empty. LostInventory returns false if the inventory is marked as empty, because the item then never had
+// objects. It also returns false if the process has already searched the objects of the item by their label.
 func (r *Run) LostInventory() bool {
 	ran := r.background || r.Item.DeletionTimestamp != nil || r.Item.Status.JobIDFinished != ""
-	return ran && len(r.Inventory.Entries) == 0 && len(r.Inventory.Former) == 0 && !r.item.searched.Load()
+	return ran && !r.Inventory.Empty && len(r.Inventory.Entries) == 0 && len(r.Inventory.Former) == 0 && !r.item.searched.Load()
 }
 
-// Recover lists the objects of some kinds that carry the item's label, and adds them to the inventory if that was
-// lost. The values are the namespaces to search where the target does not allow listing the whole cluster. If
-// complete is not nil, it fills in what the deployer knows about an object. Recover costs nothing if the inventory
-// was not lost. It returns an error if a kind cannot be listed now; a forbidden list is not an error.
+// Recover restores a lost inventory. It lists the objects of the given kinds that carry the item's label, and adds them
+// to the inventory. If LostInventory returns false, it does nothing. For each kind, `kinds` contains the namespaces
+// that are searched if the target does not allow listing the whole cluster. The function `complete` is called for each
+// object, so that the deployer can set further fields of the entry. The function may be nil. Recover returns an error
+// if a kind cannot be listed for a temporary reason. A forbidden list request is not an error.
 func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map[string]bool, complete func(*apply.Entry, metav1.Object)) error {
 	if !r.LostInventory() {
 		return nil
 	}
+	search := search{at: r.Cluster, owner: r.Owner, complete: complete}
 	var found []apply.Entry
 	for _, gvk := range slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
 		mapping, err := r.Cluster.Mapping(gvk)
@@ -47,7 +50,7 @@ func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map
 		if mapping == nil {
 			continue
 		}
-		entries, err := r.labelled(ctx, gvk, mapping.Resource, kinds[gvk], complete)
+		entries, err := search.kind(ctx, gvk, mapping.Resource, kinds[gvk])
 		if err != nil {
 			return err
 		}
@@ -56,9 +59,16 @@ func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map
 	return r.Restore(found)
 }
 
-// labelled lists the objects of a kind that belong to the item.
-func (r *Run) labelled(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespaces map[string]bool, complete func(*apply.Entry, metav1.Object)) ([]apply.Entry, error) {
-	found, err := r.list(ctx, gvk, resource, "", complete)
+// search finds the objects of an item by label.
+type search struct {
+	at       *Cluster
+	owner    ownership.Owner
+	complete func(*apply.Entry, metav1.Object)
+}
+
+// kind returns the objects of one kind.
+func (s search) kind(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespaces map[string]bool) ([]apply.Entry, error) {
+	found, err := s.list(ctx, gvk, resource, "")
 	if !apierrors.IsForbidden(err) {
 		return found, err
 	}
@@ -66,7 +76,7 @@ func (r *Run) labelled(ctx context.Context, gvk schema.GroupVersionKind, resourc
 		if namespace == "" {
 			continue
 		}
-		some, err := r.list(ctx, gvk, resource, namespace, complete)
+		some, err := s.list(ctx, gvk, resource, namespace)
 		if err != nil && !apierrors.IsForbidden(err) {
 			return nil, err
 		}
@@ -75,34 +85,34 @@ func (r *Run) labelled(ctx context.Context, gvk schema.GroupVersionKind, resourc
 	return found, nil
 }
 
-func (r *Run) list(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespace string, complete func(*apply.Entry, metav1.Object)) ([]apply.Entry, error) {
+func (s search) list(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespace string) ([]apply.Entry, error) {
 	held, release := targets.Hold(ctx)
 	defer release()
-	list, err := r.Cluster.metadata.Resource(resource).Namespace(namespace).List(held,
-		metav1.ListOptions{LabelSelector: ownership.LabelItem + "=" + string(r.Item.UID), Limit: maxRestored})
+	list, err := s.at.metadata.Resource(resource).Namespace(namespace).List(held,
+		metav1.ListOptions{LabelSelector: ownership.LabelItem + "=" + string(s.owner.UID), Limit: maxRestored})
 	if err != nil {
 		return nil, fmt.Errorf("list %s by label: %w", resource.GroupResource(), err)
 	}
 	var out []apply.Entry
 	for i := range list.Items {
-		entry, ours := r.EntryOf(gvk, &list.Items[i])
+		entry, ours := EntryOf(s.owner, gvk, &list.Items[i])
 		if !ours {
 			continue
 		}
-		if complete != nil {
-			complete(&entry, &list.Items[i])
+		if s.complete != nil {
+			s.complete(&entry, &list.Items[i])
 		}
 		out = append(out, entry)
 	}
 	return out, nil
 }
 
-// EntryOf returns the entry of an inventory for an object that carries the item's marks. It returns false for other
-// objects. An object that only has a copy of the label, such as the EndpointSlice of a Service, does not belong to
-// the item.
-func (r *Run) EntryOf(gvk schema.GroupVersionKind, obj metav1.Object) (apply.Entry, bool) {
+// EntryOf returns the inventory entry for an object that belongs to an item. It returns false unless the object carries
+// both the label and the annotations of the item. The label alone is not sufficient, because Kubernetes copies labels
+// to other objects, for example from a Service to its EndpointSlices.
+func EntryOf(item ownership.Owner, gvk schema.GroupVersionKind, obj metav1.Object) (apply.Entry, bool) {
 	owner, marked := ownership.OwnerOf(obj)
-	if !marked || owner.UID != r.Item.UID || owner.Name != r.Item.Name || owner.Namespace != r.Item.Namespace {
+	if !marked || owner.UID != item.UID || owner.Name != item.Name || owner.Namespace != item.Namespace {
 		return apply.Entry{}, false
 	}
 	version, kind := gvk.ToAPIVersionAndKind()
@@ -110,8 +120,8 @@ func (r *Run) EntryOf(gvk schema.GroupVersionKind, obj metav1.Object) (apply.Ent
 	return apply.Entry{APIVersion: version, Kind: kind, Namespace: name.Namespace, Name: name.Name, UID: obj.GetUID()}, true
 }
 
-// Restore adds objects to an inventory that was lost, in memory, and writes an event about it. It returns the errors
-// of Begin's note.
+// Restore adds the given entries to a lost inventory, and writes an event about this. It changes the item only in
+// memory. It returns the error of the function `note` that was passed to Begin.
 func (r *Run) Restore(found []apply.Entry) error {
 	if !r.LostInventory() {
 		return nil
@@ -120,6 +130,6 @@ func (r *Run) Restore(found []apply.Entry) error {
 	if len(found) == 0 {
 		return nil
 	}
-	r.Event(nil, corev1.EventTypeWarning, "InventoryRestored", fmt.Sprintf("the inventory was lost; %d objects carry the labels of the item", len(found)))
+	r.Event(nil, corev1.EventTypeWarning, "InventoryRestored", fmt.Sprintf("the inventory was lost and was restored from the labels of %d objects", len(found)))
 	return r.Note(apply.Inventory{Entries: found})
 }

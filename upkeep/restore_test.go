@@ -19,7 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// labelled returns a ConfigMap with the label of the world's item. If named is true, it has the annotations, too.
+// labelled returns a ConfigMap that has the label of the given item. If named is true, the ConfigMap also has the
+// annotations.
 func labelled(name string, item types.UID, named bool) runtime.Object {
 	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID("u-" + name), Labels: map[string]string{ownership.LabelItem: string(item)},
@@ -94,6 +95,26 @@ func TestRecover(t *testing.T) {
 		recovered(t, r, "ConfigMap ns/b u-b")
 		if len(client.Actions()) != 0 {
 			t.Errorf("%d calls", len(client.Actions()))
+		}
+	})
+	t.Run("is no call while the inventory is marked as empty [F37]", func(t *testing.T) {
+		w, client := lost(t)
+		w.item.UID = "none"
+		r := w.begin(false)
+		r.Inventory.Empty = true
+		if recovered(t, r); len(client.Actions()) != 0 {
+			t.Errorf("%d calls", len(client.Actions()))
+		}
+		for _, step := range []struct {
+			entries []apply.Entry
+			want    bool
+		}{{nil, true}, {[]apply.Entry{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "b"}}, false}, {nil, false}} {
+			if err := r.Note(apply.Inventory{Entries: step.entries}); err != nil || r.Inventory.Empty != step.want {
+				t.Errorf("after %d objects: marked %t, error %v", len(step.entries), r.Inventory.Empty, err)
+			}
+		}
+		if recovered(t, r); len(client.Actions()) != 1 {
+			t.Errorf("%d calls after the item had objects", len(client.Actions()))
 		}
 	})
 	t.Run("asks the namespaces if it may not list the cluster [F37]", func(t *testing.T) {

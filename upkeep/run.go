@@ -6,11 +6,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,40 +16,35 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Run is one call of a deployer for one item. Its methods are for the goroutine of the call; Ready, Wait, Read,
-// Event, Value and those of the Keeper may be called from several goroutines.
+// Run represents one call of a deployer for one item. Several goroutines may use the methods Judge, Wait, Event and
+// Value. Use all other methods only in the goroutine in which the deployer was called.
 type Run struct {
-	*Keeper
-
-	// Item is the item of the call.
+	// Keeper is the Keeper of the deployer.
+	Keeper *Keeper
+	// Item is the item for which the deployer was called.
 	Item *lsv1alpha1.DeployItem
-	// Owner is the item as the owner of objects.
+	// Owner identifies the item as the owner of its objects.
 	Owner ownership.Owner
-	// Cluster is the item's own target. It is nil before Connect.
+	// Cluster is the item's own target. It is nil until Connect is called.
 	Cluster *Cluster
-	// Inventory contains the item's objects in its target, as it was noted last.
+	// Inventory is the inventory that was last passed to Note.
 	Inventory apply.Inventory
 
-	item       *item
-	store      func(apply.Inventory) error
-	taken      *wants // the triggers of this run; nil before Take
-	settled    bool   // whether taken was reported, or given back
-	background bool   // whether the run is not a job
-	unwatched  bool   // whether a kind could not be watched
-
-	healing sync.Mutex // guards taken while an engine runs
-
-	lookedMu sync.Mutex
-	looked   map[apply.Ref]readyAt // the states in which objects were not ready
-	recheck  time.Duration         // when one of them may be ready although it does not change; 0 if none
+	item        *item
+	store       func(apply.Inventory) error
+	corrections *corrections
+	background  bool // the run is a background run, not a job
+	unwatched   bool // at least one kind cannot be watched
 }
 
-// Begin begins a call for an item. inv is the inventory of its provider status. note stores an inventory there, in
-// memory. The Run calls note after each call of the engine, and before each [deployerlib.Checkpoint]. Begin returns
-// an error if the Landscaper cluster cannot be identified.
+// Begin returns a Run for the current call. The parameter `inv` is the inventory from the item's provider status. The
+// function `note` must set an inventory in the provider status, in memory. The Run calls it after each call of the
+// apply engine and before each [deployerlib.Checkpoint]. In the first call for an item, Begin itself notes an inventory
+// that is marked as empty. Call Begin before steps that can fail, so that the mark is stored. Begin returns an error if
+// the Landscaper cluster cannot be identified.
 func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply.Inventory, note func(apply.Inventory) error) (*Run, error) {
 	if k.scape == nil {
-		return nil, fmt.Errorf("%s: UseRuntime was not called: a deployer around this one must pass it on, see deployerlib.Unwrapper", k.name())
+		return nil, fmt.Errorf("%s: UseRuntime was not called: a deployer that wraps this one must forward the call, see deployerlib.Unwrapper", k.name())
 	}
 	landscape, alias, err := k.scape.id(ctx)
 	if err != nil {
@@ -62,15 +54,21 @@ func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply
 	inv.Former = slices.DeleteFunc(slices.Clone(inv.Former), func(former apply.Inventory) bool { return former.Cluster == nil })
 	r := &Run{Keeper: k, Item: di, Inventory: inv, item: k.items.get(di), store: note, background: phase.IsFinal()}
 	r.Owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name, Alias: alias}
+	r.corrections = &corrections{item: r.item, owner: r.Owner, clusters: k.clusters}
 	r.item.begin(runID(di, r.background))
 	if r.background && !r.item.waits() {
-		r.item.beginAnew() // the previous background run is over, however it ended
+		r.item.beginAnew() // the previous background run has ended, with or without an error
 	}
-	return r, nil
+	if !deployerlib.IsFirstCall(ctx) || len(inv.Entries)+len(inv.Former) > 0 {
+		return r, nil
+	}
+	r.Inventory.Empty = true
+	return r, note(r.Inventory)
 }
 
-// runID identifies a run of an item. An item that never ran has no time. The ID of a background run includes the job
-// that it follows.
+// runID returns the ID of a run. Calls with the same ID belong to the same run. The ID consists of the ID of the item's
+// last job, the time of the last reconcile, and whether the run is a background run. The time is empty if the item has
+// never been reconciled.
 func runID(di *lsv1alpha1.DeployItem, background bool) string {
 	began := ""
 	if di.Status.LastReconcileTime != nil {
@@ -79,18 +77,33 @@ func runID(di *lsv1alpha1.DeployItem, background bool) string {
 	return fmt.Sprintf("%s/%s/%t", di.Status.JobID, began, background)
 }
 
-// Connect opens the item's own target. target is what the library passed to the call. Connect returns a
-// [deployerlib.ConfigError] on spec.target if there is no target or if it is wrong, and otherwise the error that
-// prevents the target from being reached.
+// Connect opens the item's own target. The parameter `target` is the argument that the library passed to the deployer.
+// If `target` is nil or invalid, Connect returns a [deployerlib.ConfigError] for spec.target. It also returns an error
+// if the target cannot be opened.
 func (r *Run) Connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if target == nil {
-		return deployerlib.ConfigError("spec.target", "required: the objects need a cluster to go to")
+		return deployerlib.ConfigError("spec.target", "required, because the objects are deployed to the target")
 	}
 	var err error
 	if r.Cluster, err = r.Keeper.Cluster(ctx, target); err != nil {
 		return connectError("spec.target", err)
 	}
-	return r.arrive(ctx, nameOf(target, r.Item))
+	uid, err := r.Cluster.UID(ctx)
+	if err != nil {
+		return connectError("spec.target", err)
+	}
+	from := r.Inventory.Cluster
+	change := relocate(r.Inventory, apply.Cluster{UID: uid, Target: nameOf(target, r.Item)})
+	r.Inventory = change.inventory
+	if !change.moved {
+		return nil
+	}
+	r.item.beginAnew()
+	r.Keeper.clusters.leave(r.Item.UID, r.Cluster)
+	if len(change.released) > 0 {
+		r.release(*from, len(change.released), releasedByTarget)
+	}
+	return r.Note(r.Inventory)
 }
 
 // nameOf returns the name of an item's own Target.
@@ -104,18 +117,19 @@ func nameOf(target *lsv1alpha1.ResolvedTarget, di *lsv1alpha1.DeployItem) string
 	return ""
 }
 
-// Target opens another Target of the item's namespace, or the item's own if name is empty. path is the field that
-// names the Target, for errors. The errors are those of Connect, with that path.
+// Target opens another Target in the item's namespace. If `name` is empty, it returns the item's own target. The
+// parameter `path` is the field of the configuration that names the Target. Target returns the same errors as Connect,
+// but with this path instead of spec.target.
 func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 	if name == "" {
 		return r.Cluster, nil
 	}
 	target := &lsv1alpha1.Target{}
 	key := types.NamespacedName{Namespace: r.Item.Namespace, Name: name}
-	if err := r.rt.Landscaper.GetClient().Get(ctx, key, target); err != nil {
+	if err := r.Keeper.rt.Landscaper.GetClient().Get(ctx, key, target); err != nil {
 		return nil, fmt.Errorf("%s: get Target %s: %w", path, key, err)
 	}
-	resolved, err := r.rt.Targets.Resolve(ctx, target)
+	resolved, err := r.Keeper.rt.Targets.Resolve(ctx, target)
 	if err != nil {
 		return nil, connectError(path, err)
 	}
@@ -123,54 +137,38 @@ func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 	return open, connectError(path, err)
 }
 
-// Options sets the options that connect an engine with the item and the watches of its target: Seen, Watch,
-// Checkpoint, Applied, and Force in a thorough run (see Take). It also sets Events, MayHeal and OwnerExists if they
-// are nil. Use it for your own engine or Session. Apply, AfterDeployment and Delete call it themselves.
-func (r *Run) Options(o apply.Options) apply.Options { return r.optionsFor(r.Cluster, o) }
-
-func (r *Run) optionsFor(to *Cluster, o apply.Options) apply.Options {
-	o.Seen, o.Watch, o.Checkpoint, o.Applied = r.lookup(to), to.watch, r.checkpoint, r.item.appliedInRun()
-	if len(r.Inventory.Former) > 0 {
-		o.MaxInventory = roomFor(o.MaxInventory, r.Inventory.Former)
+// Options returns the options for an engine that writes objects of the item to the given target. Use it if you create
+// your own engine or Session. Apply, AfterDeployment and Delete call Options themselves. Options sets Seen, Watch,
+// Checkpoint and Applied in o. In a thorough run (see Take), it also sets Force. It sets Events, MayHeal and
+// OwnerExists if they are nil.
+func (r *Run) Options(to *Cluster, o apply.Options) apply.Options {
+	o.Seen, o.Watch, o.Applied = to, to.watch, r.item.appliedInRun()
+	o.Checkpoint = func(ctx context.Context, inventory apply.Inventory) error {
+		if err := r.Note(inventory); err != nil {
+			return err
+		}
+		return deployerlib.Checkpoint(ctx)
 	}
-	if to == r.Cluster && o.MayHeal == nil {
-		o.MayHeal = r.mayHeal
+	if to == r.Cluster {
+		o.Seen = r.corrections.lookup(to, r.Inventory.Entries)
+		if o.MayHeal == nil {
+			o.MayHeal = func(d apply.Drift) bool { return r.corrections.may(to, d) }
+		}
 	}
-	o.Force = o.Force || r.taken != nil && r.taken.thorough
-	if o.Events == nil {
-		o.Events = r.tell
-	}
-	if o.OwnerExists == nil {
-		o.OwnerExists = r.ownerExists
-	}
-	return o
+	o.Force = o.Force || r.corrections.thorough
+	return r.Keeper.reporting(r.Item, o)
 }
 
-// ownerExists searches the cache for an item that an object names as its owner. An item that is being deleted does
-// not count, because it will soon give up its objects.
-func (r *Run) ownerExists(ctx context.Context, owner ownership.Owner) bool {
-	di := &lsv1alpha1.DeployItem{}
-	err := r.rt.Landscaper.GetClient().Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, di)
-	return err == nil && di.UID == owner.UID && di.DeletionTimestamp == nil
+// Engine returns an apply engine for the cluster. Use Run.Options to complete the options.
+func (c *Cluster) Engine(o apply.Options) *apply.Engine {
+	return apply.New(c.Client, c.RESTMapper(), o)
 }
 
-// Engine returns an engine for the item's target or another one. See Options.
-func (r *Run) Engine(to *Cluster, o apply.Options) *apply.Engine {
-	return apply.New(to.Client, to.RESTMapper(), r.optionsFor(to, o))
-}
-
-// checkpoint stores the inventory before any of its objects is written.
-func (r *Run) checkpoint(ctx context.Context, inventory apply.Inventory) error {
-	if err := r.Note(inventory); err != nil {
-		return err
-	}
-	return deployerlib.Checkpoint(ctx)
-}
-
-// Note stores an inventory in the item's status, in memory. The entries are those of the item's own cluster. What is
-// known about other clusters stays as it is. Note returns the errors of Begin's note.
+// Note sets an inventory in the item's status, in memory. It replaces the entries of the item's own cluster and keeps
+// the entries of other clusters. Note returns the error of the function `note` that was passed to Begin.
 func (r *Run) Note(inventory apply.Inventory) error {
 	inventory.Cluster, inventory.Former = r.Inventory.Cluster, r.Inventory.Former
+	inventory.Empty = r.Inventory.Empty && len(inventory.Entries) == 0
 	r.Inventory = inventory
 	if len(inventory.Entries) == 0 && len(inventory.Former) == 0 {
 		inventory.Cluster = nil
@@ -181,18 +179,14 @@ func (r *Run) Note(inventory apply.Inventory) error {
 	return r.store(inventory)
 }
 
-// tell writes what happened to an object as an event of the item.
-func (r *Run) tell(e apply.Event) {
-	r.Event(related(e.Ref), corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
-}
-
-// Event writes an event about the item. related is the object that it is about, or nil. kind is Normal or Warning.
-// message must not contain secret values.
+// Event writes an event about the item. If the event is about an object of the item, `related` refers to that object.
+// Otherwise it is nil. The parameter `kind` is Normal or Warning. The message must not contain secret values.
 func (r *Run) Event(related runtime.Object, kind, reason, message string) {
-	r.event(r.Item, related, kind, reason, message)
+	r.Keeper.event(r.Item, related, kind, reason, message)
 }
 
-// Value returns what the deployer remembers about the item under a key, and calls create if there is nothing yet. The
-// value is lost with Keeper.Forget and with the process. Forget calls the value's method Forgotten() if it has one.
-// Use your own type for keys, as with contexts. create must not call Value, and Forgotten must not call the Keeper.
-func (r *Run) Value(key any, create func() any) any { return r.item.value(key, create) }
+// Value returns the value that is stored for the item under a key. If there is no value yet, it stores and returns the
+// result of the function `create`. As with contexts, the key should have a type of its own. The value is lost when
+// Keeper.Forget is called or the process ends. If the value has a method Forgotten(), Keeper.Forget calls this method.
+// The function `create` must not call Value, and Forgotten must not call the Keeper.
+func (r *Run) Value(key any, create func() any) any { return r.item.values.get(key, create) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -14,28 +15,38 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
+// Take takes the triggers of this run from the queue of the item. Triggers are drifts and the calls of Wake and
+// Thorough. Triggers that arrive later start another run, so call Take before you read any state. Further calls of Take
+// return the same values. Apply calls Take if the deployer has not called it.
+//
+// If the result `thorough` is true, the run must check every object, even if no watch reported a change. If the run
+// fails before Settle is called, the caller must call `giveBack`. Otherwise the triggers are lost. Settle calls
+// `giveBack` itself if necessary.
+func (r *Run) Take() (thorough bool, giveBack func()) {
+	r.corrections.take(r.background)
+	return r.corrections.thorough, r.corrections.giveBack
+}
+
 // Apply applies desired objects to the item's target; see [apply.Engine.Apply]. It returns nil if everything is done.
-// If objects are not finished, it returns a [deployerlib.WaitFor], and the item comes back when a watch reports a
-// change. Return any error unchanged, because it has its code.
+// If objects are unfinished, it returns a [deployerlib.WaitFor], and the item is reconciled again when a watch reports
+// a change. The deployer must return every error unchanged, because the error contains an error code.
 func (r *Run) Apply(ctx context.Context, desired []apply.Desired, o apply.Options) (apply.Report, error) {
 	r.Take()
-	r.Hold()
-	inventory, report, err := r.Engine(r.Cluster, o).Apply(ctx, r.Owner, desired, r.Inventory)
+	r.Cluster.watcher.Hold(r.Item.UID)
+	inventory, report, err := r.Cluster.Engine(r.Options(r.Cluster, o)).Apply(ctx, r.Owner, desired, r.Inventory)
 	return report, r.Settle(ctx, inventory, report, err)
 }
 
-// Hold stops judging the item's objects until Observe or Settle, because watches see intermediate states while the
-// objects are written. Apply, AfterDeployment and Delete call it themselves.
-func (r *Run) Hold() { r.Cluster.watcher.Hold(r.Item.UID) }
-
-// Settle records the result of an engine or a Session, watches the objects as they are now, and reports whether the
-// next step may begin. It is the second half of Apply, for callers of an engine; err is the error of the engine. It
-// returns the same as Apply.
+// Settle records the result of an engine or a Session, and calls Observe so that later drift is detected. It is meant
+// for callers that use their own engine. Apply calls Settle itself. The caller must call Watcher.Hold before the first
+// write, because the watches also report intermediate states. The parameter `err` is the error of the engine. Settle
+// returns nil if the next step may begin, and otherwise the same errors as Apply.
 func (r *Run) Settle(ctx context.Context, inventory apply.Inventory, report apply.Report, err error) error {
 	if err != nil {
-		r.giveBack() // no watch reports it again
-	} else {
-		r.reportTaken()
+		r.corrections.giveBack() // the next run must handle these triggers, because no watch reports them again
+	} else if r.corrections.settle() {
+		r.corrections.report(r.Cluster, r.Event)
+		r.Keeper.setCondition(r.Item, ConditionContested, lsv1alpha1.ConditionTrue, "ChangedAgain", r.corrections.contested())
 	}
 	if noteErr := r.Note(inventory); noteErr != nil {
 		return noteErr
@@ -52,34 +63,24 @@ func (r *Run) Settle(ctx context.Context, inventory apply.Inventory, report appl
 	return nil
 }
 
-// PatchDue reports whether AfterDeployment has something to send.
-func (r *Run) PatchDue() bool {
-	for _, entry := range r.Inventory.Entries {
-		if entry.PatchDue {
-			return true
-		}
-	}
-	return false
-}
-
-// AfterDeployment sends the patches that wait for everything else; see [apply.Engine.AfterDeployment]. desired is the
-// argument of Apply. AfterDeployment returns the same as Apply.
+// AfterDeployment sends the patches in apply.Desired.PatchAfterDeployment; see [apply.Engine.AfterDeployment]. Call it
+// when the objects are ready, with the same desired objects as Apply. AfterDeployment returns the same errors as Apply.
 func (r *Run) AfterDeployment(ctx context.Context, desired []apply.Desired, o apply.Options) error {
-	if !r.PatchDue() {
+	if !slices.ContainsFunc(r.Inventory.Entries, func(entry apply.Entry) bool { return entry.PatchDue }) {
 		return nil
 	}
-	r.Hold()
-	inventory, report, err := r.Engine(r.Cluster, o).AfterDeployment(ctx, r.Owner, desired, r.Inventory)
+	r.Cluster.watcher.Hold(r.Item.UID)
+	inventory, report, err := r.Cluster.Engine(r.Options(r.Cluster, o)).AfterDeployment(ctx, r.Owner, desired, r.Inventory)
 	return r.Settle(ctx, inventory, report, err)
 }
 
-// Delete removes the item's objects, group by group. If groups is nil, it uses the default. A deletion that takes
-// longer than bound fails, unless bound is 0. Then Delete removes what is left in former clusters; see Leave. It
-// returns nil if all objects are gone except those that no group names, which it reports in an event; the item is
-// then forgotten. Errors are the same as for Apply.
+// Delete deletes the item's objects, group by group, and then the remaining objects in former clusters (see Leave). If
+// `groups` is nil, it uses the default groups. If `bound` is not 0 and the deletion takes longer, Delete returns a
+// timeout error. Objects that belong to no group are not deleted. Delete reports them in an event. When all other
+// objects are gone, Delete removes the item from memory and returns nil. Otherwise it returns the same errors as Apply.
 func (r *Run) Delete(ctx context.Context, o apply.Options, groups []apply.Group, bound time.Duration) error {
 	r.Cluster.watcher.Forget(r.Item.UID)
-	inventory, report, err := r.Engine(r.Cluster, o).Delete(ctx, r.Owner, r.Inventory, groups)
+	inventory, report, err := r.Cluster.Engine(r.Options(r.Cluster, o)).Delete(ctx, r.Owner, r.Inventory, groups)
 	if noteErr := r.Note(inventory); noteErr != nil {
 		return noteErr
 	}
@@ -90,28 +91,28 @@ func (r *Run) Delete(ctx context.Context, o apply.Options, groups []apply.Group,
 		return r.Wait("delete", bound, report.Reason(), report.After())
 	}
 	for _, left := range report.Left {
-		r.Event(related(left), corev1.EventTypeWarning, "Left", left.String()+" stays: no deletion group names it")
+		r.Event(related(left), corev1.EventTypeWarning, "Left", left.String()+" is not deleted, because no deletion group selects it")
 	}
 	if err := r.Leave(ctx, o, ownGroups(groups)); err != nil {
 		return err
 	}
-	r.Forget(r.Item.UID)
+	r.Keeper.Forget(r.Item.UID)
 	return nil
 }
 
-// ownGroups returns the groups that only delete objects of the item, in its own target.
+// ownGroups returns the groups that delete only objects of the item itself, in the item's own target.
 func ownGroups(groups []apply.Group) []apply.Group {
 	return slices.DeleteFunc(slices.Clone(groups), func(g apply.Group) bool { return g.DeleteAll || g.Cluster != nil })
 }
 
-// These are the times after which a waiting item is looked at although no watch reported a change.
+// These constants are the times after which a waiting item is reconciled even if no watch has reported a change.
 const (
 	pollWatched   = 30 * time.Second
 	pollUnwatched = 5 * time.Second
 )
 
-// Poll returns when to look again at the item's objects if no watch reports a change before, for the last parameter
-// of Wait. The time is shorter if some objects cannot be watched.
+// Poll returns the time after which the item's objects must be read again if no watch reports a change. Pass it to Wait
+// as the last argument. The time is shorter if some objects cannot be watched.
 func (r *Run) Poll() time.Duration {
 	if r.unwatched {
 		return pollUnwatched
@@ -119,12 +120,13 @@ func (r *Run) Poll() time.Duration {
 	return pollWatched
 }
 
-// Wait returns an error that makes the item come back when a watch reports a change of one of its objects, at most
-// once per second, and after a while at the latest. Before Connect, nothing is watched. If the step has waited longer
-// than bound in this run, Wait returns a timeout, unless bound is 0. step names the step in that error, and reason
-// says what is missing.
+// Wait returns an error that makes the item wait. The item is reconciled again when a watch reports a change of one of
+// its objects, but at most once per second. If no watch reports a change, it is reconciled again after the time
+// `after`. Before Connect, nothing is watched. The parameter `reason` describes what the step is waiting for. If
+// `bound` is not 0 and the step has waited longer than `bound` in this run, Wait returns a timeout error instead, which
+// contains the name of the step.
 func (r *Run) Wait(step string, bound time.Duration, reason string, after time.Duration) error {
-	if waited := r.item.waited(step, r.rt.Clock.Now()); bound > 0 {
+	if waited := r.item.waited(step, r.Keeper.rt.Clock.Now()); bound > 0 {
 		if waited >= bound {
 			r.item.ended()
 			return timeoutError(step, bound, reason)
@@ -133,23 +135,20 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 	}
 	r.item.throttle.waitsFor(reason)
 	if r.Cluster != nil {
-		began := r.item.startFollowing(func() func() {
+		r.item.startFollowing(func() func() {
 			return r.Cluster.watcher.Follow(r.Item.UID, func(watch.Object) { r.item.throttle.event() })
 		})
-		if began && r.missed() {
-			r.item.throttle.event()
-		}
 	}
 	return deployerlib.WaitFor(reason, after)
 }
 
-// Finished ends all waiting. Call it when a run is done.
+// Finished records that the run is done. It resets the waiting times and stops following changes of the objects.
 func (r *Run) Finished() {
 	r.item.stopFollowing()
-	r.item.reschedule() // drift that was queued during the wait has no alarm
+	r.item.queue.reschedule() // drift that was queued during the wait has no timer yet
 	r.item.ended()
 	if r.Item.Status.JobID == "" {
-		r.item.beginAnew() // a job with an ID may come again if its end could not be stored
+		r.item.beginAnew() // a job may run again under the same ID if its end could not be stored
 	}
-	r.item.keepReady(r.Inventory)
+	r.item.ready.keep(r.Inventory.Entries)
 }

@@ -10,20 +10,22 @@ import (
 )
 
 const (
-	// gather is how long the first event waits for related ones.
+	// gather is the time between the first of several events and the wake. Further events within this time cause no
+	// additional wake.
 	gather = 50 * time.Millisecond
-	// wakeEvery is the shortest time between two wakes of a waiting item.
+	// wakeEvery is the minimum time between two wakes of a waiting item. A wake is a call of the function `wake`.
 	wakeEvery = time.Second
-	// steadyWakes is how many wakes come that fast although the reason to wait does not change. The end of a rollout
-	// that takes a few seconds is noticed within one second.
+	// steadyWakes is the number of wakes after which the interval between wakes grows if the reason for waiting stays
+	// the same. It is so large that the end of a rollout of a few seconds is noticed within one second.
 	steadyWakes = 10
-	// wakeSlowest is the longest time between two wakes if events keep coming after that.
+	// wakeSlowest is the maximum time between two wakes if events continue and the reason for waiting stays the same.
 	wakeSlowest = 8 * time.Second
 )
 
-// throttle turns many events into few wakes. Each event is followed by a wake, soon after a time without events and
-// otherwise wakeEvery after the previous wake. If events keep coming and the reason to wait stays the same, that time
-// doubles up to wakeSlowest after steadyWakes wakes.
+// throttle reduces many events to few wakes. A wake is a call of the function `wake`. There is always a wake after the
+// last event. After a time without events, the wake follows an event almost immediately. Otherwise, there is an
+// interval of at least wakeEvery between two wakes. If events continue and the reason for waiting does not change, the
+// interval doubles with each wake after the first steadyWakes wakes, up to wakeSlowest.
 type throttle struct {
 	clock clock.WithDelayedExecution
 	wake  func()
@@ -31,16 +33,16 @@ type throttle struct {
 	mu     sync.Mutex
 	reason string
 	every  time.Duration
-	wakes  int         // in a row, since the last quiet time or change of the reason
-	last   time.Time   // the last planned wake
-	timer  clock.Timer // of that wake
+	wakes  int         // the number of wakes since the last quiet time or the last change of the reason
+	last   time.Time   // the time of the last planned wake
+	timer  clock.Timer // fires at the time in the field `last`
 }
 
 func newThrottle(clk clock.WithDelayedExecution, wake func()) *throttle {
 	return &throttle{clock: clk, wake: wake, every: wakeEvery}
 }
 
-// event causes a wake.
+// event plans a wake because an event has occurred.
 func (t *throttle) event() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +50,7 @@ func (t *throttle) event() {
 	next := t.last.Add(t.every)
 	switch {
 	case now.Before(t.last):
-		return // the planned wake comes after this event
+		return // a wake that follows this event is planned already
 	case !now.Before(next):
 		t.every, t.wakes, next = wakeEvery, 0, now.Add(gather)
 	case t.wakes >= steadyWakes:
@@ -58,7 +60,7 @@ func (t *throttle) event() {
 	t.plan(now, next)
 }
 
-// waitsFor records why the item waits. If the reason changed, the throttle returns to full speed.
+// waitsFor records the reason why the item waits. If the reason changed, it resets the interval to wakeEvery.
 func (t *throttle) waitsFor(reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +75,7 @@ func (t *throttle) waitsFor(reason string) {
 	}
 }
 
-// plan plans a wake. The caller holds mu.
+// plan plans a wake for a given time. The caller holds mu.
 func (t *throttle) plan(now, at time.Time) {
 	t.last, t.timer = at, t.clock.AfterFunc(at.Sub(now), t.wake)
 }

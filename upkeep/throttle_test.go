@@ -21,12 +21,13 @@ type throttled struct {
 
 func newThrottled() *throttled {
 	t := &throttled{clock: clocktesting.NewFakeClock(noon)}
-	// The fake clock holds its lock while it calls the function, so the time of the wake is the planned one.
+	// The function must not call the fake clock, which holds its own lock. It therefore records the planned time of the
+	// wake.
 	t.throttle = newThrottle(t.clock, func() { t.wakes = append(t.wakes, t.last.Sub(noon)) })
 	return t
 }
 
-// pass advances the clock in small steps. happens decides in which of them an event occurs.
+// pass advances the clock in small steps. The function `happens` decides in which steps an event occurs.
 func (t *throttled) pass(d time.Duration, happens func(at time.Duration) bool) {
 	const step = 10 * time.Millisecond
 	for range d / step {
@@ -135,7 +136,7 @@ func TestWaitingItem(t *testing.T) {
 	})
 	t.Run("shares what was applied among the calls of a run [F61]", func(t *testing.T) {
 		w := newWorld(t)
-		applied := func(r *Run) *apply.Applied { return r.Options(apply.Options{}).Applied }
+		applied := func(r *Run) *apply.Applied { return r.Options(r.Cluster, apply.Options{}).Applied }
 		job := applied(w.begin(false))
 		if again := w.begin(false); applied(again) != job {
 			t.Error("the next call begins anew")

@@ -120,7 +120,7 @@ func TestSchedule(t *testing.T) {
 		t.Error("no run although it is due")
 	}
 	r := w.begin(true)
-	if thorough, _ := r.Take(); !thorough || !r.Options(apply.Options{}).Force {
+	if thorough, _ := r.Take(); !thorough || !r.Options(r.Cluster, apply.Options{}).Force {
 		t.Error("the run of the schedule believes what the watches know")
 	}
 	if thorough, _ := r.Take(); !thorough {
@@ -147,44 +147,44 @@ func TestFights(t *testing.T) {
 	entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "fought", UID: "u", Key: "ours"}
 	looksUntouched := func(r *Run) bool {
 		r.Inventory.Entries = []apply.Entry{entry}
-		seen, known := r.Options(apply.Options{}).Seen.Seen(configMaps, entry.Ref().Key())
+		seen, known := r.Options(r.Cluster, apply.Options{}).Seen.Seen(configMaps, entry.Ref().Key())
 		return known && seen == apply.Seen{UID: "u", Key: "ours"}
 	}
 	t.Run("are left for later by a run that heals others", func(t *testing.T) {
 		w := fight(t)
 		r := w.begin(true)
 		r.Take()
-		if len(r.taken.drifts) != 1 || !looksUntouched(r) {
-			t.Errorf("the run heals %v, and writes what is fought about", r.taken.drifts)
+		if len(r.corrections.drifts) != 1 || !looksUntouched(r) {
+			t.Errorf("the run heals %v, and writes what is fought about", r.corrections.drifts)
 		}
-		r.giveBack()
+		r.corrections.giveBack()
 		w.wants(true, 0)
 		w.begin(true).Take()
 		w.wants(false, 10*time.Second)
 		w.keeper.Wake(w.item.UID, time.Time{})
 		w.wants(true, 0)
 		r = w.begin(true)
-		if r.Take(); len(r.taken.drifts) != 0 || !looksUntouched(r) {
-			t.Errorf("a run that somebody woke heals %v", r.taken.drifts)
+		if r.Take(); len(r.corrections.drifts) != 0 || !looksUntouched(r) {
+			t.Errorf("a run that Wake requested heals %v", r.corrections.drifts)
 		}
 		w.clock.Step(10 * time.Second)
 		w.wants(true, 0)
 		r = w.begin(true)
-		if r.Take(); len(r.taken.drifts) != 1 || looksUntouched(r) {
-			t.Errorf("it is time, but the run heals %v", r.taken.drifts)
+		if r.Take(); len(r.corrections.drifts) != 1 || looksUntouched(r) {
+			t.Errorf("it is time, but the run heals %v", r.corrections.drifts)
 		}
 	})
 	t.Run("are ended by jobs and thorough runs", func(t *testing.T) {
 		w := fight(t)
 		r := w.begin(false)
-		if r.Take(); len(r.taken.drifts) != 2 || looksUntouched(r) {
-			t.Errorf("a job heals %v", r.taken.drifts)
+		if r.Take(); len(r.corrections.drifts) != 2 || looksUntouched(r) {
+			t.Errorf("a job heals %v", r.corrections.drifts)
 		}
 		w = fight(t)
 		w.keeper.Thorough(w.item)
 		r = w.begin(true)
-		if r.Take(); len(r.taken.drifts) != 2 || looksUntouched(r) {
-			t.Errorf("a thorough run heals %v", r.taken.drifts)
+		if r.Take(); len(r.corrections.drifts) != 2 || looksUntouched(r) {
+			t.Errorf("a thorough run heals %v", r.corrections.drifts)
 		}
 	})
 }

@@ -31,7 +31,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// noon is when the tests begin.
+// noon is the time at which the fake clocks start.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // world is a keeper with one open target, its own clock, and one item.
@@ -40,7 +40,7 @@ type world struct {
 	keeper   *Keeper
 	clock    *clocktesting.FakeClock
 	item     *lsv1alpha1.DeployItem
-	items    client.Client // of the cluster with the items
+	items    client.Client // a client for the cluster with the items
 	recorder *events.FakeRecorder
 	cluster  *Cluster
 	ended    chan struct{} // closed when the target's client has left the pool
@@ -104,7 +104,8 @@ func (w *world) wantTriggers(want int) {
 	w.triggers = 0
 }
 
-// until waits for something that another goroutine does.
+// until waits until the function `done` returns true because of another goroutine. The parameter `what` describes the
+// expected change in the failure message.
 func (w *world) until(what string, done func() bool) {
 	w.Helper()
 	if wait.PollUntilContextTimeout(w.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return done(), nil }) != nil {
@@ -112,7 +113,7 @@ func (w *world) until(what string, done func() bool) {
 	}
 }
 
-// begin begins a run of the item, which may be a background run.
+// begin begins a run of the item. The parameter `background` determines whether it is a background run.
 func (w *world) begin(background bool) *Run {
 	w.Helper()
 	r, err := w.keeper.Begin(w.Context(), w.item, apply.Inventory{}, func(apply.Inventory) error { return nil })
@@ -123,7 +124,7 @@ func (w *world) begin(background bool) *Run {
 	return r
 }
 
-// ask asks the hooks for a run. It returns whether they want one, and otherwise when to ask again.
+// ask calls the hooks. It reports whether they force a run, and otherwise returns the time until the next call.
 func (w *world) ask(hooks extension.ReconcileExtensionHooks) (run bool, later time.Duration) {
 	w.Helper()
 	res, err := hooks.ExecuteHooks(w.Context(), logr.Discard(), w.item, nil, extension.ShouldReconcileHook)
@@ -136,7 +137,7 @@ func (w *world) ask(hooks extension.ReconcileExtensionHooks) (run bool, later ti
 	return !res.AbortReconcile, res.ReconcileResult.RequeueAfter
 }
 
-// wants checks the answer of the hook.
+// wants calls the hooks of the Keeper with the method `ask`, and checks the results.
 func (w *world) wants(run bool, later time.Duration) {
 	w.Helper()
 	gotRun, gotLater := w.ask(w.keeper.Hooks(nil))
@@ -145,10 +146,18 @@ func (w *world) wants(run bool, later time.Duration) {
 	}
 }
 
-// drift reports a drift of a ConfigMap. The third one of the same object is a fight.
+// drift reports a drift of a ConfigMap. The third drift of the same ConfigMap is a fight.
 func (w *world) drift(name string) {
 	w.keeper.clusters.drifted(watch.Event{
 		Item: w.item.UID, Object: watch.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}},
 		What: watch.Changed, By: []watch.Change{{Manager: "editor", Fields: []string{"data.a"}}},
 	})
+}
+
+// settled ends a run that has corrected all drifts that it took.
+func (w *world) settled(r *Run) {
+	w.Helper()
+	if err := r.Settle(w.Context(), r.Inventory, apply.Report{}, nil); err != nil {
+		w.Error(err)
+	}
 }

@@ -16,19 +16,19 @@ import (
 // lookEvery is the number of steps between two checks of the context.
 const lookEvery = 1024
 
-// evaluation evaluates the nodes that client-go parsed on JSON values, in the same way as client-go, and counts its
-// steps. Each value that it visits is one step.
+// evaluation evaluates a path that client-go has parsed. The results are the same as those of client-go. In addition,
+// an evaluation counts the values that it visits, and stops when it has visited too many.
 type evaluation struct {
 	ctx   context.Context
-	left  int   // remaining steps, of maxSteps
-	next  int   // the value of left at the next check of the context
-	ended error // why the evaluation was stopped
+	left  int   // remaining steps, initially maxSteps
+	next  int   // number of remaining steps below which the context is checked again
+	ended error // the reason why the evaluation was stopped
 }
 
-// spend counts steps. An error ends the evaluation.
+// spend counts steps. If it returns an error, the evaluation must end.
 func (e *evaluation) spend(steps int) error {
 	if e.left -= steps; e.left < 0 && e.ended == nil {
-		e.ended = fmt.Errorf("%w: it takes more than %d steps in this object", ErrLimit, maxSteps)
+		e.ended = fmt.Errorf("%w: its evaluation takes more than %d steps in this object", ErrLimit, maxSteps)
 	}
 	if e.ended == nil && (e.next == 0 || e.left < e.next) {
 		e.next = e.left - lookEvery
@@ -39,7 +39,7 @@ func (e *evaluation) spend(steps int) error {
 	return e.ended
 }
 
-// list evaluates the nodes one after the other, each on the values that the previous one found.
+// list evaluates the nodes in order. Each node is applied to the values that the previous node found.
 func (e *evaluation) list(values []any, nodes []jsonpath.Node) ([]any, error) {
 	var err error
 	for _, node := range nodes {
@@ -74,7 +74,7 @@ func (e *evaluation) node(values []any, node jsonpath.Node) ([]any, error) {
 	return slices.Repeat([]any{constant}, len(values)), err
 }
 
-// constantOf returns the value of a constant, which only a filter contains.
+// constantOf returns the value of a constant. Constants occur only in filters.
 func constantOf(node jsonpath.Node) (any, error) {
 	switch node := node.(type) {
 	case *jsonpath.TextNode:
@@ -89,7 +89,8 @@ func constantOf(node jsonpath.Node) (any, error) {
 	return nil, fmt.Errorf("%s has no value", node)
 }
 
-// field skips values without the field if at least one has it.
+// field returns the named field of each value. It skips values that do not have the field, and returns an error if none
+// of them has it.
 func field(values []any, name string) ([]any, error) {
 	out := []any{}
 	for _, value := range values {
@@ -112,7 +113,7 @@ func (e *evaluation) array(values []any, node *jsonpath.ArrayNode) ([]any, error
 		}
 		items, isList := value.([]any)
 		if !isList {
-			return nil, errors.New("an index into what is no list")
+			return nil, errors.New("cannot index a value that is not a list")
 		}
 		from, to, step, err := slice(node.Params, len(items))
 		if err != nil {
@@ -128,7 +129,8 @@ func (e *evaluation) array(values []any, node *jsonpath.ArrayNode) ([]any, error
 	return out, nil
 }
 
-// slice returns start, end and step of an index for a list of the given length. Negative values count from the end.
+// slice returns the start, the end and the step of an index expression for a list of the given length. Negative indexes
+// count from the end of the list.
 func slice(params [3]jsonpath.ParamsEntry, length int) (from, to, step int, err error) {
 	to, step = length, 1
 	if params[0].Known {
@@ -148,9 +150,9 @@ func slice(params [3]jsonpath.ParamsEntry, length int) (from, to, step int, err 
 	case from == to:
 		return 0, 0, 1, nil
 	case from < 0 || from > to || to > length:
-		return 0, 0, 0, fmt.Errorf("the index %d to %d is out of a list of %d", from, to, length)
+		return 0, 0, 0, fmt.Errorf("the indexes %d to %d are out of range for a list of length %d", from, to, length)
 	case step <= 0:
-		return 0, 0, 0, errors.New("a step must be greater than 0")
+		return 0, 0, 0, errors.New("the step must be greater than 0")
 	}
 	return from, to, step, nil
 }
@@ -179,7 +181,8 @@ func (e *evaluation) wildcard(values []any) ([]any, error) {
 	return out, nil
 }
 
-// descend appends every non-empty object and list, each before its contents.
+// descend appends all objects and lists that are not empty to `out`, at any depth. Each object or list precedes its
+// contents.
 func (e *evaluation) descend(out, values []any, depth int) ([]any, error) {
 	if err := e.spend(len(values)); err != nil {
 		return nil, err
@@ -201,7 +204,7 @@ func (e *evaluation) descend(out, values []any, depth int) ([]any, error) {
 	return out, nil
 }
 
-// parts returns the values directly inside an object or a list.
+// parts returns the direct children of an object or a list.
 func parts(value any) []any {
 	switch value := value.(type) {
 	case []any:
@@ -221,7 +224,7 @@ func (e *evaluation) filter(values []any, node *jsonpath.FilterNode) ([]any, err
 	for _, value := range values {
 		items, isList := value.([]any)
 		if !isList {
-			return nil, errors.New("a filter of what is no list")
+			return nil, errors.New("cannot filter a value that is not a list")
 		}
 		for _, item := range items {
 			matches, err := e.matches(item, node)
@@ -236,7 +239,7 @@ func (e *evaluation) filter(values []any, node *jsonpath.FilterNode) ([]any, err
 	return out, nil
 }
 
-// matches reports whether an item of a list satisfies the condition of a filter.
+// matches reports whether a list item satisfies the condition of a filter.
 func (e *evaluation) matches(item any, node *jsonpath.FilterNode) (bool, error) {
 	if err := e.spend(1); err != nil {
 		return false, err
@@ -253,7 +256,7 @@ func (e *evaluation) matches(item any, node *jsonpath.FilterNode) (bool, error) 
 		return false, err
 	}
 	if len(left) > 1 || len(right) > 1 {
-		return false, errors.New("a filter can only compare one value with one")
+		return false, errors.New("a filter can only compare one value with one other value")
 	}
 	return compare(left[0], right[0], node.Operator)
 }
@@ -273,5 +276,5 @@ func compare(left, right any, operator string) (bool, error) {
 	case ">=":
 		return template.GreaterEqual(left, right)
 	}
-	return false, fmt.Errorf("%q is no operator", operator)
+	return false, fmt.Errorf("%q is not an operator", operator)
 }

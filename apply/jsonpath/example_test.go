@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
-// deployment returns an object as it is in a cluster.
+// deployment returns a Deployment with a status, as a cluster returns it.
 func deployment() map[string]any {
 	return map[string]any{"status": map[string]any{
 		"replicas":   int64(2),
@@ -46,7 +46,7 @@ func ExampleErrNotFound() {
 	// Output: true
 }
 
-// A path is checked when it is parsed.
+// Parse returns an error if the path is invalid.
 func ExampleParse() {
 	_, err := jsonpath.Parse("status.conditions[")
 	fmt.Println(err)
@@ -54,7 +54,7 @@ func ExampleParse() {
 	// is not a JSON path: unterminated array
 }
 
-// The key of an export can have several parts.
+// The key of an export can consist of several parts.
 func ExampleParseKey() {
 	fmt.Println(jsonpath.ParseKey("database.connection.url"))
 	fmt.Println(jsonpath.ParseKey(`labels.app\.kubernetes\.io/name`))

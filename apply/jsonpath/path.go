@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// These limits bound the work that a path can cause. The parser recurses once per character, and every descent and
-// every union multiplies the number of results. The largest objects that an API server stores have about 100 000
-// values.
+// These limits bound the work that a path can cause. The parser calls itself once per character. Every descent (..) and
+// every union multiplies the number of results. For comparison: the largest objects that an API server stores have
+// about 100 000 values.
 const (
 	maxLength   = 1024
 	maxDescents = 2
@@ -22,11 +22,11 @@ const (
 	maxDepth    = 256
 )
 
-// ErrNotFound means that a path leads to no value of an object.
+// ErrNotFound means that a path selects no value of an object.
 var ErrNotFound = errors.New("not found")
 
-// ErrLimit means that a path needs more work on an object than is allowed. A path that begins at a field of the
-// object, or has fewer descents (..) and unions, needs less.
+// ErrLimit means that a path exceeds the limit of work that it may cause. A path causes less work if it begins with a
+// field name, or if it contains fewer descents (..) and unions.
 var ErrLimit = errors.New("exceeds a limit")
 
 // Path is a parsed path. It is immutable and may be used concurrently.
@@ -35,12 +35,12 @@ type Path struct {
 	nodes []jsonpath.Node
 }
 
-// String returns the text that was parsed.
+// String returns the text from which the path was parsed.
 func (p *Path) String() string { return p.text }
 
-// Parse parses a path. Braces and the leading dot or "$" are optional. Parse returns an error if the text is empty,
-// longer than 1024 bytes, has more than two descents (..) or eight commas, is not a valid path, or is a template that
-// contains more than a path.
+// Parse parses a path. Braces and the leading dot or "$" are optional. Parse returns an error if the text is not
+// exactly one valid path. It also returns an error if the text is longer than 1024 bytes, or if it contains more than
+// two descents (..) or more than eight commas.
 func Parse(text string) (*Path, error) {
 	root, err := parse(text)
 	if err != nil {
@@ -52,9 +52,9 @@ func Parse(text string) (*Path, error) {
 	return &Path{text: text, nodes: root.Nodes}, nil
 }
 
-// ParseKey splits a dotted key such as "database.connection.url" into its parts. A dot inside a part is escaped:
-// "labels.app\.kubernetes\.io/name". ParseKey returns an error where Parse does, and if the key contains anything but
-// names of fields.
+// ParseKey splits a dotted key such as "database.connection.url" into its parts. A dot inside a part must be escaped,
+// as in "labels.app\.kubernetes\.io/name". ParseKey returns the same errors as Parse. It also returns an error if a
+// part is not a field name.
 func ParseKey(text string) ([]string, error) {
 	root, err := parse(text)
 	if err != nil {
@@ -74,12 +74,14 @@ func ParseKey(text string) ([]string, error) {
 	return parts, nil
 }
 
-// Find returns every value that the path leads to, at least one. Values of a list are in its order, and fields of an
-// object are ordered by name. A value may be nil (JSON null). The values belong to the object, so copy them before
-// changing them. The object must consist of JSON values.
+// Find returns all values that the path selects. If the path selects no value, Find returns an error. Values from a
+// list have the order of the list. Values from the fields of an object are ordered by field name. A value may be nil
+// (JSON null). The values are part of the object, so the caller must copy them before changing them. The object must
+// consist of JSON values.
 //
-// Find wraps ErrNotFound if there is no value, and ErrLimit if finding the values takes too many steps or leads too
-// deep. It wraps the cause of the context if that ends first. The last two errors name the path.
+// The error wraps ErrNotFound if the path selects no value. It wraps ErrLimit if the search takes too many steps or the
+// object is nested too deeply. It wraps context.Cause(ctx) if the context ends first. Errors that wrap ErrLimit or
+// context.Cause(ctx) contain the path.
 func (p *Path) Find(ctx context.Context, object map[string]any) ([]any, error) {
 	e := evaluation{ctx: ctx, left: maxSteps}
 	values, err := e.list([]any{object}, p.nodes)
@@ -94,7 +96,7 @@ func (p *Path) Find(ctx context.Context, object map[string]any) ([]any, error) {
 	return values, nil
 }
 
-// parse returns the nodes between the braces.
+// parse parses the text and returns the nodes between the braces.
 func parse(text string) (root *jsonpath.ListNode, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -124,7 +126,7 @@ func parse(text string) (root *jsonpath.ListNode, err error) {
 	return list, nil
 }
 
-// braced returns the path with braces and a beginning.
+// braced returns the path with braces and a leading dot, if these are missing.
 func braced(text string) string {
 	if strings.HasPrefix(text, "{") {
 		return text
@@ -135,7 +137,7 @@ func braced(text string) string {
 	return "{" + text + "}"
 }
 
-// onlyPath refuses the nodes of templates, which are constants and ranges.
+// onlyPath returns an error if one of the nodes is not part of a path but of a template, such as a constant or a range.
 func onlyPath(nodes []jsonpath.Node) error {
 	for _, node := range nodes {
 		switch node.Type() {

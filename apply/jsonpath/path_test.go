@@ -70,7 +70,7 @@ func TestFind(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s\nParse(%q): %v", tc.reason, tc.path, err)
 			}
-			for range 2 { // the second time must return the same
+			for range 2 { // the second call must return the same result
 				got, err := path.Find(t.Context(), decoded(t))
 				if (err != nil) != (tc.want == nil) || (err != nil && !errors.Is(err, ErrNotFound)) {
 					t.Errorf("%s\nFind(...): got error %v", tc.reason, err)
@@ -83,8 +83,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindIsAsClientGo compares the result with the evaluation that kubectl uses. Client-go descends into the fields
-// of an object in random order, so the order of the values of a recursive descent is not compared.
+// TestFindIsAsClientGo compares the result with the evaluation that kubectl uses. Client-go descends into the fields of
+// an object in random order. The test therefore ignores the order of the values that a recursive descent finds.
 func TestFindIsAsClientGo(t *testing.T) {
 	for _, text := range []string{
 		"metadata.name", "spec.containers[*].name", "spec.containers[*].image", "spec.containers[-1].name", "spec.containers[-1:].name",
@@ -228,8 +228,8 @@ func TestFindEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// FuzzPath requires that every accepted path returns JSON values or reports that there are none. The result must be
-// the same each time and take little time, and the object must not change.
+// FuzzPath requires that Find returns JSON values or an error for every accepted path. A second call must return the
+// same result, each call must be fast, and the object must not change.
 func FuzzPath(f *testing.F) {
 	for _, seed := range []string{"a.b", "{.a}", "..a", ".a[?(@.b=='c')].d", ".a[1:2,3]", `['a\.b']`, "$", "{range .a}{end}", ".a[-1:]", "[", "{", ".a[?(", "['", "\x00", "..[*]..[*]", "$..*", ".a[::0]", ".a[::-1]", ".a[9223372036854775807]", "[0,0,0,0,0]", " A ", "{}}", ".a.missing", "[000A]"} {
 		f.Add(seed, object)
@@ -265,7 +265,7 @@ func FuzzPath(f *testing.F) {
 		if second, _ := json.Marshal(again); len(values) < 2 && !bytes.Equal(first, second) || (err == nil) != (err2 == nil) || len(got) != len(again) {
 			t.Errorf("Find: first %s, %v, then %s, %v", first, err, second, err2)
 		}
-		if !reflect.DeepEqual(before, values) { // cmp takes too long on deep lists
+		if !reflect.DeepEqual(before, values) { // reflect is used because cmp takes too long for deep lists
 			t.Errorf("Find changed the object: %v", values)
 		}
 	})

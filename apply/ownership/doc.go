@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership determines which objects of a target belong to which deploy item, and whether another writer
-// changed what the item owns. It is pure: it has no client and no clock.
+// Package ownership determines which objects in a target belong to which deploy item, and whether another writer
+// changed fields that the item owns. The package is pure: it uses neither a client nor a clock.
 //
 // # Ownership
 //
-// An Owner is a deploy item. Stamp writes it to an object, and OwnerOf reads it:
+// An Owner identifies a deploy item (in short: an item). Stamp writes the owner to an object, and OwnerOf reads it from
+// there:
 //
 //	metadata:
 //	  labels:
@@ -15,26 +16,29 @@
 //	    deployerkit.dev/item-namespace: shop
 //	    deployerkit.dev/item-name: web
 //
-// Names are annotations because they may be longer than the 63 characters of a label value. An object with another
-// UID but the same landscape, namespace and name (SameItem) belongs to an earlier life of the item, which was
-// restored from a backup or created again. Such an object is taken over, not refused.
+// Namespace and name are annotations because they may be longer than the 63 characters of a label value. If the label
+// of an object contains a different UID, but landscape, namespace and name are the same (see SameItem), the object
+// belongs to an earlier item of the same name. The earlier item was deleted and created again, or restored from a
+// backup. The current item takes over such an object instead of refusing it.
 //
-// An object that several items own names one of them in this way. Each of the others has a separate annotation
-// (StampShared), deployerkit.dev/owner- followed by its UID. OwnersOf returns all of them.
+// If several items own an object, its label and these annotations name only one of them. Each of the other items adds a
+// separate annotation (see StampShared). The key of that annotation is deployerkit.dev/owner- followed by the UID of
+// the item. OwnersOf returns all owners.
 //
-// Keys with the prefix deployerkit.dev/ are reserved for this library. Reserved finds them in manifests and patches
-// of users.
+// Keys with the prefix deployerkit.dev/ are reserved for this library. Reserved finds such keys in the users' manifests
+// and patches.
 //
 // # Changes
 //
-// Each item applies its objects under its own field manager (Manager), so the server keeps an entry in managedFields
-// with exactly the fields that the item owns. KeyOf computes a hash of that entry. The key of the answer to the last
-// write is stored; a different key later means that another writer changed or removed a field that the item owns.
-// Fields of other managers, the status and writes that change nothing do not affect the key. docs/drift.md lists what
-// the key cannot show.
+// Each item applies its objects under its own field manager (see Manager). The server therefore keeps one entry in
+// managedFields that lists exactly the fields that the item owns. KeyOf computes a hash of that entry. After each
+// write, the item stores the key of the object that the API server returns. If the object has a different key later,
+// another writer has changed or removed a field that the item owns. Changes to fields of other managers, changes to the
+// status and writes without effect do not change the key. docs/drift.md lists the changes that the key cannot show.
 //
 // # Taking objects over
 //
-// Server-side apply removes a field that is no longer applied only if the same manager applied it before.
-// TakeOverPatch transfers the fields of a former manager to the item's manager, so that they can be removed later.
+// If a manifest no longer contains a field, server-side apply removes the field only if the same manager applied it
+// before. TakeOverPatch transfers the fields of an earlier manager to the item's manager, so that a later apply can
+// remove them.
 package ownership

@@ -7,66 +7,110 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Key identifies what an item owns of an object in 22 characters. It stays equal as long as no owned field is changed
-// or removed. It is empty if the object has no entry for the manager, because the server does not track the kind or a
-// writer removed the entries. Nothing is known about changes then.
+// Key is a hash of 22 characters that changes when a field that the item owns is changed or removed. A Key is empty if
+// managedFields contains no entry of the item's manager. Either the server does not track the fields of this kind, or
+// another writer removed the entry. An empty Key does not show whether the object has changed.
 type Key string
 
-// keySize is the number of bytes of the hash that are kept.
+// keySize is the number of bytes of the hash that a Key contains.
 const keySize = 16
 
-// KeyOf returns the key of an object for a field manager. It is a hash of the object's UID and of the manager's entry
-// (operation Apply, no subresource) with its fields, version and time.
+// KeyOf returns the key of an object for a field manager. It looks up the entry of this manager in managedFields that
+// has the operation Apply and no subresource. The key is a hash of the fields, the API version and the time in this
+// entry, and of the object's UID.
 //
-// The time is included because an apply by another program under the same manager's name can change values and leave
-// the fields alone. The UID is included because a restored object has the old entry.
+// The hash includes the time because another program that applies under the same manager can change values without
+// changing the set of fields. The hash includes the UID because an object that was restored from a backup keeps its old
+// entry.
 //
-// Typed, unstructured and metadata-only forms of the same object have the same key.
+// The typed, unstructured and metadata-only forms of the same object have the same key.
 func KeyOf(obj metav1.Object, manager string) Key {
-	entry, ok := Entry(obj, manager)
+	entry, fields, ok := applied(obj, manager)
 	if !ok {
 		return ""
 	}
-	fields, ok := canonical(entry.FieldsV1)
-	if !ok {
-		return ""
-	}
-	// A UID, a version or a time never contains a NUL, so different inputs always differ.
+	// A UID, an API version and a time never contain a NUL byte, so different inputs always result in different bytes.
 	sum := sha256.Sum256(bytes.Join([][]byte{[]byte(obj.GetUID()), []byte(entry.APIVersion), seconds(entry.Time), fields}, []byte{0}))
 	return Key(base64.RawURLEncoding.EncodeToString(sum[:keySize]))
 }
 
-// Entry returns the entry of managedFields for what a manager applied to the main resource. It returns false if there
-// is none.
+// Entry returns the entry of managedFields for the fields that a manager applied to the object itself, not to a
+// subresource. It returns false if there is no such entry.
 func Entry(obj metav1.Object, manager string) (metav1.ManagedFieldsEntry, bool) {
-	for _, entry := range obj.GetManagedFields() {
-		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
-			return entry, true
-		}
+	return AppliedBy(obj.GetManagedFields(), manager)
+}
+
+// AppliedBy is like Entry, but searches a list of entries instead of an object.
+func AppliedBy(entries []metav1.ManagedFieldsEntry, manager string) (metav1.ManagedFieldsEntry, bool) {
+	if i := indexOf(entries, manager); i >= 0 {
+		return entries[i], true
 	}
 	return metav1.ManagedFieldsEntry{}, false
 }
 
-// canonical returns the same bytes for the same fields, whatever their order and escaping. Unstructured objects order
-// keys such as k:{"containerPort":9} and k:{"containerPort":10} differently from the server.
-func canonical(fields *metav1.FieldsV1) ([]byte, bool) {
-	if fields == nil {
-		return nil, false
-	}
-	var tree any
-	if err := json.Unmarshal(fields.GetRawBytes(), &tree); err != nil {
-		return nil, false
-	}
-	out, err := json.Marshal(tree)
-	return out, err == nil && tree != nil
+func indexOf(entries []metav1.ManagedFieldsEntry, manager string) int {
+	return slices.IndexFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+	})
 }
 
-// seconds returns the time as the server stores it. An entry may have none.
+// Entries returns the managedFields of an object, but leaves FieldsV1 empty in each entry. It is much faster than
+// GetManagedFields, which encodes FieldsV1 as JSON.
+func Entries(obj *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
+	raw := rawEntries(obj)
+	out := make([]metav1.ManagedFieldsEntry, len(raw))
+	for i, one := range raw {
+		fields, _ := one.(map[string]any)
+		text := func(name string) string {
+			value, _ := fields[name].(string)
+			return value
+		}
+		out[i] = metav1.ManagedFieldsEntry{
+			Manager: text("manager"), Operation: metav1.ManagedFieldsOperationType(text("operation")), APIVersion: text("apiVersion"),
+			FieldsType: text("fieldsType"), Subresource: text("subresource"),
+		}
+		if at, err := time.Parse(time.RFC3339, text("time")); err == nil {
+			out[i].Time = &metav1.Time{Time: at}
+		}
+	}
+	return out
+}
+
+func rawEntries(obj *unstructured.Unstructured) []any {
+	metadata, _ := obj.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	return entries
+}
+
+// applied returns the same entry as Entry, and the fields of this entry in a canonical form. The canonical form does
+// not depend on the order and the escaping of the fields. It is needed because unstructured objects order keys such as
+// k:{"containerPort":9} and k:{"containerPort":10} differently from the server. The last result is false if the entry
+// or its fields are missing.
+func applied(obj metav1.Object, manager string) (entry metav1.ManagedFieldsEntry, fields []byte, ok bool) {
+	var tree any
+	if u, isRaw := obj.(*unstructured.Unstructured); isRaw {
+		entries := Entries(u)
+		i := indexOf(entries, manager)
+		if i < 0 {
+			return entry, nil, false
+		}
+		raw, _ := rawEntries(u)[i].(map[string]any)
+		entry, tree = entries[i], raw["fieldsV1"]
+	} else if entry, ok = Entry(obj, manager); !ok || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) != nil {
+		return entry, nil, false
+	}
+	fields, err := json.Marshal(tree)
+	return entry, fields, err == nil && tree != nil
+}
+
+// seconds formats a time with the precision of the server, which stores whole seconds. The time may be nil.
 func seconds(t *metav1.Time) []byte {
 	if t == nil || t.IsZero() {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -16,8 +17,8 @@ import (
 
 const manager = "deployerkit-4f1e"
 
-// tricky contains what the JSON of Go orders or escapes differently from the server, which is numbers as keys, and <
-// > &.
+// tricky contains keys that encoding/json orders or escapes differently from the API server: keys with numbers, and
+// keys with the characters < > &.
 const tricky = `{"f:spec":{"f:ports":{".":{},"k:{\"containerPort\":9}":{".":{}},"k:{\"containerPort\":10}":{}}},"f:data":{"f:a<b>&c":{}}}`
 
 var then = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -98,8 +99,8 @@ func TestKeyOfWithoutEntry(t *testing.T) {
 	}
 }
 
-// TestKeyOfForms compares both sources of a key: the engine computes it from an unstructured answer, and the watch
-// from metadata.
+// TestKeyOfForms compares the two sources of a key: the engine computes the key from an unstructured answer, and a
+// watch computes it from metadata.
 func TestKeyOfForms(t *testing.T) {
 	typed := object(entry())
 	want := ownership.KeyOf(typed, manager)
@@ -116,6 +117,41 @@ func TestKeyOfForms(t *testing.T) {
 		if got := ownership.KeyOf(obj, manager); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
+	}
+}
+
+// TestEntries compares Entries with GetManagedFields, which also returns FieldsV1.
+func TestEntries(t *testing.T) {
+	raw, err := json.Marshal(object(entry(), entry(func(e *metav1.ManagedFieldsEntry) {
+		e.Manager, e.Operation, e.Subresource, e.Time = "kubectl", metav1.ManagedFieldsOperationUpdate, "status", nil
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	loose := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &loose.Object); err != nil {
+		t.Fatal(err)
+	}
+	want := loose.GetManagedFields()
+	for i := range want {
+		want[i].FieldsV1 = nil
+	}
+	got := ownership.Entries(loose)
+	if !equality.Semantic.DeepEqual(got, want) || len(got) != 2 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	metadata := loose.Object["metadata"].(map[string]any)
+	entries := metadata["managedFields"].([]any)
+	for name, wrong := range map[string]any{"text": "x", "texts": []any{"x", nil}, "numbers": []any{map[string]any{"manager": 1, "time": 2}}, "none": nil} {
+		metadata["managedFields"] = wrong
+		if got := ownership.KeyOf(loose, manager); got != "" {
+			t.Errorf("%s: the key is %q", name, got)
+		}
+	}
+	entries[0].(map[string]any)["fieldsV1"] = nil
+	metadata["managedFields"] = entries
+	if got := ownership.KeyOf(loose, manager); got != "" {
+		t.Errorf("without fields, the key is %q", got)
 	}
 }
 

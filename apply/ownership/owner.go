@@ -10,19 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Prefix is the prefix of the labels and annotations that only the engine writes.
+// Prefix is the prefix of the labels and annotations that only the engine may write.
 const Prefix = "deployerkit.dev/"
 
-// These are the labels and annotations of an object that belongs to a deploy item.
+// These labels and annotations mark an object that belongs to a deploy item.
 const (
-	// LabelItem holds the UID of the item.
+	// LabelItem contains the UID of the item.
 	LabelItem = Prefix + "item"
-	// AnnotationLandscape identifies the cluster that contains the item. Its value is the UID of the namespace
-	// kube-system, or identifies the API server where that namespace must not be read.
+	// AnnotationLandscape identifies the cluster that contains the item. Its value is the UID of the kube-system
+	// namespace. If the library is not allowed to read that namespace, the value identifies the API server instead.
 	AnnotationLandscape = Prefix + "landscape"
-	// AnnotationNamespace holds the namespace of the item.
+	// AnnotationNamespace contains the namespace of the item.
 	AnnotationNamespace = Prefix + "item-namespace"
-	// AnnotationName holds the name of the item.
+	// AnnotationName contains the name of the item.
 	AnnotationName = Prefix + "item-name"
 )
 
@@ -31,38 +31,39 @@ const (
 	patchSuffix   = "-patch"
 )
 
-// Owner is the deploy item that objects belong to. UID is never empty for an item that exists. The other fields are
-// empty if the annotations were removed.
+// Owner identifies the deploy item that owns an object. If the Owner was read from an object whose annotations were
+// removed, all fields except UID are empty.
 type Owner struct {
 	UID             types.UID
 	Landscape       types.UID
 	Namespace, Name string
-	// Alias is another identity of the same landscape. Objects may carry it if they were made while the first
-	// identity could not be read. Stamp does not write it.
+	// Alias is a second identity of the same Landscaper cluster. Objects may carry it in AnnotationLandscape if the UID
+	// in Landscape could not be read when they were created. Stamp does not write it.
 	Alias types.UID
 }
 
-// Manager returns the field manager of everything that the item applies. No two items share one, so the server itself
-// detects when an item writes to an object of another.
+// Manager returns the field manager under which the item applies its objects. Each item has its own manager, so the API
+// server detects when one item writes to an object of another item.
 func (o Owner) Manager() string { return ManagerFor(o.UID) }
 
-// ManagerFor returns the field manager of the item with a UID, for callers that know only the label of an object.
+// ManagerFor returns the field manager of the item with the given UID. The UID is also the value of the owner label, so
+// no complete Owner is needed.
 func ManagerFor(item types.UID) string { return managerPrefix + string(item) }
 
-// IsManager reports whether a field manager is the Manager of an item.
+// IsManager reports whether name is the field manager of any item.
 func IsManager(name string) bool {
 	return strings.HasPrefix(name, managerPrefix) && !strings.HasSuffix(name, patchSuffix)
 }
 
-// PatchManager returns the field manager of patches that the item sends in addition to what it applied. It differs
-// from Manager, so such a patch does not look like another program's apply under the item's name.
+// PatchManager returns the field manager of the patches that the item sends in addition to its applies. It differs from
+// Manager so that such a patch does not look like an apply by another program under the item's manager.
 func (o Owner) PatchManager() string { return PatchManagerOf(o.Manager()) }
 
-// PatchManagerOf returns the PatchManager that belongs to a Manager.
+// PatchManagerOf returns the PatchManager of the item that has the given Manager.
 func PatchManagerOf(manager string) string { return manager + patchSuffix }
 
-// Stamp writes the owner into the object's labels and annotations and leaves all others as they are. If labels or
-// annotations are not a map, Stamp leaves them alone and the server refuses them.
+// Stamp writes the owner into the object's labels and annotations. It does not change other labels and annotations. If
+// the labels or annotations are not a map, Stamp does not change them, and the API server rejects the object.
 func (o Owner) Stamp(obj *unstructured.Unstructured) {
 	set(obj, "labels", map[string]string{LabelItem: string(o.UID)})
 	set(obj, "annotations", map[string]string{
@@ -72,7 +73,8 @@ func (o Owner) Stamp(obj *unstructured.Unstructured) {
 	})
 }
 
-// set works on the raw map, because the accessors of unstructured drop all labels if one is not a string.
+// set adds values to the labels or annotations of an object. It modifies the raw map because the accessors of
+// unstructured drop all labels if one label is not a string.
 func set(obj *unstructured.Unstructured, field string, values map[string]string) {
 	for key, value := range values {
 		_ = unstructured.SetNestedField(obj.Object, value, "metadata", field, key)
@@ -94,8 +96,9 @@ func OwnerOf(obj metav1.Object) (Owner, bool) {
 	}, true
 }
 
-// SameItem reports whether both are the same item, possibly in another life. The UIDs are equal, or landscape,
-// namespace and name are. Unknown landscapes or names are not equal to anything.
+// SameItem reports whether both owners are the same item or the item was deleted and created again under the same name.
+// It returns true if the UIDs are equal, or if landscape, namespace and name are equal. An empty landscape or name is
+// not equal to any other, not even to an empty one.
 func (o Owner) SameItem(other Owner) bool {
 	if o.UID != "" && o.UID == other.UID {
 		return true
@@ -104,14 +107,14 @@ func (o Owner) SameItem(other Owner) bool {
 	return known && o.SameLandscape(other) && o.Namespace == other.Namespace && o.Name == other.Name
 }
 
-// SameLandscape reports whether the items of both belong to the same Landscaper cluster. An unknown landscape is not
-// equal to anything.
+// SameLandscape reports whether both items belong to the same Landscaper cluster. It returns false if one of the two
+// clusters is not known.
 func (o Owner) SameLandscape(other Owner) bool {
 	equal := func(a, b types.UID) bool { return a != "" && a == b }
 	return equal(o.Landscape, other.Landscape) || equal(o.Alias, other.Landscape) || equal(o.Landscape, other.Alias)
 }
 
-// String returns the name of the item for messages, which is namespace/name, or the UID if the name is not known.
+// String returns the namespace and the name of the item as namespace/name, or the UID if the name is not known.
 func (o Owner) String() string {
 	if o.Name == "" {
 		return "item " + string(o.UID)
@@ -119,6 +122,6 @@ func (o Owner) String() string {
 	return o.Namespace + "/" + o.Name
 }
 
-// IsReserved reports whether a label or annotation key belongs to this library. Manifests and patches of users must
-// not contain one.
+// IsReserved reports whether the key of a label or annotation is reserved for this library. The users' manifests and
+// patches must not contain such keys.
 func IsReserved(key string) bool { return strings.HasPrefix(key, Prefix) }

@@ -2,8 +2,10 @@
 
 package ownership
 
-// Unmarks returns the field of a JSON merge patch that would remove the marks of its owner from an object, such as
-// "metadata.labels" if that is null. It returns "" if there is none. Keys with Prefix are left to IsReserved.
+// Unmarks checks a JSON merge patch. It returns the path of the first field that would remove all labels or all
+// annotations of an object, including those of the owner. For example, it returns "metadata.labels" for a patch that
+// sets the labels to null. A patch of managedFields counts as well. If there is no such field, Unmarks returns "". It
+// does not look for single keys; see IsReserved.
 func Unmarks(patch map[string]any) string {
 	metadata, given := patch["metadata"]
 	if !given {

@@ -7,9 +7,10 @@ import (
 	"slices"
 )
 
-// Reserved returns the paths of the reserved labels and annotations in a manifest or merge patch, such as
-// `metadata.labels[deployerkit.dev/item]`, sorted. It searches every metadata of the body, because what a pod
-// template or a Service carries is copied to objects that were not applied. It returns nil if there are none.
+// Reserved returns the sorted paths of the reserved labels and annotations in a manifest or merge patch, such as
+// `metadata.labels[deployerkit.dev/item]`. It searches every metadata field of the body, not only that of the object
+// itself, because controllers copy the labels and annotations of a pod template or a Service to other objects. It
+// returns nil if the body contains no reserved key.
 func Reserved(body map[string]any) []string {
 	found := reserved(nil, "", body)
 	slices.Sort(found)

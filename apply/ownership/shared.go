@@ -12,15 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sharedPrefix is the beginning of the annotation of an owner that the label does not name; the UID of the item
-// follows. The value is landscape/namespace/name.
+// If an object has several owners, the owner label names only one of them. For each of the other owners, the object has
+// an annotation. Its key is sharedPrefix followed by the UID of the owner, and its value is landscape/namespace/name.
 const sharedPrefix = Prefix + "owner-"
 
-// SharedKey returns the annotation that records the item as an owner in addition to the one in the label.
+// SharedKey returns the key of the annotation that names the item as an owner of an object, in addition to the owner
+// that the label names.
 func (o Owner) SharedKey() string { return sharedPrefix + string(o.UID) }
 
-// StampShared writes the owner as a separate annotation to an object whose label names another owner. It removes what
-// Stamp writes, so that an apply leaves the marks of the other owner alone.
+// StampShared marks an object as owned by this item in addition to the owner that the label of the live object names.
+// It adds the annotation with the key SharedKey, and removes the label and annotations that Stamp writes. An apply
+// therefore does not overwrite the label and annotations of the other owner.
 func (o Owner) StampShared(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "labels", LabelItem)
 	for _, key := range []string{AnnotationLandscape, AnnotationNamespace, AnnotationName} {
@@ -30,7 +32,8 @@ func (o Owner) StampShared(obj *unstructured.Unstructured) {
 	set(obj, "annotations", map[string]string{o.SharedKey(): value})
 }
 
-// OwnersOf returns all owners of an object, each once. The one in the label is first, and the others follow by UID.
+// OwnersOf returns all owners of an object without duplicates. The owner that the label names comes first. The other
+// owners follow in the order of their UIDs.
 func OwnersOf(obj metav1.Object) []Owner {
 	var out []Owner
 	if first, owned := OwnerOf(obj); owned {

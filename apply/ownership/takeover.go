@@ -12,16 +12,23 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// TakeOver transfers to an owner what others own of an object, and returns the new managedFields. It transfers the
-// Apply entries of former lives of the item (deployerkit-*, except those of other items that OwnersOf lists), and the
-// Update entries of updaters, the field managers of a program that the item replaces. Entries for subresources, and a
-// status, stay with their managers. TakeOver returns false if there is nothing to take over. It does not change obj.
+// TakeOver transfers fields of an object from other managers to the manager of the owner, and returns the new
+// managedFields. It transfers two kinds of entries:
 //
-// It does what client-go's csaupgrade does, but for Apply entries too. The manager's entry, or else the first one
-// that is taken over, gets the fields of all others of the same API version. Those of another version are dropped.
+//   - the Apply entries of earlier items with the same name. These are the entries of all managers whose names begin
+//     with deployerkit-, except the managers of other current owners (see OwnersOf).
+//   - the Update entries of the managers in the list `updaters`. These are the field managers of a program that the
+//     item replaces.
 //
-// Use it only for objects that belong to the item, because of SameItem or because of the mark of the replaced
-// program.
+// TakeOver does not transfer entries for subresources, and no status fields of Update entries. It returns false if
+// there is nothing to transfer. It does not modify obj.
+//
+// TakeOver extends client-go's csaupgrade, which transfers only Update entries. TakeOver merges the transferred entries
+// with the owner's own entry, if there is one. The merged entry has the API version of the owner's own entry or, if
+// there is none, of the first transferred entry. Entries of other API versions are dropped.
+//
+// Use TakeOver only if the object belongs to the item: SameItem returns true for the owner of the object, or the object
+// carries the label of the program that the item replaces.
 func TakeOver(obj metav1.Object, owner Owner, updaters ...string) ([]metav1.ManagedFieldsEntry, bool, error) {
 	manager, alive := owner.Manager(), managersOfOthers(obj, owner)
 	var own, others, kept []metav1.ManagedFieldsEntry
@@ -49,7 +56,7 @@ func TakeOver(obj metav1.Object, owner Owner, updaters ...string) ([]metav1.Mana
 	return append([]metav1.ManagedFieldsEntry{merged}, kept...), true, nil
 }
 
-// managersOfOthers returns the managers of the other items that own the object, too.
+// managersOfOthers returns the managers of all other items that own the object.
 func managersOfOthers(obj metav1.Object, owner Owner) []string {
 	var out []string
 	for _, other := range OwnersOf(obj) {
@@ -74,7 +81,8 @@ func isTakenOver(entry metav1.ManagedFieldsEntry, updaters []string) bool {
 	return slices.Contains(updaters, entry.Manager)
 }
 
-// union leaves out the status in Update entries, because the new manager would remove it with the next apply.
+// union combines the fields of all entries with the given API version. It leaves out status fields of Update entries,
+// because the next apply of the new manager would remove them.
 func union(entries []metav1.ManagedFieldsEntry, version string) (*metav1.FieldsV1, error) {
 	status := fieldpath.MakePathOrDie("status")
 	all := fieldpath.NewSet()
@@ -98,9 +106,9 @@ func union(entries []metav1.ManagedFieldsEntry, version string) (*metav1.FieldsV
 	return metav1.NewFieldsV1(string(raw)), nil
 }
 
-// TakeOverPatch returns the JSON patch that stores the result of TakeOver. It carries the object's resourceVersion:
-// if the object has changed since then, the server answers 409 and changes nothing. It returns nil if there is
-// nothing to take over.
+// TakeOverPatch returns the JSON patch that stores the result of TakeOver. The patch contains the object's
+// resourceVersion. If the object has changed since it was read, the API server therefore answers with status code 409
+// and changes nothing. TakeOverPatch returns nil if there is nothing to transfer.
 func TakeOverPatch(obj metav1.Object, owner Owner, updaters ...string) ([]byte, error) {
 	entries, changed, err := TakeOver(obj, owner, updaters...)
 	if err != nil || !changed {

@@ -12,10 +12,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// taker is the item that takes over. Its manager is the value of manager.
+// taker is the item that takes over the object. The constant `manager` is the field manager of this item.
 var taker = ownership.Owner{UID: "4f1e"}
 
-// held returns an entry from its manager, operation, version, subresource and fields.
+// held returns a managedFields entry with the given values.
 func held(manager, operation, version, subresource, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: version, Subresource: subresource,
@@ -28,7 +28,7 @@ func TestTakeOver(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		have   []metav1.ManagedFieldsEntry
-		want   []metav1.ManagedFieldsEntry // nil if there is nothing to do
+		want   []metav1.ManagedFieldsEntry // nil if there is nothing to transfer
 	}{
 		"Nothing": {
 			reason: "our own entry, others' and subresources are no reason for a write",

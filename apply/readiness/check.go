@@ -13,28 +13,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Lookup finds the objects that a check selects, in the target that the check names. Errors are those of the cluster.
-// It is not an error if no object is found.
+// Lookup reads the objects that a check selects. An implementation reads them from the target that the check names, and
+// returns the errors of that target. It is not an error if no object is found.
 type Lookup interface {
-	// Get reads one object. It returns nil if the object does not exist or the cluster does not know its kind.
+	// Get reads one object. It returns nil if the object does not exist or if the cluster does not know its kind.
 	Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
-	// List reads the objects of a kind that have all the labels, in all namespaces.
+	// List reads the objects of a kind in all namespaces that carry all of the given labels.
 	List(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error)
 }
 
 // Check is a compiled custom readiness check. It is immutable.
 type Check struct {
-	// Spec is the specification that the check was compiled from.
+	// Spec is the specification from which the check was compiled.
 	Spec health.CustomReadinessCheckConfiguration
 
 	requirements []requirement
 }
 
-// SpecError describes a fault in the specification of a check.
+// SpecError describes an error in the specification of a check.
 type SpecError struct {
-	// Path is the faulty field, relative to the specification, such as "requirements[0].operator".
+	// Path is the path of the invalid field, relative to the specification, such as "requirements[0].operator".
 	Path string
-	// Reason explains the fault.
+	// Reason explains why the field is invalid.
 	Reason string
 }
 
@@ -45,8 +45,8 @@ func faulty(path, format string, args ...any) error {
 	return &SpecError{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Compile checks a specification and prepares it, even if it is disabled. It returns a *SpecError for the first
-// fault.
+// Compile validates a specification and prepares it for use, even if the check is disabled. It returns a *SpecError for
+// the first invalid field.
 func Compile(spec health.CustomReadinessCheckConfiguration) (*Check, error) {
 	if spec.Name == "" {
 		return nil, faulty("name", "required")
@@ -58,7 +58,7 @@ func Compile(spec health.CustomReadinessCheckConfiguration) (*Check, error) {
 		return nil, err
 	}
 	if len(spec.Requirements) == 0 {
-		return nil, faulty("requirements", "required: at least one")
+		return nil, faulty("requirements", "required: at least one requirement")
 	}
 	check := &Check{Spec: spec}
 	for i, item := range spec.Requirements {
@@ -71,10 +71,10 @@ func Compile(spec health.CustomReadinessCheckConfiguration) (*Check, error) {
 	return check, nil
 }
 
-// selects checks the two selectors.
+// selects validates the two fields of a specification that select objects.
 func selects(spec health.CustomReadinessCheckConfiguration) error {
 	if len(spec.Resource) == 0 && spec.LabelSelector == nil {
-		return faulty("resourceSelector", "required, or a labelSelector")
+		return faulty("resourceSelector", "required, unless labelSelector is set")
 	}
 	for i, ref := range spec.Resource {
 		path := fmt.Sprintf("resourceSelector[%d]", i)
@@ -93,7 +93,7 @@ func selects(spec health.CustomReadinessCheckConfiguration) error {
 		return err
 	}
 	if len(selector.Labels) == 0 {
-		return faulty("labelSelector.matchLabels", "required: at least one")
+		return faulty("labelSelector.matchLabels", "required: at least one label")
 	}
 	if _, err := labels.ValidatedSelectorFromSet(selector.Labels); err != nil {
 		return faulty("labelSelector.matchLabels", "%s", err.Error())
@@ -101,7 +101,7 @@ func selects(spec health.CustomReadinessCheckConfiguration) error {
 	return nil
 }
 
-// checkKind checks the two fields that name a kind.
+// checkKind validates the two fields that name a kind.
 func checkKind(path, apiVersion, kind string) error {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || gv.Version == "" {
@@ -113,9 +113,9 @@ func checkKind(path, apiVersion, kind string) error {
 	return nil
 }
 
-// Run looks up everything that the check selects, and reports whether all of it meets all requirements. An object
-// that does not exist is not ready, and neither is a label selector that finds nothing. A disabled check is always
-// ready and looks up nothing. Run returns the errors of the lookup and those of Of.
+// Run reads the objects that the check selects, and reports whether each of them meets all requirements. The result is
+// not ready if an object does not exist or if the label selector matches no object. If the check is disabled, the
+// result is ready and Run reads no objects. Run returns the errors of the lookup and of Check.Of.
 func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 	if c.Spec.Disabled {
 		return ready(), nil
@@ -135,7 +135,7 @@ func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 	return c.runSelector(ctx, lookup)
 }
 
-// runSelector checks the objects that the label selector finds.
+// runSelector checks the objects that match the label selector.
 func (c *Check) runSelector(ctx context.Context, lookup Lookup) (Result, error) {
 	selector := c.Spec.LabelSelector
 	if selector == nil {
@@ -156,9 +156,9 @@ func (c *Check) runSelector(ctx context.Context, lookup Lookup) (Result, error) 
 	return ready(), nil
 }
 
-// Of reports whether one object meets all requirements, whatever the check selects. The reason names the check, the
-// object and the field. Of wraps a *SpecError if a requirement takes too much work on this object, and the cause of
-// the context if that ends first.
+// Of reports whether one object meets all requirements, even if the check does not select this object. If the object is
+// not ready, the reason in the result names the check, the object and the field. The error wraps a *SpecError if a
+// requirement causes too much work on this object. It wraps context.Cause(ctx) if the context ends first.
 func (c *Check) Of(ctx context.Context, obj *unstructured.Unstructured) (Result, error) {
 	if c.Spec.Disabled {
 		return ready(), nil

@@ -39,7 +39,7 @@ func spec(t *testing.T, text string) health.CustomReadinessCheckConfiguration {
 	return out
 }
 
-// onThing returns a check of the object below with one requirement.
+// onThing returns a check with one requirement for the object in the constant `thing`.
 func onThing(t *testing.T, requirement string) *Check {
 	t.Helper()
 	check, err := Compile(spec(t, "{name: c, resourceSelector: [{apiVersion: example.com/v1, kind: Thing, name: a, namespace: ns}], requirements: ["+requirement+"]}"))
@@ -56,7 +56,7 @@ const thing = `{apiVersion: example.com/v1, kind: Thing, metadata: {name: a, nam
 func TestRequirements(t *testing.T) {
 	for name, tc := range map[string]struct {
 		requirement string
-		reason      string // empty if it is met
+		reason      string // empty if the requirement is met
 	}{
 		"Equals":               {"{jsonPath: status.phase, operator: '=', values: [{value: Running}]}", ""},
 		"DoubleEquals":         {"{jsonPath: .status.phase, operator: '==', values: [{value: Running}]}", ""},
@@ -124,7 +124,7 @@ func TestSecretValuesStaySecret(t *testing.T) {
 	}
 }
 
-// cluster is a Lookup of fixed objects.
+// cluster is a Lookup that returns fixed objects.
 type cluster struct {
 	objects []*unstructured.Unstructured
 	err     error
@@ -149,7 +149,7 @@ func (c cluster) List(_ context.Context, gvk schema.GroupVersionKind, labels map
 	return found, c.err
 }
 
-// podsOf returns pods of two namespaces, one of which is not running.
+// podsOf returns pods of two namespaces. One of the pods is not running.
 func podsOf(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	return []*unstructured.Unstructured{
@@ -187,7 +187,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunLooksAtAll ensures that all objects of a list are checked, and that an empty list counts like no list.
+// TestRunLooksAtAll ensures that Run checks all objects that List returns. An empty list must have the same result as a
+// nil list.
 func TestRunLooksAtAll(t *testing.T) {
 	check, err := Compile(spec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: web}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))
 	if err != nil {
@@ -212,7 +213,7 @@ func TestRunLooksAtAll(t *testing.T) {
 	}
 }
 
-// listed is a cluster that returns these objects for every lookup.
+// listed is a Lookup. Its method List returns the same objects for every kind and every selector.
 type listed []*unstructured.Unstructured
 
 func (listed) Get(context.Context, lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
@@ -318,8 +319,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestRequirementsAreBounded expects an error that names the field if a requirement takes too much work, even for
-// "does not exist".
+// TestRequirementsAreBounded expects an error if evaluating a requirement takes too much work, also for the operator
+// "!" (does not exist). The error names the field.
 func TestRequirementsAreBounded(t *testing.T) {
 	deep := map[string]any{}
 	for range 800 {

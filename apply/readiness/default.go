@@ -12,36 +12,37 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Rules are the default check with the caller's knowledge about custom kinds. The zero value is ready for use.
+// Rules configure the default check for custom kinds. The zero value is ready for use.
 type Rules struct {
-	// StatusOf returns what is known about the status of a custom kind. It is called for objects without a status.
-	// See the function StatusOf. If it is nil, StatusReports is assumed for every kind.
+	// StatusOf describes the status of a custom kind. The check calls it for objects without a status. If StatusOf is
+	// nil, the check assumes StatusReports for every kind. An implementation can use the function StatusOf of this
+	// package, which examines a CustomResourceDefinition.
 	StatusOf func(schema.GroupVersionKind) StatusShape
-	// Grace is how long an object of StatusOther without a status is not ready after its creation. Now returns the
-	// current time.
+	// Grace applies to kinds for which StatusOf returns StatusOther. An object of such a kind that has no status counts
+	// as not ready until its age exceeds Grace. Now is the current time.
 	Grace time.Duration
 	Now   time.Time
 }
 
-// StatusShape describes what the definition of a custom kind says about its status.
+// StatusShape describes which status a CustomResourceDefinition declares for its kind.
 type StatusShape string
 
 const (
-	// StatusReports means that the status has observedGeneration or conditions, so its controllers report. An object
-	// without a status is not ready.
+	// StatusReports means that the definition declares observedGeneration or conditions, so a controller is expected to
+	// set the status. An object without a status is not ready.
 	StatusReports StatusShape = "Reports"
-	// StatusOther means that there is a status of an unknown shape. An object without a status is not ready until
-	// Rules.Grace is over.
+	// StatusOther means that the definition declares a status, but neither observedGeneration nor conditions. An object
+	// without a status is not ready until its age exceeds Rules.Grace.
 	StatusOther StatusShape = "Other"
-	// StatusNone means that the kind has no status. An object is ready at once.
+	// StatusNone means that the definition declares no status. Objects of the kind are ready at once.
 	StatusNone StatusShape = "None"
 )
 
 // Of applies the default check with the zero Rules.
 func Of(obj *unstructured.Unstructured) Result { return Rules{}.Of(obj) }
 
-// Of reports whether the object, as read from the cluster with its status, is ready. A nil object does not exist, so
-// its state is StateWaiting.
+// Of reports whether an object is ready. The object must have been read from the cluster and include the status. If obj
+// is nil, which means that the object does not exist, the state of the result is StateWaiting.
 func (r Rules) Of(obj *unstructured.Unstructured) Result {
 	if obj == nil {
 		return waiting("does not exist")
@@ -63,7 +64,7 @@ func (r Rules) Of(obj *unstructured.Unstructured) Result {
 	return result
 }
 
-// base returns the result of kstatus.
+// base returns the result that kstatus computes.
 func base(obj *unstructured.Unstructured) Result {
 	computed, err := compute(asKnown(obj))
 	if err != nil {
@@ -79,8 +80,9 @@ func base(obj *unstructured.Unstructured) Result {
 	}
 }
 
-// compute calls kstatus, which panics on some malformed objects and needs whole numbers to be int64. It converts the
-// numbers in a copy.
+// compute calls kstatus. It converts a panic into an error, because kstatus panics on some malformed objects. After an
+// error, compute calls kstatus again with a copy of the object in which whole numbers are int64, because kstatus
+// requires that type.
 func compute(obj *unstructured.Unstructured) (result *status.Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -95,7 +97,7 @@ func compute(obj *unstructured.Unstructured) (result *status.Result, err error) 
 	return status.Compute(whole)
 }
 
-// integers turns each whole float64 of a decoded object into an int64, in place.
+// integers changes each whole number in a decoded object from float64 to int64. It modifies the object.
 func integers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -114,8 +116,8 @@ func integers(value any) any {
 	return value
 }
 
-// message returns the message of kstatus, or the reason of its condition if there is none, and what else the object
-// says about itself.
+// message returns the message of the kstatus result, followed by the hint for the object. If kstatus gives no message,
+// it uses the reason of the first condition in the result.
 func message(obj *unstructured.Unstructured, computed *status.Result) string {
 	text := computed.Message
 	if text == "" && len(computed.Conditions) > 0 {
@@ -127,7 +129,8 @@ func message(obj *unstructured.Unstructured, computed *status.Result) string {
 	return text + hint(obj)
 }
 
-// observed checks that the object's controller has seen its latest generation. Objects without a generation pass.
+// observed returns a ready result if the object's controller has seen the latest generation, and a waiting result if
+// not. For an object without a generation, the result is ready.
 func (r Rules) observed(obj *unstructured.Unstructured) Result {
 	generation, _ := number(at(obj.Object, "metadata", "generation"))
 	if generation == 0 {
@@ -138,7 +141,7 @@ func (r Rules) observed(obj *unstructured.Unstructured) Result {
 	switch {
 	case observing[gvk.GroupKind()]:
 		if _, found := state["observedGeneration"]; !found {
-			return waiting("its controller has not seen it yet")
+			return waiting("its controller has not observed it yet")
 		}
 	case builtIn(gvk.Group):
 	case len(state) == 0:
@@ -151,7 +154,7 @@ func (r Rules) observed(obj *unstructured.Unstructured) Result {
 	return ready()
 }
 
-// withoutStatus judges an object of a custom kind that has no status.
+// withoutStatus returns the result for a custom resource that has no status.
 func (r Rules) withoutStatus(obj *unstructured.Unstructured) Result {
 	shape := StatusReports
 	if r.StatusOf != nil {
@@ -165,7 +168,7 @@ func (r Rules) withoutStatus(obj *unstructured.Unstructured) Result {
 		if left <= 0 {
 			return Result{State: StateReady, Guessed: true}
 		}
-		result := waiting(fmt.Sprintf("has no status yet; if it gets none, it counts as ready %s after its creation", r.Grace))
+		result := waiting(fmt.Sprintf("has no status yet; without a status, it counts as ready %s after its creation", r.Grace))
 		result.RecheckAfter = left
 		return result
 	default:
@@ -173,23 +176,24 @@ func (r Rules) withoutStatus(obj *unstructured.Unstructured) Result {
 	}
 }
 
-// readyOf refuses a condition Ready that belongs to an older generation.
+// readyOf returns a waiting result if the condition Ready belongs to an older generation.
 func readyOf(obj *unstructured.Unstructured, generation int64) Result {
 	condition := conditionOf(obj, "Ready")
 	if seen, found := number(condition["observedGeneration"]); found && seen < generation {
-		return waiting(fmt.Sprintf("condition Ready is of generation %d, not of %d", seen, generation))
+		return waiting(fmt.Sprintf("condition Ready is outdated: it was observed at generation %d, not %d", seen, generation))
 	}
 	return ready()
 }
 
-// builtIn reports whether Kubernetes itself serves a group. The groups that are not in client-go's scheme have their
-// own rules.
+// builtIn reports whether an API group belongs to Kubernetes itself. The groups of CustomResourceDefinition and
+// APIService are listed here because client-go's scheme does not contain them.
 func builtIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }
 
-// StatusOf returns what a CustomResourceDefinition says about the status of a version. A kind without the subresource
-// status, and without conditions or observedGeneration in its schema, has none.
+// StatusOf describes the status that a CustomResourceDefinition declares for one version. The result is StatusReports
+// if the schema of the version declares conditions or observedGeneration in the status. Otherwise it is StatusOther if
+// the version enables the status subresource, and StatusNone if it does not.
 func StatusOf(crd *unstructured.Unstructured, version string) StatusShape {
 	for _, item := range list(crd.Object, "spec", "versions") {
 		served, _ := item.(map[string]any)

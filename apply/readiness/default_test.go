@@ -73,7 +73,7 @@ func TestStatusOfUnknownShape(t *testing.T) {
 		want   Result
 	}{
 		"none, within the grace period [F35]": {"spec: {}}", 4 * time.Second, Result{
-			State: StateWaiting, Reason: "has no status yet; if it gets none, it counts as ready 10s after its creation", RecheckAfter: 6 * time.Second,
+			State: StateWaiting, Reason: "has no status yet; without a status, it counts as ready 10s after its creation", RecheckAfter: 6 * time.Second,
 		}},
 		"none, after the grace period [F35]":              {"spec: {}}", 10 * time.Second, Result{State: StateReady, Guessed: true}},
 		"neither conditions nor observedGeneration [F35]": {"status: {phase: Pending}}", 0, Result{State: StateReady, Guessed: true}},

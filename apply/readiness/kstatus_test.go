@@ -24,7 +24,7 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return obj
 }
 
-// These are the beginnings of the objects below. All are of generation 2.
+// These constants are the beginnings of the objects in the tables below.
 const (
 	deployment  = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: ns, generation: 2}, "
 	statefulSet = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: ns, generation: 2}, "
@@ -42,14 +42,14 @@ const (
 	available = "conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}, {type: Available, status: 'True'}]"
 )
 
-// TestKinds has one line for each object whose kstatus result was measured, next to the result of this package.
+// TestKinds compares the result of the default check with the expected result for many objects.
 func TestKinds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object string
 		want   State
-		reason string // a part of it
+		reason string // a part of the reason
 	}{
-		"DeploymentNoStatus":        {deployment + "spec: {replicas: 2}}", StateWaiting, "not seen it yet"},
+		"DeploymentNoStatus":        {deployment + "spec: {replicas: 2}}", StateWaiting, "not observed it yet"},
 		"DeploymentBehind":          {deployment + "spec: {replicas: 2}, status: {observedGeneration: 1}}", StateWaiting, "generation is 2"},
 		"DeploymentNone":            {deployment + "spec: {replicas: 2}, status: {observedGeneration: 2}}", StateWaiting, "Replicas: 0/2"},
 		"DeploymentUnavailable":     {deployment + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, unavailableReplicas: 2}}", StateWaiting, "Available: 0/2"},
@@ -59,13 +59,13 @@ func TestKinds(t *testing.T) {
 		"DeploymentQuota":           {deployment + "spec: {replicas: 2}, status: {observedGeneration: 2, conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate, message: 'exceeded quota: q'}]}}", StateWaiting, "FailedCreate: exceeded quota: q"},
 		"DeploymentNoCondition":     {deployment + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2, readyReplicas: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}}", StateWaiting, "Deployment not Available"},
 		"DeploymentComplete":        {deployment + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2, readyReplicas: 2, " + available + "}}", StateReady, ""},
-		"DeploymentUnobserved":      {deployment + "spec: {replicas: 2}, status: {replicas: 2, updatedReplicas: 2, availableReplicas: 2, readyReplicas: 2, " + available + "}}", StateWaiting, "not seen it yet"},
+		"DeploymentUnobserved":      {deployment + "spec: {replicas: 2}, status: {replicas: 2, updatedReplicas: 2, availableReplicas: 2, readyReplicas: 2, " + available + "}}", StateWaiting, "not observed it yet"},
 		"DeploymentZero":            {deployment + "spec: {replicas: 0}, status: {observedGeneration: 2, " + available + "}}", StateReady, ""},
-		"StatefulSetNoStatus":       {statefulSet + "spec: {replicas: 2}}", StateWaiting, "not seen it yet"},
-		"StatefulSetZeroNoStatus":   {statefulSet + "spec: {replicas: 0}}", StateWaiting, "not seen it yet"},
+		"StatefulSetNoStatus":       {statefulSet + "spec: {replicas: 2}}", StateWaiting, "not observed it yet"},
+		"StatefulSetZeroNoStatus":   {statefulSet + "spec: {replicas: 0}}", StateWaiting, "not observed it yet"},
 		"StatefulSetOneOfTwo":       {statefulSet + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 1, currentReplicas: 2, updatedReplicas: 2}}", StateWaiting, "Ready: 1/2"},
 		"StatefulSetRevisions":      {statefulSet + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 2, currentReplicas: 2, updatedReplicas: 1, currentRevision: a, updateRevision: b}}", StateWaiting, "revision"},
-		"StatefulSetOnDeleteNone":   {statefulSet + "spec: {replicas: 2, updateStrategy: {type: OnDelete}}}", StateWaiting, "not seen it yet"},
+		"StatefulSetOnDeleteNone":   {statefulSet + "spec: {replicas: 2, updateStrategy: {type: OnDelete}}}", StateWaiting, "not observed it yet"},
 		"StatefulSetOnDeleteOne":    {statefulSet + "spec: {replicas: 2, updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 1}}", StateWaiting, "Ready: 1/2"},
 		"StatefulSetOnDeleteOnly":   {statefulSet + "spec: {updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2, replicas: 1}}", StateWaiting, "Ready: 0/1"},
 		"StatefulSetOnDeleteOld":    {statefulSet + "spec: {replicas: 2, updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 2, currentRevision: a, updateRevision: b}}", StateReady, ""},
@@ -94,7 +94,7 @@ func TestKinds(t *testing.T) {
 		"CustomNoGeneration":        {"{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}}", StateReady, ""},
 		"CustomBehind":              {custom + "status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}}", StateWaiting, "generation is 2"},
 		"CustomReady":               {custom + "status: {conditions: [{type: Ready, status: 'True'}]}}", StateReady, ""},
-		"CustomReadyOld":            {custom + "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}}", StateWaiting, "of generation 1, not of 2"},
+		"CustomReadyOld":            {custom + "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}}", StateWaiting, "at generation 1, not 2"},
 		"CustomNotReady":            {custom + "status: {conditions: [{type: Ready, status: 'False', reason: NoDNS, message: no name yet}]}}", StateWaiting, "no name yet"},
 		"CustomNotReadyNoMessage":   {custom + "status: {conditions: [{type: Ready, status: 'False', reason: NoDNS}]}}", StateWaiting, "NoDNS"},
 		"CustomUnknown":             {custom + "status: {conditions: [{type: Ready, status: Unknown, message: who knows}]}}", StateWaiting, "who knows"},
@@ -107,13 +107,13 @@ func TestKinds(t *testing.T) {
 		"Terminating":               {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [a/b]}}", StateWaiting, "is being deleted, held by finalizers a/b"},
 		"DeployItemProgressing":     {deployItem + "status: {observedGeneration: 2, phase: Progressing}}", StateReady, ""},
 		"DeployItemFailed":          {deployItem + "status: {observedGeneration: 2, phase: Failed}}", StateReady, ""},
-		"DaemonSetNoStatus":         {daemonSet + "spec: {}}", StateWaiting, "not seen it yet"},
+		"DaemonSetNoStatus":         {daemonSet + "spec: {}}", StateWaiting, "not observed it yet"},
 		"DaemonSetNone":             {daemonSet + "spec: {}, status: {observedGeneration: 2, desiredNumberScheduled: 3}}", StateWaiting, "Current: 0/3"},
 		"DaemonSetNotReady":         {daemonSet + "spec: {}, status: {observedGeneration: 2, desiredNumberScheduled: 3, currentNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3, numberReady: 2}}", StateWaiting, "Ready: 2/3"},
 		"DaemonSetZero":             {daemonSet + "spec: {}, status: {observedGeneration: 2, desiredNumberScheduled: 0}}", StateReady, ""},
 		"ReplicaSetOneOfTwo":        {replicaSet + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, fullyLabeledReplicas: 2, availableReplicas: 1, readyReplicas: 1}}", StateWaiting, "Available: 1/2"},
 		"ReplicaSetComplete":        {replicaSet + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, fullyLabeledReplicas: 2, availableReplicas: 2, readyReplicas: 2}}", StateReady, ""},
-		"ReplicationNoStatus":       {replication + "spec: {replicas: 2}}", StateWaiting, "not seen it yet"},
+		"ReplicationNoStatus":       {replication + "spec: {replicas: 2}}", StateWaiting, "not observed it yet"},
 		"ReplicationOneOfTwo":       {replication + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, fullyLabeledReplicas: 2, availableReplicas: 1, readyReplicas: 1}}", StateWaiting, "Available: 1/2"},
 		"ReplicationFailure":        {replication + "spec: {replicas: 2}, status: {observedGeneration: 2, conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate}]}}", StateWaiting, "FailedCreate"},
 		"ReplicationComplete":       {replication + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, fullyLabeledReplicas: 2, availableReplicas: 2, readyReplicas: 2}}", StateReady, ""},
@@ -134,7 +134,7 @@ func TestKinds(t *testing.T) {
 		"APIServiceUnavailable":     {"{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}, status: {conditions: [{type: Available, status: 'False', reason: ServiceNotFound}]}}", StateWaiting, "ServiceNotFound"},
 		"APIServiceNoStatus":        {"{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}}", StateWaiting, "not available"},
 		"APIServiceAvailable":       {"{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}, status: {conditions: [{type: Available, status: 'True'}]}}", StateReady, ""},
-		"DisruptionBudgetNoStatus":  {"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a, generation: 2}}", StateWaiting, "not seen it yet"},
+		"DisruptionBudgetNoStatus":  {"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a, generation: 2}}", StateWaiting, "not observed it yet"},
 		"DisruptionBudgetObserved":  {"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a, generation: 2}, status: {observedGeneration: 2}}", StateReady, ""},
 		"NamespaceActive":           {"{apiVersion: v1, kind: Namespace, metadata: {name: a}, status: {phase: Active}}", StateReady, ""},
 		"CustomGroupOfSIG":          {"{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: a, generation: 2}}", StateWaiting, "no status yet"},

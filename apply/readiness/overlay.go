@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// overlay contains the rules for kinds that kstatus judges too leniently. If a rule returns ready, kstatus is
-// evaluated next.
+// overlay contains additional rules for kinds that kstatus considers ready too early. The rule for the kind is
+// evaluated first. If its result is ready, kstatus is evaluated as well.
 var overlay = map[schema.GroupKind]func(*unstructured.Unstructured) Result{
 	{Group: "", Kind: "Service"}:                          service,
 	{Group: "", Kind: "Pod"}:                              pod,
@@ -21,8 +21,7 @@ var overlay = map[schema.GroupKind]func(*unstructured.Unstructured) Result{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiService,
 }
 
-// observing are the built-in kinds with a generation whose controllers always report the generation that they have
-// seen.
+// observing contains the built-in kinds whose controllers always set status.observedGeneration.
 var observing = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}:            true,
 	{Group: "apps", Kind: "StatefulSet"}:           true,
@@ -32,8 +31,9 @@ var observing = map[schema.GroupKind]bool{
 	{Group: "policy", Kind: "PodDisruptionBudget"}: true,
 }
 
-// asKnown gives an object the kind whose rules in kstatus fit. It turns a ReplicationController into a ReplicaSet,
-// and a StatefulSet that replaces pods only when they are deleted into one whose whole rollout is held back.
+// asKnown converts an object into a form for which kstatus has suitable rules. It turns a ReplicationController into a
+// ReplicaSet. It replaces the update strategy OnDelete of a StatefulSet by a rolling update whose partition excludes
+// all pods from the update.
 func asKnown(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	switch obj.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "ReplicationController"}:
@@ -104,8 +104,8 @@ func apiService(obj *unstructured.Unstructured) Result {
 	return waiting(join("is not available", text(available, "reason"), text(available, "message")))
 }
 
-// hint returns further information about an object that is not ready, such as why pods are missing or why a container
-// does not start.
+// hint returns additional information about an object that is not ready. For example, it explains why pods are missing
+// or why a container does not start.
 func hint(obj *unstructured.Unstructured) string {
 	if failure := conditionOf(obj, "ReplicaFailure"); failure["status"] == "True" {
 		return join("", text(failure, "reason"), text(failure, "message"))
@@ -122,7 +122,7 @@ func hint(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// finalizersOf names the finalizers of an object that is being deleted.
+// finalizersOf lists the finalizers that prevent the deletion of an object, as text.
 func finalizersOf(obj *unstructured.Unstructured) string {
 	if names := obj.GetFinalizers(); len(names) > 0 {
 		return ", held by finalizers " + strings.Join(names, ", ")
@@ -130,7 +130,7 @@ func finalizersOf(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// conditionOf returns the condition of a type, or nil if there is none.
+// conditionOf returns the condition with the given type, or nil if there is none.
 func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	for _, item := range list(obj.Object, "status", "conditions") {
 		if condition, _ := item.(map[string]any); condition["type"] == kind {
@@ -140,7 +140,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	return nil
 }
 
-// at returns a value of an object, or nil if there is none. It does not copy the value.
+// at returns the value of a field of an object, or nil if there is none. It does not copy the value.
 func at(object map[string]any, fields ...string) any {
 	var value any = object
 	for _, field := range fields {
@@ -150,19 +150,19 @@ func at(object map[string]any, fields ...string) any {
 	return value
 }
 
-// text returns a string of an object, or "" if there is none.
+// text returns the value of a string field of an object, or "" if there is none.
 func text(object map[string]any, fields ...string) string {
 	value, _ := at(object, fields...).(string)
 	return value
 }
 
-// list returns a list of an object, or nil if there is none.
+// list returns the value of a list field of an object, or nil if there is none.
 func list(object map[string]any, fields ...string) []any {
 	value, _ := at(object, fields...).([]any)
 	return value
 }
 
-// number returns a whole number of an object.
+// number returns a number as an integer. It returns false if the value is not a number.
 func number(value any) (int64, bool) {
 	switch v := value.(type) {
 	case int64:
@@ -173,7 +173,7 @@ func number(value any) (int64, bool) {
 	return 0, false
 }
 
-// join joins the parts that are not empty.
+// join joins its arguments with colons. It leaves out empty arguments, except the first.
 func join(first string, more ...string) string {
 	for _, part := range more {
 		if part != "" {

@@ -18,26 +18,26 @@ import (
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
-// operators are the operators that a requirement may use.
+// operators contains the operators that a requirement may use.
 var operators = []selection.Operator{
 	selection.Exists, selection.DoesNotExist, selection.Equals, selection.DoubleEquals,
 	selection.NotEquals, selection.In, selection.NotIn,
 }
 
-// requirement is one compiled comparison.
+// requirement is one compiled requirement of a check.
 type requirement struct {
-	at       string // the path of the requirement in the specification
+	at       string // the path of this requirement in the specification, such as "requirements[0]"
 	path     *jsonpath.Path
 	operator selection.Operator
 	values   []any
-	weight   int // size of the values, in bytes of JSON
+	weight   int // the total size of the values, encoded as JSON
 }
 
-// maxComparison limits the product of the number of values that a path finds and the bytes of the values that they
-// are compared with.
+// maxComparison limits the work of a comparison. The work is the number of values that the path finds, multiplied by
+// the size in bytes of all values in the requirement.
 const maxComparison = 32 << 20
 
-// compileRequirement compiles the requirement at a path of the specification.
+// compileRequirement compiles the requirement at the given path of the specification.
 func compileRequirement(at string, spec health.RequirementSpec) (*requirement, error) {
 	path, err := jsonpath.Parse(spec.JsonPath)
 	if err != nil {
@@ -61,18 +61,18 @@ func compileRequirement(at string, spec health.RequirementSpec) (*requirement, e
 	return compiled, nil
 }
 
-// checkCount checks the number of values against what the operator accepts.
+// checkCount checks that the operator accepts the number of values.
 func checkCount(at string, spec health.RequirementSpec) error {
 	switch spec.Operator {
 	case selection.Exists, selection.DoesNotExist:
 		return nil // values are allowed but ignored
 	case selection.In, selection.NotIn:
 		if len(spec.Value) == 0 {
-			return faulty(at, "required: at least one for operator %q", spec.Operator)
+			return faulty(at, "required: at least one value for operator %q", spec.Operator)
 		}
 	default:
 		if len(spec.Value) != 1 {
-			return faulty(at, "has %d values, operator %q takes exactly one", len(spec.Value), spec.Operator)
+			return faulty(at, "has %d values, but operator %q takes exactly one", len(spec.Value), spec.Operator)
 		}
 	}
 	return nil
@@ -100,8 +100,9 @@ func valueOf(raw []byte) (any, error) {
 	return value, nil
 }
 
-// unmet returns the reason why an object does not meet the requirement, or "" if it does. The error is a *SpecError
-// if the comparison takes too much work, or wraps the cause of the context if that ends first.
+// unmet explains why an object does not meet the requirement. It returns "" if the object meets the requirement. The
+// error is a *SpecError if the comparison would take too much work. It wraps context.Cause(ctx) if the context ends
+// first.
 func (r *requirement) unmet(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
 	found, err := r.path.Find(ctx, obj.Object)
 	missing := errors.Is(err, jsonpath.ErrNotFound)
@@ -113,13 +114,13 @@ func (r *requirement) unmet(ctx context.Context, obj *unstructured.Unstructured)
 	case r.operator == selection.DoesNotExist && missing:
 		return "", nil
 	case r.operator == selection.DoesNotExist:
-		return fmt.Sprintf("%s exists", r.path), nil
+		return fmt.Sprintf("%s exists, but must not exist", r.path), nil
 	case missing:
 		return fmt.Sprintf("%s does not exist", r.path), nil
 	case r.operator == selection.Exists:
 		return "", nil
 	case len(found) > maxComparison/r.weight:
-		return "", faulty(r.at+".values", "are too many to compare with the %d values that %s finds", len(found), r.path)
+		return "", faulty(r.at+".values", "are too many to be compared with the %d values at %s", len(found), r.path)
 	}
 	for _, value := range found {
 		if !r.meets(value) {
@@ -129,7 +130,7 @@ func (r *requirement) unmet(ctx context.Context, obj *unstructured.Unstructured)
 	return "", nil
 }
 
-// meets compares one value.
+// meets reports whether a value satisfies the requirement. The path of the requirement may find several values.
 func (r *requirement) meets(value any) bool {
 	listed := slices.ContainsFunc(r.values, func(want any) bool { return equal(value, want) })
 	if r.operator == selection.NotEquals || r.operator == selection.NotIn {
@@ -138,7 +139,8 @@ func (r *requirement) meets(value any) bool {
 	return listed
 }
 
-// reason describes what was found, unless it comes from a Secret.
+// reason explains why the value that was found does not meet the requirement. It omits the value if the object is a
+// Secret.
 func (r *requirement) reason(obj *unstructured.Unstructured, value any) string {
 	want := "want"
 	if r.operator == selection.NotEquals || r.operator == selection.NotIn {
@@ -154,7 +156,7 @@ func (r *requirement) reason(obj *unstructured.Unstructured, value any) string {
 	return fmt.Sprintf("%s is %s, %s %v", r.path, short(value), want, wanted)
 }
 
-// short returns at most 80 characters of a value as JSON.
+// short returns a value as JSON, cut to at most 80 characters.
 func short(value any) string {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -166,7 +168,7 @@ func short(value any) string {
 	return string(raw)
 }
 
-// equal compares JSON values. Numbers are compared by value, whatever their Go type.
+// equal reports whether two JSON values are equal. Numbers of different Go types are equal if they have the same value.
 func equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -178,7 +180,7 @@ func equal(a, b any) bool {
 	}
 	if x, ok := a.(int64); ok {
 		if y, ok := b.(int64); ok {
-			return x == y // exact even beyond 2^53
+			return x == y // as floats, integers beyond 2^53 would not be exact
 		}
 	}
 	if x, ok := float(a); ok {

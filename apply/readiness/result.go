@@ -10,36 +10,36 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// State is the verdict of a check on an object.
+// State is the result of a readiness check of an object.
 type State string
 
 const (
-	// StateReady means that nothing is left to wait for.
+	// StateReady means that the object is ready.
 	StateReady State = "Ready"
-	// StateWaiting means that the object may become ready.
+	// StateWaiting means that the object is not ready but may become ready.
 	StateWaiting State = "Waiting"
 	// StateFailed means that the object reports that it will not become ready. Some objects recover nevertheless, so
-	// give them time before giving up.
+	// wait for some time before you give up.
 	StateFailed State = "Failed"
 )
 
-// Result is a state with its reason.
+// Result contains a state and the reason for it.
 type Result struct {
 	State State
 	// Reason is one line of at most 300 characters. It is empty if the object is ready.
 	Reason string
-	// RecheckAfter is the time after which the result changes although the object does not. It is zero if the result
-	// does not change.
+	// RecheckAfter is the time after which the check should be repeated even if the object has not changed. It is zero
+	// if the result can only change when the object changes.
 	RecheckAfter time.Duration
-	// Guessed reports that the object counts as ready although its status has neither conditions nor
-	// observedGeneration, so that these rules cannot be sure.
+	// Guessed means that the object counts as ready, but that this is uncertain, because its status contains neither
+	// conditions nor observedGeneration.
 	Guessed bool
 }
 
-// Ready reports whether there is nothing left to wait for.
+// Ready reports whether the state is StateReady.
 func (r Result) Ready() bool { return r.State == StateReady }
 
-// maxReason limits a reason, in characters.
+// maxReason limits the length of a reason, in characters.
 const maxReason = 300
 
 func ready() Result { return Result{State: StateReady} }
@@ -48,7 +48,7 @@ func waiting(reason string) Result { return Result{State: StateWaiting, Reason: 
 
 func failed(reason string) Result { return Result{State: StateFailed, Reason: oneLine(reason)} }
 
-// oneLine returns a text from a cluster as one line of limited length.
+// oneLine returns text from a cluster as a single line of limited length.
 func oneLine(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	fields := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
@@ -60,7 +60,7 @@ func oneLine(text string) string {
 }
 
 // Name returns the name that reasons use for an object, such as "Deployment.apps logging/web" or "Namespace logging".
-// For nil it is "object".
+// It returns "object" if obj is nil.
 func Name(obj *unstructured.Unstructured) string {
 	if obj == nil {
 		return "object"

@@ -12,22 +12,23 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// These limits bound what is kept of foreign changes, because it is kept per object.
+// The changes by other writers are stored for each object. These constants limit their size.
 const (
 	maxChanges   = 3
 	maxFields    = 8
 	maxFieldSize = 120
 )
 
-// blame returns what others wrote since the manager's own entry last changed, newest first. Writes of others do not
-// change the time of that entry, so older writes had happened when the item applied last.
+// blame returns the changes that other managers have made since the given manager last changed the object, newest
+// first. It compares the times of the entries in managedFields: a write changes only the time of the writer's own
+// entry, so older entries of other managers belong to earlier changes.
 func blame(obj metav1.Object, manager string) []Change {
 	own, tracked := ownership.Entry(obj, manager)
 	var suspects []metav1.ManagedFieldsEntry
 	for _, entry := range obj.GetManagedFields() {
 		switch {
 		case entry.Subresource == "status", entry.FieldsV1 == nil:
-		case entry.Manager == ownership.PatchManagerOf(manager): // also the item's: Owner.PatchManager
+		case entry.Manager == ownership.PatchManagerOf(manager): // the item itself uses this manager, see Owner.PatchManager
 		case entry.Manager == manager && entry.Operation == own.Operation && entry.Subresource == "":
 		case tracked && entry.Time != nil && entry.Time.Before(own.Time):
 		default:
@@ -41,7 +42,8 @@ func blame(obj metav1.Object, manager string) []Change {
 	return changes(suspects, fieldsOf(own))
 }
 
-// newer sorts entries without a time last. The entries of /scale have none.
+// newer compares two times so that the newer one sorts first. Missing times sort last. The entries of the subresource
+// scale have no time.
 func newer(a, b *metav1.Time) int {
 	switch {
 	case a == nil && b == nil:
@@ -54,7 +56,8 @@ func newer(a, b *metav1.Time) int {
 	return b.Compare(a.Time)
 }
 
-// changes leaves out managers that wrote only fields that the item still owns.
+// changes returns the fields that each manager owns and the item does not own. It leaves out managers without such
+// fields.
 func changes(suspects []metav1.ManagedFieldsEntry, own *fieldpath.Set) []Change {
 	var out []Change
 	for _, entry := range suspects {
@@ -77,7 +80,7 @@ func changes(suspects []metav1.ManagedFieldsEntry, own *fieldpath.Set) []Change 
 	return out
 }
 
-// fieldsOf returns the fields of an entry, or an empty set if they cannot be read.
+// fieldsOf returns the fields of an entry, or an empty set if they cannot be decoded.
 func fieldsOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
 	set := fieldpath.NewSet()
 	if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {

@@ -15,52 +15,58 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Scope is the extent to which a resource is watched.
+// Scope describes how much of a resource is watched.
 type Scope string
 
 const (
 	// Cluster means that all objects of the resource are watched.
 	Cluster Scope = "Cluster"
-	// Namespaces means that the objects in Coverage.Namespaces are watched.
+	// Namespaces means that the objects in the namespaces of Coverage.Namespaces are watched.
 	Namespaces Scope = "Namespaces"
 	// None means that nothing is watched.
 	None Scope = "None"
 )
 
-// Coverage describes what Watch achieved for a resource.
+// Coverage is the result of Watch: it describes which objects of a resource are watched.
 type Coverage struct {
 	Scope Scope
-	// Namespaces are the watched namespaces, sorted. It is empty unless Scope is Namespaces.
+	// Namespaces lists the watched namespaces, sorted. It is empty unless Scope is Namespaces.
 	Namespaces []string
-	// Missing are the namespaces that were requested but are not watched, sorted.
+	// Missing lists the requested namespaces that are not watched, sorted.
 	Missing []string
 	// Reason explains in one line why the whole cluster is not watched. It is empty if Scope is Cluster.
 	Reason string
 }
 
-// Covers reports whether drift of objects in a namespace is seen. An empty namespace stands for objects without a
-// namespace.
+// Covers reports whether the watches detect drift of objects in the given namespace. An empty namespace stands for
+// cluster-scoped objects.
 func (c Coverage) Covers(namespace string) bool {
 	return c.Scope == Cluster || c.Scope == Namespaces && slices.Contains(c.Namespaces, namespace)
 }
 
-// refusal records an answer of the target, so that not every run asks again for what the target refuses.
+// Complete reports whether the watches detect drift of all requested objects.
+func (c Coverage) Complete() bool {
+	return c.Scope == Cluster || c.Scope == Namespaces && len(c.Missing) == 0
+}
+
+// refusal records that the target refused a watch. As long as a refusal is stored, the request is not repeated.
 type refusal struct {
 	reason error
 	until  time.Time
 }
 
-// retryMissing is how long the watcher waits before it asks again for a resource that the target does not have. It is
-// short, because the next object that an item applies may define the resource.
+// retryMissing is how long the watcher waits before it repeats a request for a resource that the target did not serve.
+// The time is short because items install CustomResourceDefinitions.
 const retryMissing = 10 * time.Second
 
-// Watch ensures that a resource is watched, and waits for the first list. It watches the whole cluster if the target
-// allows that, else each of the namespaces, else nothing. A watch that already runs costs nothing. namespaces are
-// those in which the item has objects of the resource. It is empty for resources without namespaces.
+// Watch ensures that a resource is watched, and waits for the first list of its objects. It watches the whole cluster
+// if the target allows this. Otherwise it watches each of the given namespaces that the target allows. If the resource
+// is already watched, Watch sends no request. Pass the namespaces in which the item has objects of the resource, or
+// none if the resource is cluster-scoped.
 //
-// Watch returns the error of ctx. It is not an error if something cannot be watched: Coverage describes what and why.
-// If a target does not answer in time, the attempts continue in the background, and the next call returns their
-// result.
+// Watch returns an error only if ctx ends. If the resource or a namespace cannot be watched, the Coverage contains the
+// namespaces that are not watched and the reason. If the target does not answer in time, the attempts continue in the
+// background, and the next call returns their result.
 func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespaces ...string) (Coverage, error) {
 	waiting, cancel := context.WithTimeout(ctx, w.opts.SyncTimeout)
 	defer cancel()
@@ -99,14 +105,14 @@ func distinct(namespaces []string) []string {
 	return slices.DeleteFunc(out, func(n string) bool { return n == "" })
 }
 
-// opening is a stream, or the reason why there is none.
+// opening is the result of Watcher.open: a stream, or the reason why there is no stream.
 type opening struct {
 	stream *stream
-	fresh  bool // opened by this call
+	fresh  bool // the stream was started by this call
 	err    error
 }
 
-// open finds or starts the stream of a place.
+// open returns the existing stream for a resource and its namespace, or starts one.
 func (w *Watcher) open(p place) opening {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +137,7 @@ func (w *Watcher) open(p place) opening {
 	}
 	ctx, stop := context.WithCancel(w.ctx)
 	s := &stream{
-		w: w, place: p, stop: stop, used: now,
+		w: w, place: p, stop: stop, used: now, whole: w.whole[p.gvr],
 		objects: map[types.NamespacedName]*reduced{}, news: make(chan struct{}),
 	}
 	w.streams[p] = s
@@ -143,7 +149,8 @@ func (w *Watcher) open(p place) opening {
 	return opening{stream: s, fresh: true}
 }
 
-// await returns nil once the stream works, and otherwise the reason why it does not.
+// await waits until the objects of the stream are up to date, and returns nil. If this does not happen, await returns
+// the reason.
 func (o opening) await(ctx context.Context) error {
 	if o.stream == nil {
 		return o.err
@@ -151,15 +158,17 @@ func (o opening) await(ctx context.Context) error {
 	s := o.stream
 	for {
 		s.w.mu.Lock()
-		live, refused, trouble, news := s.live(), s.refused, s.trouble, s.news
+		live, refused, trouble, ended, news := s.live(), s.refused, s.trouble, s.ended(), s.news
 		s.w.mu.Unlock()
 		switch {
 		case live:
 			return nil
 		case refused != nil:
 			return refused
-		case trouble != nil && !o.fresh: // an older stream had its time already
+		case trouble != nil && !o.fresh: // a stream that was started by an earlier call has had enough time
 			return notWatched(s.place, trouble.Error())
+		case ended:
+			return notWatched(s.place, "the watch has ended")
 		}
 		select {
 		case <-news:
@@ -174,7 +183,7 @@ func (o opening) await(ctx context.Context) error {
 	}
 }
 
-// refuse ends a stream that the target does not allow, and records the refusal. The caller holds the lock.
+// refuse ends a stream that the target does not allow, and stores the refusal. The caller holds the lock.
 func (w *Watcher) refuse(s *stream, err error) {
 	s.refused = &refusedError{reason: notWatched(s.place, err.Error()).Error(), forbidden: apierrors.IsForbidden(err)}
 	rest := w.opts.RetryRefused
@@ -183,17 +192,17 @@ func (w *Watcher) refuse(s *stream, err error) {
 	}
 	w.refusals[s.place] = refusal{reason: s.refused, until: w.opts.Clock.Now().Add(rest)}
 	w.end(s)
+}
+
+// end stops a stream and discards its objects. The caller holds the lock.
+func (w *Watcher) end(s *stream) {
+	s.stop()
+	s.objects, s.index, s.synced = nil, index{}, false
+	delete(w.streams, s.place)
 	s.changed()
 }
 
-// end stops a stream and releases its objects. The caller holds the lock.
-func (w *Watcher) end(s *stream) {
-	s.stop()
-	s.objects, s.synced = nil, false
-	delete(w.streams, s.place)
-}
-
-// ended cleans up after a stream that ended by itself.
+// ended removes a stream after its goroutine has returned.
 func (w *Watcher) ended(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,8 +212,8 @@ func (w *Watcher) ended(s *stream) {
 	s.stop()
 }
 
-// covering returns the stream that covers a namespace, or nil. While the watcher retries to watch the whole cluster,
-// the streams of namespaces still count. The caller holds the lock.
+// covering returns the stream that watches a namespace, or nil. It returns the stream of the whole cluster only if that
+// stream has received its first list. The caller holds the lock.
 func (w *Watcher) covering(gvr schema.GroupVersionResource, namespace string) *stream {
 	whole := w.streams[place{gvr: gvr}]
 	if namespace == "" || whole != nil && whole.synced {
@@ -216,7 +225,8 @@ func (w *Watcher) covering(gvr schema.GroupVersionResource, namespace string) *s
 	return whole
 }
 
-// widened ends the streams of namespaces that the stream of the whole cluster replaces. The caller holds the lock.
+// widened ends the streams of single namespaces, because the stream of the whole cluster replaces them now. The caller
+// holds the lock.
 func (w *Watcher) widened(p place) {
 	if p.namespace != "" {
 		return
@@ -228,11 +238,12 @@ func (w *Watcher) widened(p place) {
 	}
 }
 
-// collect ends the streams that have not been needed for a while. The caller holds the lock.
+// collect ends the streams that no item has needed for at least the time Options.Idle. It also removes expired
+// refusals. The caller holds the lock.
 func (w *Watcher) collect() {
 	now := w.opts.Clock.Now()
-	for p, s := range w.streams {
-		if now.Sub(s.used) >= w.opts.Idle && !w.needed(p) {
+	for _, s := range w.streams {
+		if now.Sub(s.used) >= w.opts.Idle && !s.needed() {
 			w.end(s)
 		}
 	}
@@ -243,11 +254,18 @@ func (w *Watcher) collect() {
 	}
 }
 
-func (w *Watcher) needed(p place) bool {
-	if p.namespace == "" {
-		return len(w.expected[p.gvr]) > 0
+// needed reports whether any item needs the stream. An item needs a stream if it expects objects that the stream
+// watches. A stream of whole objects is also needed if it has stored objects of an item that expects none, because
+// ObjectsOf returns these objects.
+func (s *stream) needed() bool {
+	p := s.place
+	if s.whole && (p.namespace == "" || len(s.objects) > 0) {
+		return true
 	}
-	for id := range w.expected[p.gvr] {
+	if p.namespace == "" {
+		return len(s.w.expected[p.gvr]) > 0
+	}
+	for id := range s.w.expected[p.gvr] {
 		if id.Namespace == p.namespace {
 			return true
 		}
@@ -255,15 +273,15 @@ func (w *Watcher) needed(p place) bool {
 	return false
 }
 
-// refusedError is an answer of the target.
+// refusedError is the error if the target refused a watch.
 type refusedError struct {
 	reason    string
-	forbidden bool // less may be allowed; otherwise the kind cannot be watched at all
+	forbidden bool // a smaller scope may be allowed; if false, the resource cannot be watched at all
 }
 
 func (e *refusedError) Error() string { return e.reason }
 
-// isNarrower reports whether a request for single namespaces may succeed.
+// isNarrower reports whether a watch of single namespaces may succeed although the target refused to watch the cluster.
 func isNarrower(err error) bool {
 	refused := &refusedError{}
 	return errors.As(err, &refused) && refused.forbidden

@@ -21,9 +21,11 @@ import (
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// target is a fake API server that refuses requests by verb and namespace, as the test decides.
+// target is a fake API server. The test determines for which verbs and namespaces it refuses requests.
 type target struct {
 	*fake.FakeMetadataClient
 	requests atomic.Int64
@@ -114,7 +116,8 @@ func TestLadder(t *testing.T) {
 			tg := newTarget(t, tc.refuse)
 			w := New(tg, Options{})
 			w.Start(t.Context())
-			// If listing is allowed but watching is not, the first result may be too positive. The next one is right.
+			// If the target allows lists but no watches, the Coverage of the first call may be too large. A later call
+			// returns the right Coverage.
 			var got Coverage
 			eventually(t, tc.reason, func() bool {
 				var err error
@@ -141,8 +144,8 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestRightsComeBack ensures that a refused request is repeated later, and that the watch on the cluster replaces
-// those on namespaces.
+// TestRightsComeBack ensures that a refused request is repeated later, and that the watch of the cluster then replaces
+// the watches of namespaces.
 func TestRightsComeBack(t *testing.T) {
 	var open atomic.Bool
 	tg := newTarget(t, func(_, ns string) error {
@@ -173,7 +176,8 @@ func TestRightsComeBack(t *testing.T) {
 	eventually(t, "the watches of namespaces end", func() bool { return w.opts.Limit.Used() == 1 && w.Stats().Watches == 1 })
 }
 
-// TestWhileRightsAreTried ensures that a watch on a namespace counts until the watch on the cluster has its list.
+// TestWhileRightsAreTried ensures that the watch of a namespace is used until the watch of the cluster has received its
+// first list.
 func TestWhileRightsAreTried(t *testing.T) {
 	w, whole, l := fed(t)
 	one := &stream{w: w, place: place{configMaps, "shop"}, stop: func() {}, objects: map[types.NamespacedName]*reduced{}, news: make(chan struct{})}
@@ -186,7 +190,7 @@ func TestWhileRightsAreTried(t *testing.T) {
 		t.Errorf("the namespace's watch was not heard: %v", got)
 	}
 	must(t, whole.Replace(nil, "13"))
-	for range 2 { // events in flight are dropped
+	for range 2 { // late events of the stream that has ended are ignored
 		must(t, one.Update(object(at("14"))))
 		must(t, one.Delete(object(at("15"))))
 		must(t, one.Replace([]any{object(at("16"))}, "16"))
@@ -237,11 +241,11 @@ func TestIdleWatchesEnd(t *testing.T) {
 	eventually(t, "the watch ends", func() bool { return w.Stats().Watches == 0 && w.opts.Limit.Used() == 0 })
 }
 
-// TestUnreachable covers a target that refuses connections. Nothing blocks longer than SyncTimeout, and nothing is
-// left over.
+// TestUnreachable covers a target that refuses connections. Watch must return within SyncTimeout, and no goroutine may
+// remain.
 func TestUnreachable(t *testing.T) {
 	tg := newTarget(t, func(string, string) error { return syscall.ECONNREFUSED })
-	w := New(tg, Options{SyncTimeout: 50 * time.Millisecond})
+	w := New(tg, Options{SyncTimeout: testtime.Stretch(200 * time.Millisecond)})
 	ctx, cancel := context.WithCancel(t.Context())
 	before := runtime.NumGoroutine()
 	w.Start(ctx)
@@ -282,7 +286,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestCallerGivesUp ensures that Watch returns only the error of the caller's context.
+// TestCallerGivesUp ensures that Watch returns the error of the caller's context and no other error.
 func TestCallerGivesUp(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

@@ -1,37 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch detects changes to what a deploy item applied, without polling.
+// Package watch detects, without polling, changes to the objects that a deploy item applied.
 //
-// A Watcher belongs to one target. It watches the metadata of objects that carry the owner label, with one watch per
-// resource, and keeps about 400 bytes of each: names, the UID and the key of the fields that the item owns (see
-// package ownership). Expect sets what the item expects, and each difference is reported as an Event:
+// A Watcher serves one target. It watches the metadata of objects that carry the owner label, with one watch per
+// resource. For each object it stores about 400 bytes: the names, the UID and the ownership key, which changes when a
+// field that the item owns is changed or removed (see package ownership). Expect specifies which objects an item
+// expects and in which state. The Watcher reports each deviation as an Event:
 //
 //	w := watch.New(client, watch.Options{})
 //	w.Start(ctx)
 //	w.Subscribe(func(e watch.Event) { trigger(e.Item) })
 //
-//	w.Hold(item)                                     // a run begins: intermediate states are not judged
+//	w.Hold(item)                                     // a run begins: intermediate states are not reported
 //	coverage, err := w.Watch(ctx, gvr, namespaces...) // before the first write
 //	…                                                 // apply
 //	w.Expect(item, expected)                          // the run is over
 //
-// After a restart, call Expect with the content of the inventory. It reports what changed in the meantime.
+// After a restart, call Expect with the content of the inventory. Expect then reports the changes that happened in the
+// meantime.
 //
 // # Coverage
 //
-// A target may not allow watching everything. Watch tries the whole cluster, then the namespaces that the item uses,
-// and then gives up. Coverage describes the result and the reason for it. Nothing is lost without a watch, but drift
-// is then only corrected on the item's schedule, and Get knows nothing, so each run applies every object. If a right
-// is withdrawn later, the watch ends, and the next Watch reports that.
+// Some targets restrict which objects may be watched. Watch first tries to watch the whole cluster, and then the
+// namespaces that the item uses. The returned Coverage describes what is watched and why. Items work without watches
+// too, but drift is then corrected only on the item's schedule. In addition, Get returns false, so each run applies
+// every object. If the target withdraws a permission later, the watch ends, and the next call of Watch returns a
+// Coverage that reports the refusal.
 //
 // # Get
 //
-// Get returns from memory what an object looks like now. If UID and key are equal, there is nothing to do.
+// Get returns the current state of an object from memory. If its UID and ownership key are the expected ones, the
+// object need not be written.
+//
+// # Whole objects
+//
+// WatchObjects makes the Watcher store the whole objects of a resource, for callers that need the content of the
+// objects. One watch then serves Get, Object and the detection of drift.
 //
 // # Fights
 //
-// A Guard counts how often the same field had to be corrected and delays further corrections, so that two controllers
-// with different opinions do not write in a hot loop.
+// Two controllers that set different values for the same field would overwrite each other in a hot loop. A Guard counts
+// how often the same field was corrected, and delays further corrections.
 //
-// docs/drift.md lists what a watch cannot see.
+// docs/drift.md lists the changes that a watch cannot detect.
 package watch

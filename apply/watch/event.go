@@ -10,31 +10,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What describes what happened to an object that an item owns.
+// A What is a kind of drift. It describes how the state of an object differs from the expected state.
 type What string
 
 const (
-	// Changed means that a field that the item owns was changed or removed.
+	// Changed means that another writer changed or removed a field that the item owns.
 	Changed What = "Changed"
-	// Wiped means that the server no longer knows which fields the item owns.
+	// Wiped means that managedFields no longer contains an entry of the item, so the server does not know which fields
+	// the item owns.
 	Wiped What = "Wiped"
-	// Gone means that the object was deleted, or its owner label removed. A watch cannot distinguish the two.
+	// Gone means that the object was deleted or that its owner label was removed. A watch cannot distinguish the two
+	// cases.
 	Gone What = "Gone"
-	// Deleting means that the object was deleted but still has finalizers.
+	// Deleting means that the deletion of the object was requested, but finalizers still prevent it.
 	Deleting What = "Deleting"
-	// Replaced means that the object was deleted and another one of the same name exists.
+	// Replaced means that the object was deleted, and that another object with the same name exists now.
 	Replaced What = "Replaced"
 	// Relabelled means that the owner label names another item.
 	Relabelled What = "Relabelled"
 )
 
-// Object names an object in the target.
+// Object identifies an object in the target.
 type Object struct {
 	Resource schema.GroupVersionResource
 	types.NamespacedName
 }
 
-// String returns the name for messages, in the form resource.group namespace/name.
+// String returns the object in the form "resource.group namespace/name" for use in messages.
 func (o Object) String() string {
 	name := o.Name
 	if o.Namespace != "" {
@@ -43,36 +45,37 @@ func (o Object) String() string {
 	return o.Resource.GroupResource().String() + " " + name
 }
 
-// Event is one drift of one object, whose state differs from what the item expects and was not reported yet.
+// Event reports drift: the state of an object differs from the state that its item expects. The same difference is
+// reported only once.
 type Event struct {
 	// Item is the UID of the item that expects the object.
 	Item types.UID
 	// Object is the object that drifted.
 	Object Object
-	// UID is the UID of the expected object. It is empty if that was not known.
+	// UID is the UID of the expected object. It is empty if the expectation contained no UID.
 	UID types.UID
-	// What describes what happened.
+	// What is the kind of drift.
 	What What
-	// By contains the possible authors of the change, newest first, at most three. It is empty if nothing is known,
-	// because a manager that only removes fields leaves no trace.
+	// By lists at most three changes that may have caused the drift, newest first. It may be empty, because
+	// managedFields does not show a manager that only removed fields.
 	By []Change
 }
 
-// Change describes the fields that a manager wrote since the item's last write, and that the item does not own (any
-// more).
+// Change lists fields that another manager wrote after the item's last write. It contains only fields that the item
+// does not own, or no longer owns.
 type Change struct {
 	// Manager is the field manager, such as kubectl-edit.
 	Manager string
-	// Subresource is the subresource through which the manager wrote, such as scale. It is usually empty.
+	// Subresource is the subresource through which the manager wrote, such as scale. It is empty for the main resource.
 	Subresource string
-	// Fields are paths such as data.color or spec.template.spec.containers[name="a"].image, at most eight, in the
-	// order of the server. They may include fields that the item never owned.
+	// Fields contains at most eight paths in the order of the server, such as data.color or
+	// spec.template.spec.containers[name="a"].image. Fields may include paths that the item never owned.
 	Fields []string
-	// More is the number of further fields.
+	// More is the number of additional fields that Fields does not contain.
 	More int
 }
 
-// String returns one line for events and conditions. It contains names of fields, never values.
+// String returns one line for use in events and conditions. It contains names of fields but never values.
 func (e Event) String() string {
 	parts := make([]string, 0, len(e.By))
 	for _, c := range e.By {
@@ -85,7 +88,7 @@ func (e Event) String() string {
 	return text
 }
 
-// String returns the manager and the fields.
+// String returns the manager and the fields as text.
 func (c Change) String() string {
 	text := c.Manager
 	if c.Subresource != "" {

@@ -20,12 +20,12 @@ import (
 
 const item = types.UID("4f1e")
 
-// applied returns the answer to the item's last write, after which it owns data.color and data.size.
+// applied returns the answer to the item's last write. The item owns data.color and data.size after this write.
 func applied() *metav1.PartialObjectMetadata {
 	return settings(`{"f:data":{"f:color":{},"f:size":{}}}`)
 }
 
-// settings returns a ConfigMap of which the item owns some fields.
+// settings returns a ConfigMap. The item owns the given fields of this ConfigMap.
 func settings(fields string) *metav1.PartialObjectMetadata {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	return &metav1.PartialObjectMetadata{
@@ -41,7 +41,7 @@ func settings(fields string) *metav1.PartialObjectMetadata {
 	}
 }
 
-// edited returns the object as it is stored after data.color was changed with kubectl edit.
+// edited returns the stored object after data.color was changed with kubectl edit.
 func edited() *metav1.PartialObjectMetadata {
 	obj := settings(`{"f:data":{"f:size":{}}}`)
 	at := metav1.NewTime(time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC))
@@ -52,7 +52,7 @@ func edited() *metav1.PartialObjectMetadata {
 	return obj
 }
 
-// client replaces metadata.NewForConfig(config).
+// client returns a fake client. A deployer uses metadata.NewForConfig(config) instead.
 func client(objects ...runtime.Object) metadata.Interface {
 	scheme := fake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
@@ -61,7 +61,8 @@ func client(objects ...runtime.Object) metadata.Interface {
 	return fake.NewSimpleMetadataClient(scheme, objects...)
 }
 
-// A watcher starts and finds what was edited before, because the inventory contains the key.
+// A Watcher that has just started reports a change from before its start, because the inventory contains the key of the
+// object.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}

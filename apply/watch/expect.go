@@ -4,6 +4,7 @@ package watch
 
 import (
 	"maps"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,39 +13,62 @@ import (
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-// Expected describes an object as its item left it.
+// Expected describes the state that an item expects of an object. This is the state after the item's last write.
 type Expected struct {
 	Object Object
-	// UID is the UID of the object. If it is empty, any UID is right.
+	// UID is the UID of the object. If it is empty, every UID matches.
 	UID types.UID
-	// Key is the key of the answer to the item's last write. If it is empty, the kind is not tracked, and only a
-	// deletion and a changed label count as drift.
+	// Key is the ownership key of the object after the item's last write. If Key is empty, because the API server does
+	// not track the fields of the kind, only a deletion, a replacement or a change of the owner label counts as drift.
 	Key ownership.Key
-	// ResourceVersion is that of the same answer. Older states that a watch has seen are not judged. If it is empty,
-	// as in an inventory that was read back, every state is judged.
+	// ResourceVersion is the resource version of the object after the item's last write. The Watcher ignores older
+	// states of the object. If ResourceVersion is empty, for example because the inventory was loaded from storage, the
+	// Watcher compares every state.
 	ResourceVersion string
 }
 
-// expectation is an Expected in memory, with the state that was reported last.
+// expectation contains the state that an item expects of an object. It also contains the drift of the object that was
+// last reported.
 type expectation struct {
-	item     types.UID
+	plan     *plan
+	resource unique.Handle[schema.GroupVersionResource]
+	name     types.NamespacedName
 	uid      types.UID
 	key      ownership.Key
 	version  string
 	reported string
 }
 
-// expectations are the expectations for one resource.
-type expectations map[types.NamespacedName]*expectation
+// object returns the object of the expectation.
+func (e *expectation) object() Object { return Object{e.resource.Value(), e.name} }
 
-// plan is what an item expects.
-type plan struct {
-	held    bool
-	objects map[schema.GroupVersionResource][]types.NamespacedName
+// share makes the expectation and the stored object use the same memory for equal texts.
+func (e *expectation) share(r *reduced) {
+	e.name = r.id()
+	e.uid, e.key, e.version = shared(e.uid, r.uid), shared(e.key, r.key), shared(e.version, r.version)
 }
 
-// Hold stops judging the objects of an item until Expect is called for it. While the item writes them, the watch sees
-// intermediate states. Expect judges what happened meanwhile.
+// shared returns the stored text if both texts are equal.
+func shared[T ~string](text, stored T) T {
+	if text == stored {
+		return stored
+	}
+	return text
+}
+
+// expectations contains the expectations for the objects of one resource.
+type expectations map[types.NamespacedName]*expectation
+
+// plan contains the expectations of an item.
+type plan struct {
+	item    types.UID
+	held    bool
+	objects []expectation
+}
+
+// Hold suspends the detection of drift for an item. Call it before the item writes its objects, because the watch also
+// reports intermediate states. The next call of Expect for the item resumes the detection, and reports the drift that
+// occurred in the meantime.
 func (w *Watcher) Hold(item types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,67 +77,75 @@ func (w *Watcher) Hold(item types.UID) {
 	}
 }
 
-// Expect replaces what is expected for an item and judges it at once, including changes from before the watch began.
-// Subscribers are called before it returns. Objects whose resource is not watched are judged as soon as it is.
+// Expect sets the objects that an item expects, and compares them at once with the known state. It therefore also
+// detects changes that were made before the watch began. It calls the subscribers before it returns. Objects whose
+// resource is not watched yet are compared as soon as the resource is watched.
 func (w *Watcher) Expect(item types.UID, objects []Expected) {
 	w.mu.Lock()
-	before := w.drop(item)
-	p := &plan{objects: map[schema.GroupVersionResource][]types.NamespacedName{}}
-	var events []Event
-	for _, o := range objects {
-		gvr := o.Object.Resource
-		if w.expected[gvr] == nil {
-			w.expected[gvr] = expectations{}
-		}
-		e := &expectation{item: item, uid: o.UID, key: o.Key, version: o.ResourceVersion}
-		if old := before[o.Object]; old != nil && old.isSame(e) {
-			e.reported = old.reported // do not report the same state twice
-		}
-		w.expected[gvr][o.Object.NamespacedName] = e
-		p.objects[gvr] = append(p.objects[gvr], o.Object.NamespacedName)
-	}
+	before, p := w.plans[item], &plan{item: item, objects: make([]expectation, len(objects))}
 	w.plans[item] = p
-	for gvr, ids := range p.objects {
-		for _, id := range ids {
-			events = w.judge(events, Object{gvr, id}, false)
+	for i, o := range objects {
+		e := &p.objects[i]
+		*e = expectation{
+			plan: p, resource: unique.Make(o.Object.Resource), name: o.Object.NamespacedName, uid: o.UID, key: o.Key, version: o.ResourceVersion,
 		}
+		w.expect(e, before)
+	}
+	w.drop(before)
+	var events []Event
+	for i := range p.objects {
+		events = w.judge(events, p.objects[i].object(), false)
 	}
 	w.collect()
 	w.mu.Unlock()
 	w.emit(events)
 }
 
-// Forget ends what is expected for an item, because the item is deleted or no longer the caller's.
+// expect adds an expectation, or replaces the expectation for the same object. The parameter `before` is the previous
+// plan of the item, or nil.
+func (w *Watcher) expect(e *expectation, before *plan) {
+	o := e.object()
+	all := w.expected[o.Resource]
+	if all == nil {
+		all = expectations{}
+		w.expected[o.Resource] = all
+	}
+	if old := all[e.name]; old != nil && old.plan == before && old.isSame(e) {
+		e.reported = old.reported // so that the same state is not reported twice
+	}
+	all[e.name] = e
+}
+
+// Forget removes the expectations of an item. Call it when the item is deleted or another process is responsible for
+// the item.
 func (w *Watcher) Forget(item types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.drop(item)
+	w.drop(w.plans[item])
+	delete(w.plans, item)
 	w.collect()
 }
 
-// drop removes an item's plan and returns what it expected.
-func (w *Watcher) drop(item types.UID) map[Object]*expectation {
-	p := w.plans[item]
+// drop removes the expectations of a plan. It does not remove an expectation that another plan has replaced. The plan
+// may be nil.
+func (w *Watcher) drop(p *plan) {
 	if p == nil {
-		return nil
+		return
 	}
-	delete(w.plans, item)
-	old := map[Object]*expectation{}
-	for gvr, ids := range p.objects {
-		for _, id := range ids {
-			if e := w.expected[gvr][id]; e != nil && e.item == item {
-				old[Object{gvr, id}] = e
-				delete(w.expected[gvr], id)
-			}
+	for i := range p.objects {
+		e := &p.objects[i]
+		gvr := e.resource.Value()
+		if w.expected[gvr][e.name] == e {
+			delete(w.expected[gvr], e.name)
 		}
 		if len(w.expected[gvr]) == 0 {
 			delete(w.expected, gvr)
 		}
 	}
-	return old
 }
 
-// judgeAll judges everything that is expected of a resource, because a watch received its first or a new list.
+// judgeAll compares all expectations for a resource with the known state. It is called after a watch has received a
+// complete list.
 func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []Event {
 	var events []Event
 	for id := range maps.Keys(w.expected[gvr]) {
@@ -124,8 +156,8 @@ func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []
 	return events
 }
 
-// rewound handles a target that was restored from a backup and restarts its versions, so that they no longer show
-// what is old.
+// rewound handles a target that was restored from a backup. Its resource versions start again at lower values, so a
+// comparison of two versions no longer shows which state is older.
 func (w *Watcher) rewound(p place) {
 	for id, e := range w.expected[p.gvr] {
 		if p.namespace == "" || id.Namespace == p.namespace {
@@ -134,11 +166,11 @@ func (w *Watcher) rewound(p place) {
 	}
 }
 
-// judge compares what is expected with what is seen. deleted means that the watch has just reported that the object
-// left it.
+// judge compares an object with its expectation, and appends an event if it finds drift that was not reported yet. The
+// argument `deleted` means that the watch has just reported a deletion of the object.
 func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 	e := w.expected[o.Resource][o.NamespacedName]
-	if e == nil || w.plans[e.item] == nil || w.plans[e.item].held {
+	if e == nil || e.plan.held {
 		return events
 	}
 	s := w.covering(o.Resource, o.Namespace)
@@ -146,13 +178,16 @@ func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 		return events
 	}
 	r := s.objects[o.NamespacedName]
+	if r != nil {
+		e.share(r)
+	}
 	switch {
 	case r != nil && version.Older(r.version, e.version):
-		return events // the answer to the item's own write is newer
+		return events // the state r is older than the item's own write
 	case r == nil && !deleted && version.Older(s.version, e.version):
-		return events // the watch has not seen it yet
+		return events // the watch has not seen the item's write yet
 	}
-	event := Event{Item: e.item, Object: o, UID: e.uid, What: verdict(e, r)}
+	event := Event{Item: e.plan.item, Object: o, UID: e.uid, What: verdict(e, r)}
 	if !e.isNews(event.What, r) {
 		return events
 	}
@@ -162,13 +197,14 @@ func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 	return append(events, event)
 }
 
-// isSame reports whether nothing was corrected between two expectations. After a write the same drift is a new one,
-// even if the state in between was never seen, because another writer is often faster than the watch.
+// isSame reports whether two expectations come from the same write by the item. After another write, the same drift is
+// reported again, even if the watch has not seen the corrected state in between. Other writers are often faster than
+// the watch.
 func (e *expectation) isSame(now *expectation) bool {
 	return e.uid == now.uid && e.key == now.key && (now.version == "" || now.version == e.version)
 }
 
-// isNews reports whether a state is a drift that was not reported yet, and records it.
+// isNews reports whether a drift was not reported before, and records it as reported.
 func (e *expectation) isNews(what What, r *reduced) bool {
 	state := string(what)
 	if what != "" && r != nil {
@@ -181,14 +217,14 @@ func (e *expectation) isNews(what What, r *reduced) bool {
 	return what != ""
 }
 
-// verdict returns the difference, or "" if everything is as expected.
+// verdict returns how an object differs from the expectation, or "" if it does not differ.
 func verdict(e *expectation, r *reduced) What {
 	switch {
 	case r == nil:
 		return Gone
 	case e.uid != "" && r.uid != e.uid:
 		return Replaced
-	case r.owner() != e.item:
+	case r.owner() != e.plan.item:
 		return Relabelled
 	case r.deleting:
 		return Deleting

@@ -14,7 +14,7 @@ const (
 	one  = `{"f:data":{"f:b":{}}}`
 )
 
-// TestVerdicts sends one event after the item's own write, and checks the verdict on it.
+// TestVerdicts sends one event after the item's own write, and checks which drift is reported.
 func TestVerdicts(t *testing.T) {
 	applied := object(ours(both))
 	deleted := metav1.Now()
@@ -52,7 +52,7 @@ func TestVerdicts(t *testing.T) {
 			w, s, l := fed(t)
 			must(t, s.Replace(nil, "5"))
 			w.Expect(item, []Expected{expected(applied)})
-			for range 2 { // the second time it was reported already
+			for range 2 { // the second event must not be reported again
 				must(t, s.Update(tc.seen))
 			}
 			if diff := cmp.Diff(tc.want, l.take()); diff != "" {
@@ -94,7 +94,8 @@ func TestDeleted(t *testing.T) {
 	}
 }
 
-// TestRestart covers an inventory, which contains UID and key but no resourceVersion.
+// TestRestart covers an inventory that was loaded from storage. Such an inventory contains the UID and the key, but no
+// resourceVersion.
 func TestRestart(t *testing.T) {
 	remembered := expected(object(ours(both)))
 	remembered.ResourceVersion = ""
@@ -116,7 +117,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestHold ensures that nothing is judged while a run writes, and that everything is judged once at its end.
+// TestHold ensures that no drift is reported while a run writes objects, and that drift is reported once when the run
+// ends.
 func TestHold(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace([]any{object(ours(both))}, "10"))
@@ -143,8 +145,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestInsistence covers another writer that changes an object back right after the item's write, before the watch
-// showed that write.
+// TestInsistence covers another writer that reverts the item's write before the watch has shown that write.
 func TestInsistence(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace([]any{object(ours(both))}, "10"))
@@ -154,7 +155,7 @@ func TestInsistence(t *testing.T) {
 	if diff := cmp.Diff(want, l.take()); diff != "" {
 		t.Fatalf("-want +got:\n%s", diff)
 	}
-	w.Hold(item) // the item writes 12
+	w.Hold(item) // the item's write has the resource version 12
 	must(t, s.Update(object(ours(one), at("13"))))
 	w.Expect(item, []Expected{expected(object(ours(both), at("12")))})
 	if diff := cmp.Diff(want, l.take()); diff != "" {
@@ -166,7 +167,8 @@ func TestInsistence(t *testing.T) {
 	}
 }
 
-// TestRestored covers a restored target, which starts again with lower versions. What it lost is drift.
+// TestRestored covers a target that was restored from a backup, so that its resource versions are lower than before. If
+// the backup does not contain a write of the item, this counts as drift.
 func TestRestored(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace([]any{object(ours(both), at("100"))}, "100"))
@@ -191,8 +193,8 @@ func TestUntracked(t *testing.T) {
 	}
 }
 
-// TestCopies ensures that objects that a controller makes with the item's label, such as EndpointSlices, are not
-// drift.
+// TestCopies ensures that objects to which a controller copies the item's label, such as EndpointSlices, do not count
+// as drift.
 func TestCopies(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace(nil, "5"))
@@ -249,7 +251,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestTwoItems covers an object with a new owner. Forgetting the old owner must not affect the new one.
+// TestTwoItems covers an object that another item has taken over. A call of Forget for the old owner must not affect
+// the new owner.
 func TestTwoItems(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace(nil, "5"))

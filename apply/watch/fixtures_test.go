@@ -29,7 +29,8 @@ func at(version string) func(*metav1.PartialObjectMetadata) {
 	return func(m *metav1.PartialObjectMetadata) { m.ResourceVersion = version }
 }
 
-// by adds an entry of a manager, some seconds after start. Without an operation it is an Update.
+// by adds a managedFields entry. The parameter `after` is the time of the entry, in seconds after the time in the
+// variable `start`. If it is negative, the entry has no time.
 func by(manager, operation, subresource, fields string, after int) func(*metav1.PartialObjectMetadata) {
 	return func(m *metav1.PartialObjectMetadata) {
 		e := metav1.ManagedFieldsEntry{
@@ -54,7 +55,7 @@ func labelled(owner types.UID) func(*metav1.PartialObjectMetadata) {
 	}
 }
 
-// object returns the ConfigMap settings of the item with UID u1, changed by the arguments.
+// object returns the item's ConfigMap with the given changes. The ConfigMap has the name "settings" and the UID "u1".
 func object(change ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -67,7 +68,7 @@ func object(change ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObject
 	return m
 }
 
-// expected returns the state of an object as the item's own write left it.
+// expected returns the expectation of an item. The argument is the API server's answer to the item's last write.
 func expected(m *metav1.PartialObjectMetadata) Expected {
 	return Expected{
 		Object: settings, UID: m.UID, Key: ownership.KeyOf(m, ownership.ManagerFor(item)), ResourceVersion: m.ResourceVersion,
@@ -94,7 +95,8 @@ func (l *log) take() []string {
 	return out
 }
 
-// fed returns a Watcher with one open stream that the test feeds itself.
+// fed returns a Watcher with one open stream, the stream, and a log of the reported drift. The test itself delivers
+// events to the stream.
 func fed(t *testing.T) (*Watcher, *stream, *log) {
 	t.Helper()
 	w := New(fake.NewSimpleMetadataClient(fake.NewTestScheme()), Options{})

@@ -13,16 +13,18 @@ import (
 
 // GuardOptions configure a Guard. The zero value is ready to use.
 type GuardOptions struct {
-	// Heals is the number of corrections of the same field within Window that makes a fight. The default is 3.
+	// Heals is the number of corrections of the same field within Window after which the corrections count as a fight.
+	// The default is 3.
 	Heals int
-	// Window is the time in which corrections are counted. The default is 5 min.
+	// Window is the period within which corrections are counted. The default is 5 min.
 	Window time.Duration
-	// FirstDelay is the delay of the correction that makes it a fight. Each further one doubles it. The default is 10
-	// s.
+	// FirstDelay is the delay of the first correction in a fight. The delay doubles with each further correction. The
+	// default is 10 s.
 	FirstDelay time.Duration
 	// MaxDelay is the longest delay. The default is 10 min.
 	MaxDelay time.Duration
-	// MaxEntries limits the memory. The oldest corrections are forgotten first. The default is 10 000, about 3 MB.
+	// MaxEntries limits the number of fields that the Guard remembers. It first forgets the field that has not been
+	// corrected for the longest time. The default is 10 000 fields, which take about 3 MB.
 	MaxEntries int
 	// Clock provides the time. The default is the real clock.
 	Clock clock.PassiveClock
@@ -50,19 +52,21 @@ func (o GuardOptions) withDefaults() GuardOptions {
 	return o
 }
 
-// Guard slows down a fight, in which another writer, often a controller, changes a field again each time it was
-// corrected. It counts per object, field manager and field. It is safe for concurrent use.
+// Guard slows down fights. In a fight, another writer, usually a controller, changes a field again each time the item
+// has corrected the field. The Guard counts corrections per object, field manager and field. It is safe for concurrent
+// use.
 type Guard struct {
 	opts GuardOptions
 
 	mu      sync.Mutex
 	entries map[fight]*list.Element
-	recent  *list.List // of *record, with the last corrected one in front
+	recent  *list.List // contains *record; the most recently corrected field is first
 }
 
-// fight is the unit of counting. It contains no UID, because a controller that deletes and creates fights too.
+// fight is the key under which corrections are counted. It does not contain the UID of the object, because a controller
+// that repeatedly deletes and creates an object also takes part in a fight.
 type fight struct {
-	item    types.UID // several targets may have objects of the same name
+	item    types.UID // the key contains the item because objects in several targets may have the same name
 	object  Object
 	manager string
 	field   string
@@ -70,7 +74,7 @@ type fight struct {
 
 type record struct {
 	fight fight
-	heals []time.Time // the latest ones, at most as many as make a fight
+	heals []time.Time // the latest corrections, at most GuardOptions.Heals
 	delay time.Duration
 }
 
@@ -79,18 +83,19 @@ func NewGuard(opts GuardOptions) *Guard {
 	return &Guard{opts: opts.withDefaults(), entries: map[fight]*list.Element{}, recent: list.New()}
 }
 
-// Heal describes how to correct a drift.
+// Heal describes when to correct drift, and whether the correction is part of a fight.
 type Heal struct {
 	// Delay is the time to wait before the correction. Zero means no delay.
 	Delay time.Duration
-	// Fight means that the same field was corrected too often. Report it to people, with Manager and Field.
+	// Fight means that the same field was corrected too often. Callers should report the fight to users, with Manager
+	// and Field.
 	Fight bool
-	// Manager and Field describe the fight, as far as they are known.
+	// Manager is the other field manager in the fight, and Field is the field. They are empty if they are not known.
 	Manager, Field string
 }
 
-// Heal counts one correction of a drift and returns how long to wait before it. A fight is over after nothing had to
-// be corrected for as long as the last delay and Window together.
+// Heal counts one correction and returns how long to wait before it. A fight ends when no correction has been necessary
+// for the time Window plus the last delay.
 func (g *Guard) Heal(e Event) Heal {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,14 +109,16 @@ func (g *Guard) Heal(e Event) Heal {
 	return worst
 }
 
-// Len returns how many fields are remembered.
+// Len returns the number of fields that are remembered.
 func (g *Guard) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.recent.Len()
 }
 
-// fights returns one fight per known field, else one per manager, else one for the kind of drift.
+// fights returns the keys under which a drift is counted: one for each changed field. For a manager whose fields are
+// not known, it returns one key without a field. If no manager is known either, it returns one key for the kind of
+// drift.
 func fights(e Event) []fight {
 	var out []fight
 	for _, c := range e.By {
@@ -146,7 +153,8 @@ func (g *Guard) count(f fight, now time.Time) time.Duration {
 	return r.delay
 }
 
-// record finds or makes a record, and forgets the oldest one if there are too many.
+// record returns the record of a fight, and creates the record if necessary. If there are too many records, it discards
+// the oldest one.
 func (g *Guard) record(f fight) *record {
 	if at := g.entries[f]; at != nil {
 		g.recent.MoveToFront(at)

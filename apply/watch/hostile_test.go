@@ -17,7 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// TestHostileWatches ensures that a target is not asked in a loop, however it ends its watches.
+// TestHostileWatches ensures that the Watcher does not send requests in a hot loop. It covers several ways in which a
+// target can end a watch.
 func TestHostileWatches(t *testing.T) {
 	for name, behaviour := range map[string]hostile.Behaviour{
 		"an event with code 410 [F6]": hostile.Expired(),
@@ -49,7 +50,8 @@ func TestHostileWatches(t *testing.T) {
 			if _, err := w.Watch(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}); err != nil {
 				t.Fatal(err)
 			}
-			// In four seconds, with pauses of 1 s and 2 s, there are four watches, each with one list at most.
+			// With pauses of 1 s and 2 s, there are at most four watches in four seconds, and at most one list for each
+			// watch.
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()
 			for end := time.Now().Add(4 * time.Second); time.Now().Before(end); <-tick.C {

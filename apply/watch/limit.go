@@ -4,20 +4,20 @@ package watch
 
 import "sync/atomic"
 
-// DefaultMaxWatches is the default limit of open watches.
+// DefaultMaxWatches is the default limit for the number of open watches.
 const DefaultMaxWatches = 2000
 
-// Limit bounds the watches of one or more Watchers. A resource beyond the limit is not watched, and its Coverage
-// reports that.
+// Limit bounds the number of open watches of one or more Watchers. When the limit is reached, further resources are not
+// watched. Their Coverage then names the limit as the reason.
 type Limit struct {
 	max  int64
 	used atomic.Int64
 }
 
-// NewLimit returns a Limit that allows the given number of watches at a time. Zero or less allows none.
+// NewLimit returns a Limit that allows the given number of open watches. A number of zero or less allows none.
 func NewLimit(watches int) *Limit { return &Limit{max: int64(watches)} }
 
-// Used returns how many watches are open.
+// Used returns the number of open watches.
 func (l *Limit) Used() int { return int(l.used.Load()) }
 
 func (l *Limit) take() bool {

@@ -58,7 +58,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// numbered returns an object as the metadata client decodes it, with a separate copy of each string.
+// numbered returns an object with a separate copy of each string, like an object that the metadata client has decoded.
 func numbered(i int, owner types.UID) *metav1.PartialObjectMetadata {
 	m := object(by(ownership.ManagerFor(owner), "Apply", "", both, 0), labelled(types.UID(string([]byte(owner)))))
 	m.Name = fmt.Sprintf("settings-of-application-%06d", i)

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// TestTroubleEnds ensures that a watch is trusted again as soon as a request succeeds.
+// TestTroubleEnds ensures that the stored objects count as up to date again as soon as a request succeeds.
 func TestTroubleEnds(t *testing.T) {
 	w, s, _ := fed(t)
 	must(t, s.Replace([]any{object(ours(both))}, "10"))
@@ -35,8 +35,8 @@ func TestTroubleEnds(t *testing.T) {
 	}
 }
 
-// TestMissingKindIsAskedForSoon ensures that a missing kind is requested again earlier than a refused right, because
-// the next object of the item may define it.
+// TestMissingKindIsAskedForSoon ensures that a watch of a missing kind is retried earlier than a forbidden watch,
+// because the next object of the item may define the kind.
 func TestMissingKindIsAskedForSoon(t *testing.T) {
 	var there atomic.Bool
 	tg := newTarget(t, func(string, string) error {

@@ -12,22 +12,23 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Seen describes an object as a watch knows it.
+// Seen describes an object as a watch last reported it.
 type Seen struct {
 	UID             types.UID
 	ResourceVersion string
-	// Key is the key of the fields that the item in the owner label owns. It is empty if the server keeps no entry
-	// for it.
+	// Key is the ownership key of the object for the item that the owner label names. It is empty if the server has no
+	// managedFields entry for that item.
 	Key ownership.Key
-	// Item is the UID in the owner label.
+	// Item is the UID of the item that the owner label names.
 	Item types.UID
 	// Deleting means that the object has a deletionTimestamp.
 	Deleting bool
-	// By contains what others wrote since the item's last write.
+	// By lists the fields that other managers have written since the item's last write.
 	By []Change
 }
 
-// reduced is what is kept in memory of a watched object, about 400 bytes including its place in the store.
+// reduced is the part of a watched object that is stored in memory. It takes about 400 bytes, including the memory for
+// the map entry.
 type reduced struct {
 	namespace unique.Handle[string]
 	item      unique.Handle[string]
@@ -35,20 +36,30 @@ type reduced struct {
 	uid       types.UID
 	version   string
 	key       ownership.Key
-	by        *[]Change // nil for nearly all objects
+	details   *details // nil for most objects if only metadata is stored
 	deleting  bool
 }
 
-// reduce is the transform of the watches. The reflector calls it more than once for an object, even with its own
-// result, and an object for which it failed would silently be missing. reduce is therefore idempotent, never fails,
-// and keeps the resourceVersion.
+// details contains the data that is stored only for some objects.
+type details struct {
+	by []Change
+
+	// These fields are set only for whole objects.
+	content []byte // the object as compressed JSON, without managedFields
+	packer  *packer
+	owner   uint64 // the key of the item's name
+}
+
+// reduce is the transform function of the watches. It is idempotent because the reflector may call it with an object
+// that it has already transformed. It never fails because the reflector would silently omit the object. It keeps the
+// resourceVersion because the reflector reads it.
 func reduce(obj any) (any, error) {
 	if _, done := obj.(*reduced); done {
 		return obj, nil
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
-		return obj, nil //nolint:nilerr // anything that is not an object stays as it is
+		return obj, nil //nolint:nilerr // a value that is not an object is returned unchanged
 	}
 	return reduceMeta(m), nil
 }
@@ -66,7 +77,7 @@ func reduceMeta(m metav1.Object) *reduced {
 		deleting:  m.GetDeletionTimestamp() != nil,
 	}
 	if by := blame(m, manager); len(by) > 0 {
-		r.by = &by
+		r.details = &details{by: by}
 	}
 	return r
 }
@@ -79,13 +90,13 @@ func (r *reduced) owner() types.UID { return types.UID(r.item.Value()) }
 
 func (r *reduced) seen() Seen {
 	s := Seen{UID: r.uid, ResourceVersion: r.version, Key: r.key, Item: r.owner(), Deleting: r.deleting}
-	if r.by != nil {
-		s.By = *r.by
+	if r.details != nil {
+		s.By = r.details.by
 	}
 	return s
 }
 
-// GetObjectMeta lets the reflector's own store find name and namespace.
+// GetObjectMeta returns the metadata of the object. The reflector's own store reads the namespace and the name from it.
 func (r *reduced) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: r.namespace.Value(), Name: r.name, UID: r.uid, ResourceVersion: r.version}
 }

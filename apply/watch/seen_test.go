@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestReduceTwice covers the reflector, which reduces objects that are already reduced.
+// TestReduceTwice checks that reduce accepts its own result, because the reflector may call it twice for an object.
 func TestReduceTwice(t *testing.T) {
 	once, err := reduce(object(ours(both)))
 	must(t, err)
@@ -32,7 +32,7 @@ func TestReduceTwice(t *testing.T) {
 	}
 }
 
-// TestReduceNeverFails ensures that there is no error, which would make the object missing silently.
+// TestReduceNeverFails ensures that reduce returns no error, because the reflector would then silently omit the object.
 func TestReduceNeverFails(t *testing.T) {
 	for _, odd := range []any{nil, "x", 7, cache.DeletedFinalStateUnknown{Key: "a"}, &metav1.Status{}} {
 		if got, err := reduce(odd); err != nil || got != odd {

@@ -2,10 +2,15 @@
 
 package watch
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"maps"
+	"slices"
 
-// Subscribe registers f, which is called for every drift, in the goroutine that found it. f must not block. The
-// returned function ends the subscription.
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Subscribe registers a function that is called for every drift. It is called in the goroutine that detected the drift
+// and must not block. The returned function ends the subscription.
 func (w *Watcher) Subscribe(f func(Event)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,9 +24,8 @@ func (w *Watcher) Subscribe(f func(Event)) (stop func()) {
 	}
 }
 
-// Follow registers f, which is called whenever any object with the item's label changes in any way, including its
-// status. It serves callers that wait until objects are ready. f must not block. The returned function ends the
-// calls.
+// Follow registers a function that is called whenever an object with the item's label changes, even if only its status
+// changes. Use Follow to wait until objects are ready. f must not block. The returned function ends the registration.
 func (w *Watcher) Follow(item types.UID, f func(Object)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,16 +45,14 @@ func (w *Watcher) Follow(item types.UID, f func(Object)) (stop func()) {
 	}
 }
 
-// emit calls the subscribers without the lock, so that they may call the Watcher.
+// emit calls the subscribers. It does not hold the lock during the calls, so that the subscribers may call methods of
+// the Watcher.
 func (w *Watcher) emit(events []Event) {
 	if len(events) == 0 {
 		return
 	}
 	w.mu.Lock()
-	calls := make([]func(Event), 0, len(w.subscribers))
-	for _, f := range w.subscribers {
-		calls = append(calls, f)
-	}
+	calls := slices.Collect(maps.Values(w.subscribers))
 	w.mu.Unlock()
 	for _, event := range events {
 		for _, f := range calls {
@@ -59,15 +61,21 @@ func (w *Watcher) emit(events []Event) {
 	}
 }
 
-// tell calls the followers of an item.
-func (w *Watcher) tell(item types.UID, o Object) {
+// tell calls the followers of an item and, if the stream stores whole objects, the observers. It does not hold the lock
+// during the calls.
+func (s *stream) tell(item types.UID, o Object) {
+	w := s.w
 	w.mu.Lock()
-	calls := make([]func(Object), 0, len(w.followers[item]))
-	for _, f := range w.followers[item] {
-		calls = append(calls, f)
+	calls := slices.Collect(maps.Values(w.followers[item]))
+	var observers []func(types.UID)
+	if s.whole {
+		observers = slices.Collect(maps.Values(w.observers))
 	}
 	w.mu.Unlock()
 	for _, f := range calls {
 		f(o)
+	}
+	for _, f := range observers {
+		f(item)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -17,19 +18,22 @@ import (
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-// Options configure a Watcher. The zero value is ready to use.
+// Options configure a Watcher. The zero value is ready for use.
 type Options struct {
-	// Limit bounds the open watches. Watchers with the same Limit share the bound. The default is a separate Limit of
-	// DefaultMaxWatches.
+	// Limit bounds the number of open watches. Several Watchers may share a Limit. By default, the Watcher has its own
+	// Limit of DefaultMaxWatches.
 	Limit *Limit
 	// SyncTimeout limits how long Watch waits for the first list of a resource. The default is 10 s.
 	SyncTimeout time.Duration
-	// RetryRefused is how long to wait after a refusal by the target before the next attempt. The default is 10 min.
+	// RetryRefused is how long the Watcher waits after a refusal by the target before it tries again. The default is
+	// 10 min.
 	RetryRefused time.Duration
-	// Idle is how long a watch is kept without an item that expects something of it. The default is 10 min.
+	// Idle is how long a watch stays open when no item needs it any more. The default is 10 min.
 	Idle time.Duration
 	// Clock provides the time. The default is the real clock.
 	Clock clock.PassiveClock
+	// Objects is the client for WatchObjects. If it is nil, the Watcher stores only metadata.
+	Objects dynamic.Interface
 }
 
 func (o Options) withDefaults() Options {
@@ -59,37 +63,42 @@ type Watcher struct {
 	running sync.WaitGroup
 
 	mu          sync.Mutex
-	ctx         context.Context //nolint:containedctx // the life of the watches, passed to Start
+	ctx         context.Context //nolint:containedctx // bounds the lifetime of the watches; passed to Start
 	streams     map[place]*stream
 	refusals    map[place]refusal
+	whole       map[schema.GroupVersionResource]bool // the resources for which WatchObjects was called
 	expected    map[schema.GroupVersionResource]expectations
 	plans       map[types.UID]*plan
 	subscribers map[int]func(Event)
 	followers   map[types.UID]map[int]func(Object)
+	observers   map[int]func(types.UID) // registered by FollowObjects
 	lastID      int
 }
 
-// place is what one stream covers. An empty namespace means the whole cluster.
+// place identifies the resource and the namespace that one stream watches. An empty namespace stands for the whole
+// cluster.
 type place struct {
 	gvr       schema.GroupVersionResource
 	namespace string
 }
 
-// New returns a Watcher for the target behind client. It does nothing before Start.
+// New returns a Watcher for the target that the client accesses. The Watcher does nothing before Start is called.
 func New(client metadata.Interface, opts Options) *Watcher {
 	return &Watcher{
 		client:      client,
 		opts:        opts.withDefaults(),
 		streams:     map[place]*stream{},
 		refusals:    map[place]refusal{},
+		whole:       map[schema.GroupVersionResource]bool{},
 		expected:    map[schema.GroupVersionResource]expectations{},
 		plans:       map[types.UID]*plan{},
 		subscribers: map[int]func(Event){},
 		followers:   map[types.UID]map[int]func(Object){},
+		observers:   map[int]func(types.UID){},
 	}
 }
 
-// NewForConfig returns a Watcher for a target, with its own metadata client.
+// NewForConfig returns a Watcher for a target. It creates a metadata client for the config.
 func NewForConfig(config *rest.Config, opts Options) (*Watcher, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -98,15 +107,15 @@ func NewForConfig(config *rest.Config, opts Options) (*Watcher, error) {
 	return New(client, opts), nil
 }
 
-// Start lets Watch open watches until ctx ends, and returns at once. Everything that it starts ends with ctx, and
-// Wait waits for that. Call Start once.
+// Start allows Watch to open watches until ctx ends, and returns at once. All goroutines that the Watcher starts end
+// with ctx; use Wait to wait for them. Call Start only once.
 func (w *Watcher) Start(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ctx = ctx
 }
 
-// Wait returns when the ctx of Start has ended and nothing runs any more.
+// Wait waits until the ctx that was passed to Start has ended and all goroutines of the Watcher have returned.
 func (w *Watcher) Wait() {
 	w.mu.Lock()
 	ctx := w.ctx
@@ -119,15 +128,16 @@ func (w *Watcher) Wait() {
 	w.running.Wait()
 }
 
-// settle waits until each caller that was about to open a watch has opened it, or has seen that ctx ended.
+// settle waits for the callers that are opening a watch at the moment. Each of them has then either opened the watch or
+// noticed that ctx has ended.
 func (w *Watcher) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 }
 
-// Get returns what is known about an object. It returns false if the object does not exist, or if it is not watched
-// or the watch is interrupted, so that nothing certain is known. If the answer to the item's last write is newer than
-// what the watch has seen, Get returns that answer.
+// Get returns an object as the watch last reported it. It returns false if the object does not exist, if it is not
+// watched, or if the watch is interrupted. If the watch has not seen the item's last write yet, Get returns the state
+// that the API server returned for that write.
 func (w *Watcher) Get(gvr schema.GroupVersionResource, name types.NamespacedName) (Seen, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +151,7 @@ func (w *Watcher) Get(gvr schema.GroupVersionResource, name types.NamespacedName
 		known = r.version
 	}
 	if e := w.expected[gvr][name]; e != nil && version.Older(known, e.version) {
-		return Seen{UID: e.uid, ResourceVersion: e.version, Key: e.key, Item: e.item}, true
+		return Seen{UID: e.uid, ResourceVersion: e.version, Key: e.key, Item: e.plan.item}, true
 	}
 	if r == nil {
 		return Seen{}, false
@@ -149,17 +159,17 @@ func (w *Watcher) Get(gvr schema.GroupVersionResource, name types.NamespacedName
 	return r.seen(), true
 }
 
-// Stats contains counts for metrics.
+// Stats contains counts for use in metrics.
 type Stats struct {
 	// Watches is the number of watches that are open or being opened.
 	Watches int
-	// Objects is the number of objects in memory.
+	// Objects is the number of objects that are stored in memory.
 	Objects int
-	// Items is the number of items that expect something.
+	// Items is the number of items with expectations.
 	Items int
 }
 
-// Stats returns the current counts. A Watcher without watches can be discarded.
+// Stats returns the current counts. A Watcher with no items may be discarded.
 func (w *Watcher) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,10 +2,11 @@
 
 // Command deployerkit creates the repository of a new deployer (`deployerkit init`), runs a deployer on a local control
 // plane (`deployerkit run`), checks a deployer against Landscaper's contract (`deployerkit conformance`), shows what a
-// deploy item would change (`deployerkit plan`), explains the state of one (`deployerkit explain`), shows what belongs to
-// it (`deployerkit tree`), and demonstrates the library (`deployerkit demo`).
+// deploy item would change (`deployerkit plan`), explains the state of a deploy item (`deployerkit explain`), shows the
+// objects that belong to a deploy item or an Installation (`deployerkit tree`), and demonstrates the library
+// (`deployerkit demo`).
 //
-// Under the name kubectl-deployer it is a plugin of kubectl with the commands explain, tree and plan.
+// If the program is installed as kubectl-deployer, it is a kubectl plugin with the commands explain, tree and plan.
 package main
 
 import (
@@ -41,12 +42,13 @@ func main() {
 	os.Exit(exitCode(root(os.Stdout, os.Stderr).ExecuteContext(ctrl.SetupSignalHandler())))
 }
 
-// isPlugin reports whether the program was called as a plugin of kubectl.
+// isPlugin reports whether the program was called as a kubectl plugin. The parameter `program` is the path with which
+// the program was called.
 func isPlugin(program string) bool {
 	return strings.HasPrefix(filepath.Base(program), "kubectl-") || strings.HasPrefix(filepath.Base(program), "kubectl_")
 }
 
-// plugin returns the command of the plugin.
+// plugin returns the root command of the kubectl plugin.
 func plugin(out, err io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use: "kubectl-deployer", Short: "Explains deploy items of Landscaper", SilenceUsage: true, Version: buildinfo.Text(),
@@ -55,8 +57,9 @@ func plugin(out, err io.Writer) *cobra.Command {
 	return assemble(root, out, err, quiet(explain.Command()), quiet(tree.Command()), quiet(plan.Command()))
 }
 
-// command returns the root command with all subcommands. Those that print texts of servers and items get writers that
-// escape control characters. The demo has its own items and draws on the terminal.
+// command returns the root command with all subcommands. Most subcommands print texts from servers and items, so their
+// writers escape control characters. The writers of the demo do not, because the demo prints only its own items and
+// needs control characters to draw on the terminal.
 func command(out, err io.Writer) *cobra.Command {
 	root := &cobra.Command{Use: "deployerkit", Short: "Creates, runs and checks deployers", SilenceUsage: true}
 	assemble(root, out, err, quiet(plan.Command()), quiet(explain.Command()), quiet(tree.Command()), quiet(conformance.Command()), quiet(run.Command()))
@@ -64,7 +67,8 @@ func command(out, err io.Writer) *cobra.Command {
 	return root
 }
 
-// assemble adds commands that show texts of servers and items.
+// assemble adds commands to the command `root`. It gives them writers that escape control characters, because the
+// commands print texts from servers and items.
 func assemble(root *cobra.Command, out, err io.Writer, commands ...*cobra.Command) *cobra.Command {
 	root.SetOut(out)
 	root.SetErr(terminal.Writer(err))
@@ -75,7 +79,8 @@ func assemble(root *cobra.Command, out, err io.Writer, commands ...*cobra.Comman
 	return root
 }
 
-// exitCode returns 0 without an error, 2 for a plan with something to do and for wrong usage, and 1 for other errors.
+// exitCode returns the exit code for an error: 0 for nil, 2 for wrong usage and for a plan with changes, and 1 for all
+// other errors.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -101,23 +106,25 @@ func demoCommand() *cobra.Command {
 			return demo.Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.Landscaper, "landscaper", false, "install, change and delete Installations under the real Landscaper; the first time builds it (about 5 minutes)")
+	cmd.Flags().BoolVar(&o.Landscaper, "landscaper", false, "install, change and delete Installations with the real Landscaper, which is built the first time (about 5 minutes)")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "leave everything running at the end until Ctrl-C")
 	cmd.Flags().StringVar(&logFile, "log-file", "", "file for the log of the deployer (default: nothing is logged)")
 	return cmd
 }
 
-// quiet makes a command log nothing. Its errors say what went wrong, and a deployer has its own log.
+// quiet disables the log of a command. The log is not needed: errors of the command say what went wrong, and a deployer
+// writes its own log.
 func quiet(cmd *cobra.Command) *cobra.Command {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return logTo("") }
 	return cmd
 }
 
-// logTo sends the logs of all libraries to a file, because they would disturb the screen.
+// logTo makes all libraries write their logs to a file, because log lines would disturb the display. If the path is
+// empty, logTo discards the logs.
 func logTo(path string) error {
 	log := logr.Discard()
 	if path != "" {
-		f, err := os.Create(path) //nolint:gosec // the user says which file
+		f, err := os.Create(path) //nolint:gosec // the user chooses the file
 		if err != nil {
 			return fmt.Errorf("open log file: %w", err)
 		}

@@ -8,9 +8,9 @@
 //	manifest-deployer --enable-self-targets --enable-oidc-targets            # with the rights for tokens, too
 //	manifest-deployer plan web -n shop                                       # what a reconcile of the item would change
 //
-// --config names Landscaper's configuration file, v1alpha1 or v1alpha2. Fields that have no effect are logged. By
-// default Targets are restricted as much as possible; the flags --allow-… and --enable-… lift restrictions. --help
-// lists all flags.
+// The flag --config is the path of a configuration file of Landscaper's manifest deployer, with apiVersion v1alpha1 or
+// v1alpha2. If a field of this file has no effect, the program logs this. By default, Targets are restricted as much as
+// possible. The flags --allow-… and --enable-… remove restrictions. --help lists all flags.
 package main
 
 import (
@@ -35,7 +35,7 @@ type configuration struct {
 	deployermain.Configuration `json:",inline"`
 
 	Export struct {
-		// DefaultTimeout is how long exports that set no timeout wait for their values.
+		// DefaultTimeout is how long a run waits for the value of an export, unless the export sets its own timeout.
 		DefaultTimeout *lsv1alpha1.Duration `json:"defaultTimeout,omitempty"`
 	} `json:"export"`
 }

@@ -13,7 +13,7 @@ import (
 
 func main() {
 	deployermain.Run(deployermain.Program{
-		Name: "mock-deployer", Short: "Sets the status of deploy items as their configuration says", Args: mock.Args(nil),
+		Name: "mock-deployer", Short: "Sets the status of deploy items as specified in their configuration", Args: mock.Args(nil),
 		ConfigKinds: []schema.GroupVersionKind{mockv1alpha1.SchemeGroupVersion.WithKind("Configuration")},
 	})
 }

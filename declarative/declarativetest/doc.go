@@ -6,17 +6,22 @@
 //	plan, err := declarativetest.Run(t.Context(), handler, options, item, observed...)
 //	cmp.Diff([]string{"create Deployment.apps shop/web", "delete Service shop/old"}, plan.Steps())
 //
-// [Run] calls the handler once, checks its response as the deployer does, and compares it with the observed children.
-// The [Plan] that it returns is what the deployer would do. Plan.Observed holds the children as they are afterwards,
-// for the next call:
+// [Run] calls the handler once, checks the response in the same way as the deployer, and compares the response with the
+// observed children. It returns a [Plan], which describes what the deployer would do. Plan.Observed contains the
+// children as they would be afterwards. Use them for the next call:
 //
 //	again, err := declarativetest.Run(t.Context(), handler, options, item, plan.Observed...)
 //	// again.Steps() is empty: a second call with the same input changes nothing
 //
-// [CheckPure] calls the handler many times with the same input. Each call gets the children in another order, at a
-// later time. It finds handlers whose response depends on anything besides the input.
+// [CheckPure] calls the handler many times with the same input. The order of the children and the current time differ
+// from call to call. CheckPure detects handlers whose response depends on anything other than the input.
 //
-// A plan does not contain what only an API server knows, such as defaults, schemas, webhooks and fields of other
-// owners. Only the fields that the handler wants are compared. Elements of lists of objects are matched by the fields
-// that usually identify them, such as name and port. To test everything, run the deployer against an API server.
+// The code of the deployer computes the plan against an in-memory cluster that contains the observed children. The
+// managedFields of the children in Plan.Observed record which fields the deployer has set, so that the next plan
+// removes a field that the handler no longer returns. If a child has no managedFields, all of its fields count as set
+// by other clients.
+//
+// A plan does not include effects that only a real API server has, such as defaults, most validation, webhooks and
+// immutable fields. For built-in kinds, fields are checked and lists are merged according to the schema. For other
+// kinds, lists are compared as a whole. To test everything, run the deployer against an API server.
 package declarativetest

@@ -12,45 +12,49 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Action is what the deployer would do with a child.
+// Action describes what the deployer would do with a child.
 type Action string
 
 const (
 	// Create means that the child does not exist and is created.
 	Create Action = "create"
-	// Change means that a field that the handler wants is missing or has another value.
+	// Change means that the child differs from the desired object in fields that the update strategy corrects. The
+	// child is changed.
 	Change Action = "change"
-	// Recreate means the same as Change, but the child is deleted and created again.
+	// Recreate means that the child differs from the desired object in the same way as for Change. The child is deleted
+	// and created again.
 	Recreate Action = "recreate"
-	// Delete means that the handler does not return the child any more.
+	// Delete means that the handler no longer returns the child, and that the child is deleted.
 	Delete Action = "delete"
-	// Keep means that the child is left as it is. The handler returns only its name, or the child exists and is updated
-	// OnDelete, or it is being deleted and is created when it is gone.
+	// Keep means that the child exists and is not changed. A child is kept if the handler returned only its name, if
+	// its update strategy is OnDelete, or if it is being deleted and will be created again.
 	Keep Action = "keep"
-	// Missing means that the child does not exist and is not created, because the handler returns only its name.
+	// Missing means that the child does not exist and is not created, because the handler returned only its name.
 	Missing Action = "missing"
-	// Unchanged means that the child is as the handler wants it.
+	// Unchanged means that the child already matches the desired object.
 	Unchanged Action = "unchanged"
 )
 
-// Step is one child of a plan.
+// Step describes the action for one child of a plan.
 type Step struct {
 	Action Action
 	Ref    apply.Ref
-	// Fields are the paths of the fields that a Change or Recreate is for, such as ".spec.replicas".
+	// Fields are the paths of the fields that make a Change or Recreate necessary, such as ".spec.replicas" or
+	// ".spec.containers[0].image".
 	Fields []string
-	// Object is what the handler wants, with the namespace and labels that the library adds. It is nil for Delete.
+	// Object is the desired object, with the namespace and labels that the library adds. It is nil for Delete.
 	Object map[string]any
 }
 
-// String formats the step for people, such as "change Deployment.apps shop/web .spec.replicas".
+// String formats the step as text, such as "change Deployment.apps shop/web .spec.replicas".
 func (s Step) String() string {
 	return strings.Join(append([]string{string(s.Action), s.Ref.String()}, s.Fields...), " ")
 }
 
-// Plan is what the deployer would do after one call of a handler.
+// Plan describes what the deployer would do after one call of a handler.
 type Plan struct {
-	// Children are all children that the handler wants, in its order, followed by those to be deleted.
+	// Children contains a step for each desired child, in the order of the response, followed by the children to be
+	// deleted.
 	Children []Step
 	// Status is the handler's status as it is stored, with apiVersion, kind and observedGeneration. It is nil if there
 	// is none.
@@ -58,12 +62,12 @@ type Plan struct {
 	// ResyncAfter and Wait are copied from the handler's response.
 	ResyncAfter time.Duration
 	Wait        string
-	// Observed are the children as they are afterwards, for another call of [Run]. They are the observed children with
-	// the wanted fields merged into them.
+	// Observed are the children as they would be after the deployer has applied everything. Use them for another call
+	// of [Run].
 	Observed []any
 }
 
-// With returns the names of the children with an action.
+// With returns the names of the children whose step has the given action.
 func (p *Plan) With(action Action) []string {
 	var out []string
 	for _, step := range p.Children {
@@ -88,8 +92,8 @@ func (p *Plan) Steps() []string {
 	return out
 }
 
-// Object returns the wanted object of a child by the name that [Step] gives it, such as "Pod shop/web". It returns nil
-// if there is none.
+// Object returns the desired object of a child. The name has the format of [apply.Ref.String], such as "Pod shop/web".
+// Object returns nil if there is no such child.
 func (p *Plan) Object(name string) map[string]any {
 	for _, step := range p.Children {
 		if step.Ref.String() == name {

@@ -19,22 +19,24 @@ import (
 )
 
 const (
-	// rounds is how often CheckPure calls a handler. The chance that two keys of a map come in the same order in all of
-	// these calls is about one in half a million.
+	// rounds is the number of times that CheckPure calls a handler with the same input. With this number, the chance
+	// that two keys of a map have the same order in all calls is about one in half a million.
 	rounds = 20
-	// between is the time between two calls. It changes the second, minute, hour and day.
+	// between is the time between two calls. Two calls therefore differ in the second, the minute, the hour and the
+	// day.
 	between = 25*time.Hour + time.Minute + time.Second
 )
 
-// CheckPure fails the test unless a handler returns the same children and the same status each time that it gets the
-// same input, regardless of the order of the observed children and of the current time. It reports the fields that
-// differ. Then it checks that another call, with the result of the first call as observed children, changes nothing.
+// CheckPure fails the test unless a handler returns the same children and the same status each time it gets the same
+// input. The order of the observed children and the current time must not matter. CheckPure reports the fields that
+// differ. It then calls the handler with the result of the first call as observed children, and checks that this call
+// changes nothing.
 //
-// A handler that generates random values once, with declarative.ValueOr, passes if the children that hold these values
-// are among the given children. Plan.Observed of a first [Run] contains them.
+// A handler may generate random values once with declarative.ValueOr. CheckPure then needs children that already
+// contain these values. To get such children, call [Run] first and pass Plan.Observed.
 //
-// The calls are made in a testing/synctest bubble, whose clock advances only between calls. Use fakes for everything
-// that the handler would call over the network.
+// The handler is called in a testing/synctest bubble, whose clock advances only between calls. If the handler calls
+// other systems over the network, replace them by fakes.
 func CheckPure(t *testing.T, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children ...any) {
 	t.Helper()
 	for _, fault := range impurities(t, handler, options, item, children) {
@@ -42,7 +44,7 @@ func CheckPure(t *testing.T, handler declarative.Handler, options declarative.Op
 	}
 }
 
-// impurities returns the faults that CheckPure reports.
+// impurities returns a text for each problem that CheckPure reports.
 func impurities(t *testing.T, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (faults []string) {
 	t.Helper()
 	b, err := prepare(handler, options, item, children)
@@ -60,11 +62,11 @@ func impurities(t *testing.T, handler declarative.Handler, options declarative.O
 			<-time.After(between)
 			plan, err := b.round(t, i)
 			if err != nil {
-				found[fmt.Sprintf("the handler fails only sometimes: %v", err)] = true
+				found[fmt.Sprintf("the handler fails in only some of the calls with the same input: %v", err)] = true
 				continue
 			}
 			for _, path := range differences(first, plan) {
-				found["the same input gives another "+path] = true
+				found["the same input results in a different "+path] = true
 			}
 		}
 		for fault := range found {
@@ -78,7 +80,7 @@ func impurities(t *testing.T, handler declarative.Handler, options declarative.O
 	return faults
 }
 
-// round calls the handler with the children in the order of a round.
+// round calls the handler. The order of the children depends on the number of the round.
 func (b *bench) round(t *testing.T, round int) (*Plan, error) {
 	t.Helper()
 	req, err := b.request()
@@ -86,23 +88,24 @@ func (b *bench) round(t *testing.T, round int) (*Plan, error) {
 		return nil, err
 	}
 	if round > 0 {
-		order := rand.New(rand.NewPCG(uint64(round), 0)) //nolint:gosec // a failure must be repeatable
+		order := rand.New(rand.NewPCG(uint64(round), 0)) //nolint:gosec // a failure must be reproducible
 		order.Shuffle(len(req.Children), reflect.Swapper(req.Children))
 	}
 	return b.plan(t.Context(), req)
 }
 
-// again calls the handler with the children that the first call led to.
+// again calls the handler with the children that result from the first call. It returns one text for each change that
+// this call would cause.
 func (b *bench) again(t *testing.T, first *Plan) []string {
 	t.Helper()
 	plan, err := Run(t.Context(), b.handler, b.options, b.item, first.Observed...)
 	if err != nil {
-		return []string{fmt.Sprintf("the handler fails when it sees what it wanted: %v", err)}
+		return []string{fmt.Sprintf("the handler fails if all children that it returned exist: %v", err)}
 	}
 	var out []string
 	for _, step := range plan.Steps() {
 		if !strings.HasPrefix(step, string(Missing)) {
-			out = append(out, "when it sees what it wanted, it goes on: "+step)
+			out = append(out, "the handler still changes something when all children exist as it returned them: "+step)
 		}
 	}
 	return out
@@ -116,7 +119,7 @@ func differences(a, b *Plan) []string {
 		old, before := was[name]
 		now, after := is[name]
 		if !before || !after {
-			out = append(out, "set of children: "+name+" is there only sometimes")
+			out = append(out, "set of children: "+name+" is in only some of the responses")
 			continue
 		}
 		for _, path := range changed(old, now) {
@@ -129,7 +132,7 @@ func differences(a, b *Plan) []string {
 	return out
 }
 
-// wanted returns the wanted children by name, and the status.
+// wanted returns the desired children by name, and the status under the name "status".
 func (p *Plan) wanted() map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, step := range p.Children {
@@ -169,7 +172,11 @@ func changed(a, b map[string]any) []string {
 	return slices.Compact(c.paths)
 }
 
-// exactly compares the fields of a. The order of lists matters.
+// comparison collects the paths of differing fields.
+type comparison struct{ paths []string }
+
+// exactly compares the maps `a` and `b`. It adds the paths of the fields in `a` that are missing in `b` or have another
+// value there. The order of lists matters.
 func (c *comparison) exactly(path string, a, b map[string]any) {
 	for key, value := range a {
 		below := path + "." + key

@@ -18,7 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-// answering returns a handler with a status and a ConfigMap.
+// answering returns a handler. The function `answer` determines the status in the responses of the handler, and the
+// data of the only child, a ConfigMap.
 func answering(answer func(req *declarative.SyncRequest) (status any, data map[string]string, err error)) declarative.Handler {
 	return declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		status, data, err := answer(req)
@@ -41,45 +42,45 @@ func TestImpurities(t *testing.T) {
 		}), nil},
 		"a timestamp [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
 			return nil, data{"when": time.Now().String()}, nil
-		}), []string{"the same input gives another ConfigMap shop/c .data.when"}},
+		}), []string{"the same input results in a different ConfigMap shop/c .data.when"}},
 		"a timestamp of whole seconds [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
 			return nil, data{"when": time.Now().Format(time.RFC3339)}, nil
-		}), []string{"the same input gives another ConfigMap shop/c .data.when"}},
+		}), []string{"the same input results in a different ConfigMap shop/c .data.when"}},
 		"the day of the month [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
 			return nil, data{"when.day": time.Now().Format("02")}, nil
-		}), []string{"the same input gives another ConfigMap shop/c .data[when.day]"}},
+		}), []string{"the same input results in a different ConfigMap shop/c .data[when.day]"}},
 		"a timestamp in the status [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
 			return map[string]any{"at": time.Now()}, nil, nil
-		}), []string{"the same input gives another status .at"}},
+		}), []string{"the same input results in a different status .at"}},
 		"the order of children [R33]": {answering(func(req *declarative.SyncRequest) (any, data, error) {
 			return nil, data{"first": req.Children[0].Name()}, nil
-		}), []string{"the same input gives another ConfigMap shop/c .data.first"}},
+		}), []string{"the same input results in a different ConfigMap shop/c .data.first"}},
 		"the order of a map [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
 			keys := []string{}
 			for key := range (data{"a": "", "b": "", "c": "", "d": ""}) {
 				keys = append(keys, key)
 			}
 			return nil, data{"keys": strings.Join(keys, "")}, nil
-		}), []string{"the same input gives another ConfigMap shop/c .data.keys"}},
+		}), []string{"the same input results in a different ConfigMap shop/c .data.keys"}},
 		"a random key [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
 			calls++
 			return nil, data{fmt.Sprint("k", min(calls, 2)): ""}, nil
-		}), []string{"the same input gives another ConfigMap shop/c .data.k1", "the same input gives another ConfigMap shop/c .data.k2"}},
+		}), []string{"the same input results in a different ConfigMap shop/c .data.k1", "the same input results in a different ConfigMap shop/c .data.k2"}},
 		"a random name [R33]": {declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			calls++
 			return declarative.Respond(nil).Add(service(fmt.Sprint("s", calls%2), "ClusterIP")).Response()
-		}), []string{"the same input gives another set of children: Service shop/s0 is there only sometimes", "the same input gives another set of children: Service shop/s1 is there only sometimes"}},
+		}), []string{"the same input results in a different set of children: Service shop/s0 is in only some of the responses", "the same input results in a different set of children: Service shop/s1 is in only some of the responses"}},
 		"fails": {answering(func(*declarative.SyncRequest) (any, data, error) { return nil, nil, errors.New("bad") }), []string{"the handler failed: bad"}},
 		"fails sometimes": {answering(func(*declarative.SyncRequest) (any, data, error) {
 			if calls++; calls%3 == 0 {
 				return nil, nil, errors.New("bad")
 			}
 			return nil, nil, nil
-		}), []string{"the handler fails only sometimes: bad"}},
+		}), []string{"the handler fails in only some of the calls with the same input: bad"}},
 		"goes on with each call [R27]": {answering(func(req *declarative.SyncRequest) (any, data, error) {
 			child, _ := req.Children.Named("ConfigMap", "c")
 			return nil, data{"x": child.Text("data", "x") + "x"}, nil
-		}), []string{"when it sees what it wanted, it goes on: change ConfigMap shop/c .data.x"}},
+		}), []string{"the handler still changes something when all children exist as it returned them: change ConfigMap shop/c .data.x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls = 0
@@ -112,7 +113,7 @@ func TestCheckPureTakesValuesThatAreGeneratedOnce(t *testing.T) {
 	}
 	CheckPure(t, handler, options(), item, first.Observed...) // [R34]
 	got := impurities(t, handler, options(), item, nil)
-	if diff := cmp.Diff([]string{"the same input gives another Secret shop/web-login .data.password"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"the same input results in a different Secret shop/web-login .data.password"}, got); diff != "" {
 		t.Errorf("[R34] without the children that hold the values: %s", diff)
 	}
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// WithStatus returns a copy of a child with a status, as its controller would write it. The child and the status have
-// any of the forms that declarative.SyncResponse.Children accepts, such as an element of Plan.Observed. WithStatus ends
-// the test if it cannot read one of them.
+// WithStatus returns a copy of a child with the given status, as if the controller of the child had written the status.
+// The child may have any form that declarative.SyncResponse.Children accepts. It may also be an element of
+// Plan.Observed. The status is any value that marshals to a JSON object. WithStatus ends the test if it cannot read the
+// child or the status.
 func WithStatus(t testing.TB, child, status any) *unstructured.Unstructured {
 	t.Helper()
 	out := one(t, child)
@@ -25,26 +26,26 @@ func WithStatus(t testing.TB, child, status any) *unstructured.Unstructured {
 	}
 	fields := map[string]any{}
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		t.Fatalf("the status of %s is no object: %v", out.GetName(), err)
+		t.Fatalf("the status of %s is not an object: %v", out.GetName(), err)
 	}
 	out.Object["status"] = fields
 	return out
 }
 
-// Ready returns a copy of a child with the status that makes it ready by the rules of package readiness, as its
-// controller would write in the end. The child has any of the forms that WithStatus accepts. Ready ends the test if it
-// does not know what makes the child ready. Use WithStatus for such a child.
+// Ready returns a copy of a child with a status that makes the child ready by the rules of package readiness. The child
+// may have any form that WithStatus accepts. If Ready does not know which status makes the child ready, it ends the
+// test. Use WithStatus for such a child.
 func Ready(t testing.TB, child any) *unstructured.Unstructured {
 	t.Helper()
 	object := one(t, child)
 	out := WithStatus(t, object, statusOf(object))
 	if result := readiness.Of(out); !result.Ready() {
-		t.Fatalf("it is not known what makes a %s ready, use WithStatus: %s", out.GetKind(), result.Reason)
+		t.Fatalf("Ready does not know which status makes a %s ready; use WithStatus: %s", out.GetKind(), result.Reason)
 	}
 	return out
 }
 
-// one reads a child.
+// one returns a copy of the object in `child`, which must contain exactly one object.
 func one(t testing.TB, child any) *unstructured.Unstructured {
 	t.Helper()
 	if object, ok := child.(*unstructured.Unstructured); ok {
@@ -52,7 +53,7 @@ func one(t testing.TB, child any) *unstructured.Unstructured {
 	}
 	read, err := objects.Read(child)
 	if err != nil {
-		t.Fatalf("the child %v", err)
+		t.Fatalf("read the child: %v", err)
 	}
 	if len(read) != 1 {
 		t.Fatalf("want one child, got %d", len(read))
@@ -63,7 +64,7 @@ func one(t testing.TB, child any) *unstructured.Unstructured {
 
 type fields = map[string]any
 
-// statusOf returns the status of an object that is ready.
+// statusOf returns a status that makes an object ready.
 func statusOf(object *unstructured.Unstructured) fields {
 	replicas := number64(object, 1, "spec", "replicas")
 	ready := []any{fields{"type": "Ready", "status": "True"}}
@@ -104,11 +105,12 @@ func fill(status fields, value int64, names ...string) {
 	}
 }
 
-// number64 returns a whole number of an object, or the default.
-func number64(object *unstructured.Unstructured, or int64, path ...string) int64 {
+// number64 returns the integer at a path in an object. If there is no integer at this path, it returns the parameter
+// `fallback`.
+func number64(object *unstructured.Unstructured, fallback int64, path ...string) int64 {
 	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
 	if err != nil || !found {
-		return or
+		return fallback
 	}
 	switch n := value.(type) {
 	case int64:
@@ -116,5 +118,5 @@ func number64(object *unstructured.Unstructured, or int64, path ...string) int64
 	case float64:
 		return int64(n)
 	}
-	return or
+	return fallback
 }

@@ -67,7 +67,7 @@ func TestWithStatus(t *testing.T) {
 	}
 }
 
-// ending is a handler that cleans up until no child is left.
+// ending is a handler whose Finalize is not done until no child is left.
 type ending struct{ declarative.Handler }
 
 func (ending) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {

@@ -30,7 +30,7 @@ func options() declarative.Options {
 	}}
 }
 
-// returns makes a handler that returns the same each time.
+// returns creates a handler that returns the given children in each call.
 func returns(children ...any) declarative.Handler {
 	return declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		return declarative.Respond(map[string]any{"children": len(children)}).Add(children...).Resync(time.Minute).Wait("soon").Response()
@@ -62,22 +62,22 @@ func TestRun(t *testing.T) {
 		"create, change and delete [R13, R14, R16, R26]": {
 			[]any{service("a", "ClusterIP"), service("b", "NodePort")},
 			[]any{service("b", "ClusterIP"), service("c", "ClusterIP")},
-			[]string{"change Service b .spec.type", "delete Service c", "create Service shop/a"},
+			[]string{"create Service shop/a", "change Service shop/b .spec.type", "delete Service shop/c"},
 		},
-		"recreate":                            {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"b"}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"a"}}`}, []string{"recreate Pod p .spec.hostname"}},
+		"recreate":                            {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"b"}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"a"}}`}, []string{"recreate Pod shop/p .spec.hostname"}},
 		"on delete":                           {[]any{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"b"}}`}, []any{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{}}`}, nil},
 		"all as it shall be":                  {[]any{service("b", "ClusterIP")}, []any{service("b", "ClusterIP")}, nil},
 		"fields of others do not matter":      {[]any{deployment(3, "web")}, []any{observed}, nil},
 		"a field of one container":            {[]any{deployment(2, "web")}, []any{observed}, []string{"change Deployment.apps shop/web .spec.replicas"}},
-		"a container is missing":              {[]any{deployment(3, "web", "more")}, []any{observed}, []string{"change Deployment.apps shop/web .spec.template.spec.containers[more]"}},
+		"a container is missing":              {[]any{deployment(3, "web", "more")}, []any{observed}, []string{"change Deployment.apps shop/web .spec.template.spec.containers"}},
 		"a minimal child that exists [R28]":   {[]any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b"}}`}, []any{service("b", "ClusterIP")}, nil},
 		"a minimal child that does not [R29]": {[]any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b"}}`}, nil, []string{"missing Service shop/b"}},
 		"a child of a cluster-scoped kind":    {[]any{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{"a":"b"}}}`}, []any{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{"a":"b"}}}`}, nil},
 		"a child that is being deleted":       {[]any{service("b", "NodePort")}, []any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b","deletionTimestamp":"2024-01-01T00:00:00Z"},"spec":{}}`}, nil},
-		"quantities and numbers":              {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"n":1,"resources":{"limits":{"cpu":0.5,"memory":"1Gi"}}}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"n":1.0,"resources":{"limits":{"cpu":"500m","memory":"1024Mi"}}}}`}, nil},
+		"quantities and numbers":              {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","ports":[{"containerPort":80}],"resources":{"limits":{"cpu":0.5,"memory":"1Gi"}}}]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","ports":[{"containerPort":80.0}],"resources":{"limits":{"cpu":"500m","memory":"1024Mi"}}}]}}`}, nil},
 		"texts of a Secret":                   {[]any{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"v"}}`}, []any{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"dg=="}}`}, nil},
-		"an emptied list":                     {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":[]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":["a"]}}`}, []string{"recreate Pod p .spec.args"}},
-		"a list that lost an element":         {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":["a"]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":["a","b"]}}`}, []string{"recreate Pod p .spec.args"}},
+		"an emptied list":                     {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":[]}]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":["a"]}]}}`}, []string{"recreate Pod shop/p .spec.containers[0].args"}},
+		"a list that lost an element":         {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":["a"]}]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":["a","b"]}]}}`}, []string{"recreate Pod shop/p .spec.containers[0].args"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			item := Item(t, "shop", "web", map[string]any{})
@@ -115,16 +115,16 @@ func TestPlanIsData(t *testing.T) {
 		"spec": map[string]any{"type": "ClusterIP"},
 	}
 	want := []Step{
-		{Action: Change, Ref: apply.Ref{APIVersion: "v1", Kind: "Service", Name: "b"}, Fields: []string{".metadata.labels", ".spec.type"}, Object: wanted},
-		{Action: Delete, Ref: apply.Ref{APIVersion: "v1", Kind: "Service", Name: "c"}},
+		{Action: Change, Ref: apply.Ref{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "b"}, Fields: []string{".metadata.labels.team", ".spec.type"}, Object: wanted},
+		{Action: Delete, Ref: apply.Ref{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "c"}},
 	}
 	if diff := cmp.Diff(want, plan.Children); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"Service c"}, plan.With(Delete)); diff != "" {
+	if diff := cmp.Diff([]string{"Service shop/c"}, plan.With(Delete)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(wanted, plan.Object("Service b")); diff != "" || plan.Object("Service x") != nil {
+	if diff := cmp.Diff(wanted, plan.Object("Service shop/b")); diff != "" || plan.Object("Service x") != nil {
 		t.Error(diff)
 	}
 	if string(plan.Status) != `{"apiVersion":"declarative.deployerkit.dev/v1alpha1","children":1,"kind":"ProviderStatus","observedGeneration":1}` {
@@ -174,9 +174,9 @@ func TestRunFails(t *testing.T) {
 		"the handler [R3]":        {handler(nil, errors.New("bad")), options(), nil, "bad"},
 		"no answer [R3]":          {handler(nil, nil), options(), nil, "neither a response nor an error"},
 		"a child [R19]":           {returns(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"status":{"phase":"x"}}`), options(), nil, "children[0].status.phase"},
-		"the status [R12]":        {handler(&declarative.SyncResponse{Status: 7}, nil), options(), nil, "no JSON object"},
-		"an observed child":       {returns(), options(), "a: b: c", "observed child 0 is no YAML"},
-		"an observed other child": {returns(), options(), `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"}}`, "the handler would never see it"},
+		"the status [R12]":        {handler(&declarative.SyncResponse{Status: 7}, nil), options(), nil, "not a JSON object"},
+		"an observed child":       {returns(), options(), "a: b: c", "observed child 0: is not valid YAML"},
+		"an observed other child": {returns(), options(), `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"}}`, "the handler would never receive it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := []any{tc.observed}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployertest forwards to packages landscapertest and faultnet, for tests that import it by this path. New
-// code should import those packages.
+// Package deployertest contains aliases of names in packages landscapertest and faultnet, for tests that still import
+// this path. New code should import those packages.
 package deployertest
 
 import (

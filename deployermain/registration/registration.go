@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registration defines what a deployer publishes about itself on its lease, so that others can find out which
-// items it is responsible for.
+// Package registration defines the registration of a deployer. The deployer stores its registration in an annotation of
+// its lease. Other programs read the registration to determine which items the deployer is responsible for.
 package registration
 
 import (
@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// Annotation is the annotation of a lease with the Registration as JSON.
+	// Annotation is the annotation of a lease that contains the Registration as JSON.
 	Annotation = "deployerkit.dev/registration"
-	// Label is the label of leases with the annotation. Its value is "true".
+	// Label is the label of leases that have the annotation. Its value is "true".
 	Label = "deployerkit.dev/deployer"
-	// MaxBytes is the maximum size of the annotation. Longer selectors are omitted.
+	// MaxBytes is the maximum size of the annotation. If the annotation would be larger, the selectors are omitted.
 	MaxBytes = 16 << 10
 )
 
@@ -24,20 +24,20 @@ type Registration struct {
 	Name     string `json:"name"`
 	Identity string `json:"identity,omitempty"`
 	Version  string `json:"version,omitempty"`
-	// Type is the type of its items. It is empty if the source does not contain it.
+	// Type is the type of the deployer's items, or empty if the type is not known.
 	Type string `json:"type,omitempty"`
 	// TargetSelectors and ItemSelector restrict the items. If they are empty, there is no restriction.
 	TargetSelectors []lsv1alpha1.TargetSelector `json:"targetSelectors,omitempty"`
 	ItemSelector    string                      `json:"itemSelector,omitempty"`
 	// Namespace restricts the items to one namespace. If it is empty, there is no restriction.
 	Namespace string `json:"namespace,omitempty"`
-	// Partial is set if selectors were omitted because they are too long.
+	// Partial is set if selectors were omitted because the annotation would be too large.
 	Partial bool `json:"partial,omitempty"`
-	// HistoryPort is the port of the pod where its history is served, or 0 if it is not served.
+	// HistoryPort is the port of the pod at which the deployer's history is served, or 0 if the history is not served.
 	HistoryPort int `json:"historyPort,omitempty"`
 }
 
-// Encode returns the value of the annotation.
+// Encode returns the value of the annotation, or "" if it would be too large even without selectors.
 func (r Registration) Encode() string {
 	raw, err := json.Marshal(r)
 	if err != nil || len(raw) > MaxBytes {

@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// Type is the type of the deploy items that the manifest deployer is responsible for.
+	// Type is the type of the deploy items for which the manifest deployer is responsible.
 	Type lsv1alpha1.DeployItemType = "landscaper.gardener.cloud/kubernetes-manifest"
-	// Name is written to status.deployer.name. It is the name of Landscaper's own manifest deployer, so that one can
-	// take over from the other.
+	// Name is the value of status.deployer.name. Landscaper's own manifest deployer uses the same name, so that each of
+	// the two deployers can replace the other.
 	Name = "manifest.deployer.landscaper.gardener.cloud"
 )
 
-// Args returns what [deployerlib.Add] needs to run the manifest deployer. config contains identity, target selectors
-// and workers, and may be nil. The hooks run in addition to the deployer's own. The caller may change the result. Add
-// reports faults of options, selectors and hooks.
+// Args returns the arguments of [deployerlib.Add] for the manifest deployer. The parameter `config` contains the
+// identity, the target selectors and the number of workers; it may be nil. The given hooks are called in addition to
+// the deployer's own hooks. The caller may change the returned arguments. Add reports invalid options, selectors and
+// hooks.
 func Args(config *manifestv1alpha2.Configuration, opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	args := deployerlib.DeployerArgs{Name: Name, Type: Type}
 	if config != nil {

@@ -14,6 +14,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	manifestv1alpha2 "github.com/gardener/landscaper/apis/deployer/manifest/v1alpha2"
+	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/upkeep/resources"
 )
 
 const (
@@ -48,14 +50,16 @@ func itemOf(raw []byte) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// equal compares configurations. It compares raw JSON by its meaning, and checks by their content.
+// equal contains the options for comparing configurations. Raw JSON is compared by its meaning. Fields that only
+// contain the parsed form of another field are ignored.
 var equal = cmp.Options{
 	cmp.Comparer(func(a, b runtime.RawExtension) bool { return sameJSON(a.Raw, b.Raw) }),
-	cmpopts.IgnoreUnexported(readiness.Check{}, Export{}),
+	cmpopts.IgnoreUnexported(readiness.Check{}, resources.Export{}),
 	cmpopts.EquateEmpty(),
 }
 
-// sameJSON compares by meaning, and numbers by every digit.
+// sameJSON reports whether two JSON texts have the same meaning. Numbers are equal only if they are written in the same
+// way.
 func sameJSON(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
@@ -91,6 +95,8 @@ func TestDecodeEverything(t *testing.T) {
 				{Policy: managedresource.ManagePolicy, Manifest: raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"},"data":{"k":"v"}}`)},
 				{Policy: managedresource.ManagePolicy, Manifest: raw(`{"apiVersion":"example.com/v1","kind":"Database","metadata":{"name":"db","namespace":"ns"},"spec":{"big":9007199254740993}}`)},
 			},
+		}
+		config.Config = resources.Config{
 			DisableDefaultReadiness: true,
 			ReadinessTimeout:        3 * time.Minute,
 			DeleteTimeout:           2 * time.Minute,
@@ -106,16 +112,16 @@ func TestDecodeEverything(t *testing.T) {
 			},
 		}
 		from := &lsv1alpha1.TypedObjectReference{APIVersion: "example.com/v1", Kind: "Database", ObjectReference: lsv1alpha1.ObjectReference{Name: "db", Namespace: "ns"}}
-		config.Exports = []Export{
+		config.Exports = []resources.Export{
 			{Export: managedresource.Export{Key: "database.url", JSONPath: "status.url", FromResource: from}, Timeout: time.Minute},
 			{Export: managedresource.Export{
 				Key: "database.password", JSONPath: "spec.secretRef", FromResource: from, TargetName: &name,
 				FromObjectReference: &managedresource.FromObjectReference{APIVersion: "v1", Kind: "Secret", JSONPath: "data.password"},
 			}, Timeout: 5 * time.Minute},
 		}
-		config.Checks = []Check{{Timeout: time.Minute}}
+		config.Checks = []resources.Check{{Timeout: time.Minute}}
 		if version == v2 {
-			config.ContinuousReconcile = (&wireSchedule{Every: &duration{value: time.Hour}}).schedule()
+			config.ContinuousReconcile = &cr.ContinuousReconcileSpec{Every: &lsv1alpha1.Duration{Duration: time.Hour}}
 			config.Manifests[1] = managedresource.Manifest{
 				Policy: managedresource.KeepPolicy, Manifest: config.Manifests[1].Manifest,
 				AnnotateBeforeCreate: map[string]string{"example.com/a": "b"}, AnnotateBeforeDelete: map[string]string{"example.com/c": "d"},
@@ -149,7 +155,7 @@ func TestDecodeEverything(t *testing.T) {
 	}
 }
 
-// again encodes a configuration, decodes the result, and requires that it is the same.
+// again encodes a configuration, decodes the result, and requires that both configurations are equal.
 func again(t *testing.T, config *Config) {
 	t.Helper()
 	raw, err := config.Encode()
@@ -218,28 +224,6 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestExportTimeouts(t *testing.T) {
-	const export = "{key: a, jsonPath: a, fromResource: {apiVersion: v1, kind: Pod, name: a}"
-	for name, tc := range map[string]struct {
-		exports string
-		want    time.Duration
-	}{
-		"Own":      {"{defaultTimeout: 2m, exports: [" + export + ", timeout: 1m}]}", time.Minute},
-		"Default":  {"{defaultTimeout: 2m, exports: [" + export + "}]}", 2 * time.Minute},
-		"Deployer": {"{exports: [" + export + "}]}", 3 * time.Minute},
-	} {
-		t.Run(name+" [D14]", func(t *testing.T) {
-			got, err := Decode(itemWith(t, v2+"exports: "+tc.exports), Options{ExportTimeout: 3 * time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.Exports[0].Timeout != tc.want {
-				t.Errorf("Decode(...): want %s, got %s", tc.want, got.Exports[0].Timeout)
-			}
-		})
-	}
-}
-
 func refused(t *testing.T, config, path string) {
 	t.Helper()
 	_, err := Decode(itemWith(t, config), Options{})
@@ -253,40 +237,22 @@ func refused(t *testing.T, config, path string) {
 
 func TestDecodeRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ config, path string }{
-		"OtherKind [H-29]":         {"apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1\nkind: ProviderConfiguration", "spec.config: is mock"},
-		"Configuration [H-29]":     {"apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration", "spec.config: is manifest"},
-		"UnknownField [H-29]":      {v2 + "updateStrategie: update", `unknown field "updateStrategie"`},
-		"UnknownFieldOld [H-29]":   {v1 + "updateStrategie: update", `unknown field "updateStrategie"`},
-		"UnknownInside [H-29]":     {v2 + "manifests: [{polici: keep}]", `unknown field "manifests[0].polici"`},
-		"UnknownDeep [H-29]":       {v2 + "readinessChecks: {custom: [{name: a, requirements: [{path: a}]}]}", `unknown field "readinessChecks.custom[0].requirements[0].path"`},
-		"UnknownInExport [H-29]":   {v2 + "exports: {exports: [{keys: a}]}", `unknown field "exports.exports[0].keys"`},
-		"OtherCase [H-29]":         {v2 + "UpdateStrategy: update", `unknown field "UpdateStrategy"`},
-		"WrongType [H-29]":         {v2 + "manifests: 7", "manifests"},
-		"WrongTypeInside [H-29]":   {v2 + "readinessChecks: {disableDefault: 7}", "readinessChecks.disableDefault"},
-		"NewFieldInOld [H-29]":     {v1 + "continuousReconcile: {every: 1h}", "spec.config.continuousReconcile: unknown field in v1alpha1"},
-		"Kubeconfig [D16]":         {v2 + "kubeconfig: e30=", "spec.config.kubeconfig: not supported: put the kubeconfig into a Target"},
-		"KubeconfigOld [D16]":      {v1 + "kubeconfig: e30=", "spec.config.kubeconfig: not supported"},
-		"Strategy [D9][H-29]":      {v2 + "updateStrategy: replace", `spec.config.updateStrategy: is "replace"`},
-		"StrategyOld [D9][H-29]":   {v1 + "updateStrategy: Update", `spec.config.updateStrategy: is "Update"`},
-		"DeleteTimeout [D10]":      {v2 + "deleteTimeout: 3", `spec.config.deleteTimeout: is 3, want a duration`},
-		"DeleteTimeoutNeg [D10]":   {v2 + "deleteTimeout: -3m", `spec.config.deleteTimeout: is -3m0s`},
-		"ReadinessTimeout [D12]":   {v2 + "readinessChecks: {timeout: soon}", `spec.config.readinessChecks.timeout: is "soon"`},
-		"Check [D13][H-29]":        {v2 + "readinessChecks: {custom: [{name: a}]}", "spec.config.readinessChecks.custom[0].resourceSelector: required"},
-		"CheckOperator [D13]":      {v1 + "readinessChecks: {custom: [{name: a, resourceSelector: [{apiVersion: v1, kind: Pod, name: a}], requirements: [{jsonPath: a, operator: gt}]}]}", "spec.config.readinessChecks.custom[0].requirements[0].operator"},
-		"CheckTimeout [D13]":       {v2 + "readinessChecks: {custom: [{name: a, timeout: x, resourceSelector: [{apiVersion: v1, kind: Pod, name: a}], requirements: [{jsonPath: a, operator: exists}]}]}", "spec.config.readinessChecks.custom[0].timeout"},
-		"ScheduleTwice":            {v2 + "continuousReconcile: {every: 1h, cron: '@daily'}", "spec.config.continuousReconcile"},
-		"ScheduleEvery":            {v2 + "continuousReconcile: {every: often}", "spec.config.continuousReconcile.every"},
-		"ExportNoKey [D14][H-29]":  {v2 + "exports: {exports: [{jsonPath: a, fromResource: {apiVersion: v1, kind: Pod, name: a}}]}", "spec.config.exports.exports[0].key"},
-		"ExportKey [D14][H-29]":    {v2 + "exports: {exports: [{key: 'a[0]', jsonPath: a, fromResource: {apiVersion: v1, kind: Pod, name: a}}]}", "spec.config.exports.exports[0].key"},
-		"ExportPath [D14][H-29]":   {v2 + "exports: {exports: [{key: a, fromResource: {apiVersion: v1, kind: Pod, name: a}}]}", "spec.config.exports.exports[0].jsonPath"},
-		"ExportSource [D14][H-33]": {v2 + "exports: {exports: [{key: a, jsonPath: a}]}", "spec.config.exports.exports[0].fromResource: required"},
-		"ExportKind [D14][H-29]":   {v1 + "exports: {exports: [{key: a, jsonPath: a, fromResource: {apiVersion: v1, name: a}}]}", "spec.config.exports.exports[0].fromResource.kind"},
-		"ExportName [D14][H-29]":   {v2 + "exports: {exports: [{key: a, jsonPath: a, fromResource: {apiVersion: v1, kind: Pod}}]}", "spec.config.exports.exports[0].fromResource.name"},
-		"ExportTarget [D14][H-29]": {v2 + "exports: {exports: [{key: a, jsonPath: a, targetName: '', fromResource: {apiVersion: v1, kind: Pod, name: a}}]}", "spec.config.exports.exports[0].targetName"},
-		"ExportRef [D14][H-29]":    {v2 + "exports: {exports: [{key: a, jsonPath: a, fromResource: {apiVersion: v1, kind: Pod, name: a}, fromObjectRef: {kind: Secret, jsonPath: b}}]}", "spec.config.exports.exports[0].fromObjectRef.apiVersion"},
-		"ExportRefPath [D14]":      {v2 + "exports: {exports: [{key: a, jsonPath: a, fromResource: {apiVersion: v1, kind: Pod, name: a}, fromObjectRef: {apiVersion: v1, kind: Secret}}]}", "spec.config.exports.exports[0].fromObjectRef.jsonPath"},
-		"ExportTimeout [D14]":      {v2 + "exports: {exports: [{key: a, timeout: x, jsonPath: a}]}", "spec.config.exports.exports[0].timeout"},
-		"ExportsTimeout [D14]":     {v2 + "exports: {defaultTimeout: x}", "spec.config.exports.defaultTimeout"},
+		"OtherKind [H-29]":       {"apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1\nkind: ProviderConfiguration", "spec.config: is mock"},
+		"Configuration [H-29]":   {"apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration", "spec.config: is manifest"},
+		"UnknownField [H-29]":    {v2 + "updateStrategie: update", `unknown field "updateStrategie"`},
+		"UnknownFieldOld [H-29]": {v1 + "updateStrategie: update", `unknown field "updateStrategie"`},
+		"UnknownInside [H-29]":   {v2 + "manifests: [{polici: keep}]", `unknown field "manifests[0].polici"`},
+		"OtherCase [H-29]":       {v2 + "UpdateStrategy: update", `unknown field "UpdateStrategy"`},
+		"WrongType [H-29]":       {v2 + "manifests: 7", "manifests"},
+		"WrongTypeInside [H-29]": {v2 + "readinessChecks: {disableDefault: 7}", "readinessChecks.disableDefault"},
+		"NewFieldInOld [H-29]":   {v1 + "continuousReconcile: {every: 1h}", "spec.config.continuousReconcile: unknown field in v1alpha1"},
+		"Kubeconfig [D16]":       {v2 + "kubeconfig: e30=", "spec.config.kubeconfig: not supported: put the kubeconfig into a Target"},
+		"KubeconfigOld [D16]":    {v1 + "kubeconfig: e30=", "spec.config.kubeconfig: not supported"},
+		"Strategy [D9][H-29]":    {v2 + "updateStrategy: replace", `spec.config.updateStrategy: is "replace"`},
+		"StrategyOld [D9][H-29]": {v1 + "updateStrategy: Update", `spec.config.updateStrategy: is "Update"`},
+		"Check [D13][H-29]":      {v2 + "readinessChecks: {custom: [{name: a}]}", "spec.config.readinessChecks.custom[0].resourceSelector: required"},
+		"ScheduleEvery":          {v2 + "continuousReconcile: {every: often}", "spec.config.continuousReconcile.every"},
+		"ExportKind [D14][H-29]": {v1 + "exports: {exports: [{key: a, jsonPath: a, fromResource: {apiVersion: v1, name: a}}]}", "spec.config.exports.exports[0].fromResource.kind"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, tc.config, tc.path) })
 	}

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Desired converts the manifests to the input of the apply engine. It returns one entry per object, in the item's
-// order. The items of a list follow each other, and a repeated object is returned once. The error is a
-// deployerlib.ConfigError with the path of the manifest, which Decode would have found.
+// Desired converts the manifests to the input of the apply engine. It returns one element for each object, in the order
+// of the item's configuration. A list is replaced by its items, and a repeated object is returned once. The error is a
+// deployerlib.ConfigError with the path of the manifest. There is no error for a configuration that Decode returned.
 func (c *Config) Desired() ([]apply.Desired, error) {
 	var out []apply.Desired
 	for i := range c.Manifests {
@@ -40,8 +41,8 @@ func (c *Config) Desired() ([]apply.Desired, error) {
 	return once(out), nil
 }
 
-// once leaves out repeated objects. Decode accepts an object twice if both mean the same, or if one of them has the
-// policy ignore.
+// once removes repeated objects. Decode accepts the same object twice if both manifests have the same content, or if
+// one of them has the policy "ignore".
 func once(desired []apply.Desired) []apply.Desired {
 	wanted := map[identity]bool{}
 	for _, d := range desired {
@@ -60,4 +61,12 @@ func once(desired []apply.Desired) []apply.Desired {
 
 func identityOf(obj *unstructured.Unstructured) identity {
 	return identity{group: obj.GroupVersionKind().Group, kind: obj.GetKind(), namespace: obj.GetNamespace(), name: obj.GetName()}
+}
+
+// optionalObject decodes a JSON object. It returns nil if there is none.
+func optionalObject(raw *runtime.RawExtension) (map[string]any, error) {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil, nil
+	}
+	return decodeObject(raw)
 }

@@ -6,15 +6,14 @@
 //	args := manifest.Args(config, manifest.Options{})
 //	err := deployerlib.Add(log, mgr, nil, args)
 //
-// A run goes through these steps (see reconcile in steps.go). None of them blocks a worker. If something is not done
-// yet, the run ends, and a watch of the target triggers the next run of the item when something changed.
+// Package upkeep/resources runs the steps of a deployment: apply, readiness, custom checks, exports and
+// patchAfterDeployment. No step blocks a worker. If a step has to wait, the reconcile ends, and a watch of the target
+// triggers the next reconcile of the item when something has changed. This package converts the manifests to objects.
 //
-//	apply → readiness → custom checks → exports → patchAfterDeployment
-//
-// Package apply writes the objects. Targets are reached through one pool of clients (package targets), with one set of
-// metadata-only watches each (apply/watch). The watches also show what others change. A hook then forces a run that
-// corrects it, unless the item's owner switched continuous reconcile off. After a restart the first look at an item
-// compares the objects in the target with its inventory.
+// Package apply writes the objects. Package targets provides a pool of clients for the targets, and package apply/watch
+// watches the metadata of the objects in each target. When the watches detect changes by other clients, a hook starts a
+// run that corrects the changes, unless the owner of the item has disabled continuous reconcile. After a restart, the
+// first reconcile of an item compares the objects in the target with the inventory.
 //
 // # The configuration of an item
 //
@@ -30,10 +29,10 @@
 //	  patchBeforeDelete: {data: {d: null}}
 //	readinessChecks:
 //	  disableDefault: false
-//	  timeout: 3m                   # bounds all checks together
+//	  timeout: 3m                   # limits all checks together
 //	  custom:                       # see package readiness
 //	  - name: database is up
-//	    timeout: 1m                 # bounds this one
+//	    timeout: 1m                 # limits this check
 //	    resourceSelector: [{apiVersion: example.com/v1, kind: Database, name: a, namespace: ns}]
 //	    requirements: [{jsonPath: status.phase, operator: in, values: [{value: Up}, {value: Idle}]}]
 //	exports:
@@ -41,39 +40,37 @@
 //	  exports:
 //	  - key: database.url           # nested: {database: {url: ...}}
 //	    jsonPath: status.url
-//	    timeout: 1m                 # bounds the waiting for this one
+//	    timeout: 1m                 # limits the wait for this export
 //	    fromResource: {apiVersion: example.com/v1, kind: Database, name: a, namespace: ns}
 //	  - key: database.password
 //	    jsonPath: spec.secretRef    # an object with name and, if it is not the same, namespace
 //	    fromResource: {apiVersion: example.com/v1, kind: Database, name: a, namespace: ns}
 //	    fromObjectRef: {apiVersion: v1, kind: Secret, jsonPath: data.password}
-//	deleteTimeout: 3m               # bounds the waiting for deleted objects
-//	deletionGroups:                 # the order of deleting; deletionGroupsDuringUpdate likewise
+//	deleteTimeout: 3m               # limits the wait for deleted objects
+//	deletionGroups:                 # the order of deletion; deletionGroupsDuringUpdate has the same form
 //	- predefinedResourceGroup: {type: namespaced-resources, forceDelete: false}
 //	- customResourceGroup: {resources: [{apiVersion: v1, kind: Namespace, names: [ns]}]}
 //	continuousReconcile: {every: 1h}
 //
-// v1alpha1 is the same with bare manifests and without continuousReconcile. Its conversion loses nothing. The timeouts
-// come from older Landscapers. Each bounds its step within the time that is left for the job.
+// In v1alpha1, each element of the field `manifests` is a Kubernetes manifest without a policy, and there is no field
+// `continuousReconcile`. The conversion of v1alpha1 to v1alpha2 preserves all information. All fields from
+// readinessChecks to continuousReconcile are defined in package upkeep/resources.
 //
-// Decode is strict where Landscaper's own manifest deployer drops or ignores faults. It refuses a field that does not
-// exist, a value that has no meaning, a manifest without kind or name, the same object twice with different content, an
-// export without a resource, a targetName on a deletion group that would ignore it, and a label or an annotation with
-// the library's own prefix. Each is a ConfigError with the path of the field. It also refuses kubeconfig, because the
-// item's Target names the cluster.
+// Decode returns an error for mistakes that Landscaper's own manifest deployer ignores:
+//
+//   - an unknown field or an invalid value
+//   - a manifest without kind or name
+//   - two manifests with different content for the same object
+//   - an export without a resource
+//   - a deletion group whose targetName would have no effect
+//   - a label or an annotation with the library's own prefix
+//
+// It also rejects the field `kubeconfig`, because the Target of the item determines the cluster. Each error is a
+// ConfigError with the path of the field.
 //
 // # The provider status
 //
-// The provider status is that of Landscaper's manifest deployer, v1alpha2, with an inventory next to the
-// managedResources, so that items can be handed over both ways. DecodeStatus also reads v1alpha1.
-//
-// # Exports
-//
-//	values, err := manifest.ReadExports(ctx, config.Exports, getter)
-//	if err == nil && len(values.Waiting) == 0 {
-//		raw, err := manifest.EncodeExports(values.Values)   // refuses more than 1 MiB
-//		err = deployerlib.WriteExport(ctx, c, di, raw)
-//	}
-//
-// An export is the first value that its path finds. null counts as no value yet.
+// The provider status has the format of Landscaper's manifest deployer, v1alpha2, and contains an inventory in addition
+// to managedResources. Each of the two deployers can therefore take over items from the other. DecodeStatus also reads
+// v1alpha1.
 package manifest

@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-// A manifest can be a list, which is replaced by its items.
+// If a manifest is a list, Expand returns its items.
 func ExampleExpand() {
 	objects, err := manifest.Expand(&runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"List","items":[
 		{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/upkeep/resources"
 )
 
 // fuzzSeeds returns configurations of all kinds, as JSON.
@@ -49,8 +50,8 @@ func fuzzSeeds(f *testing.F) [][]byte {
 	return seeds
 }
 
-// FuzzDecode decodes any text. It is refused in one line with its path and code, or it can be encoded and decoded again
-// without a loss, and its objects each have a name and appear once.
+// FuzzDecode decodes arbitrary text. Decode returns either a configuration, or an error of one line with a path and a
+// code. A configuration can be encoded and decoded without loss. Each of its objects has a name and appears once.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range fuzzSeeds(f) {
 		f.Add(seed)
@@ -80,7 +81,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkRefusal requires one line with path and code.
+// checkRefusal requires that an error has one line, a path and a code.
 func checkRefusal(t *testing.T, err error) {
 	t.Helper()
 	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
@@ -92,13 +93,13 @@ func checkRefusal(t *testing.T, err error) {
 	}
 }
 
-// canary is a text that must not appear anywhere.
+// canary stands for a secret. It must not appear in errors.
 const canary = "CANARY-4711"
 
-// confidential are the fields whose texts must not be shown.
+// confidential contains the fields whose values may be secret.
 var confidential = map[string]bool{"data": true, "stringData": true, "kubeconfig": true, "patchAfterDeployment": true, "patchBeforeDelete": true}
 
-// withCanary replaces all texts below confidential fields.
+// withCanary replaces all strings in confidential fields by the canary.
 func withCanary(value any, hide bool) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -117,8 +118,9 @@ func withCanary(value any, hide bool) any {
 	return value
 }
 
-// FuzzSecrets puts a canary into every field that may be secret, in a configuration of any shape. No error may show it,
-// and neither may anything in the provider status except what patchBeforeDelete stores there.
+// FuzzSecrets writes the canary into all confidential fields of arbitrary configurations. The canary must not appear in
+// errors and in the provider status. The patches of patchBeforeDelete are an exception: the provider status contains
+// them.
 func FuzzSecrets(f *testing.F) {
 	for _, seed := range fuzzSeeds(f) {
 		f.Add(seed)
@@ -149,8 +151,8 @@ func FuzzSecrets(f *testing.F) {
 			inventory.Entries = append(inventory.Entries, apply.Entry{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Policy: d.Policy})
 		}
 		di := itemOf(raw)
-		if err := (&Status{}).note(di, inventory); err != nil {
-			t.Fatalf("note(...): %v", err)
+		if err := statusFormat.Store(di, &resources.Status{Inventory: inventory}); err != nil {
+			t.Fatalf("Store(...): %v", err)
 		}
 		if di.Status.ProviderStatus != nil && strings.Contains(string(di.Status.ProviderStatus.Raw), canary) {
 			t.Errorf("the canary shows in %s", di.Status.ProviderStatus.Raw)

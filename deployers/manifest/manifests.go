@@ -28,14 +28,15 @@ var policies = []managedresource.ManifestPolicy{
 	managedresource.IgnorePolicy, managedresource.ImmutablePolicy,
 }
 
-// Expand returns the objects of a manifest. These are the manifest itself, or the items of a list, which is any object
-// with a list "items". It returns an error if the manifest is no JSON object, or if an item is none.
+// Expand returns the objects of a manifest. If the manifest contains an array "items", it is a list, and Expand
+// returns the items; otherwise it returns the manifest itself. It returns an error if the manifest or an item is not a
+// JSON object.
 func Expand(manifest *runtime.RawExtension) ([]*unstructured.Unstructured, error) {
 	objects, _, err := expand(manifest)
 	return objects, err
 }
 
-// expand also reports whether the manifest is a list.
+// expand is like Expand and also reports whether the manifest is a list.
 func expand(manifest *runtime.RawExtension) (objects []*unstructured.Unstructured, isList bool, err error) {
 	object, err := decodeObject(manifest)
 	if err != nil {
@@ -55,7 +56,7 @@ func expand(manifest *runtime.RawExtension) (objects []*unstructured.Unstructure
 	return objects, true, nil
 }
 
-// decodeObject reads a JSON object. A duplicate field is an error.
+// decodeObject decodes a JSON object. It returns an error for a duplicate field.
 func decodeObject(raw *runtime.RawExtension) (map[string]any, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil, errors.New("required")
@@ -71,10 +72,10 @@ func decodeObject(raw *runtime.RawExtension) (map[string]any, error) {
 	return object, nil
 }
 
-// identity identifies an object, regardless of the version of its kind.
+// identity identifies an object independently of the API version in its manifest.
 type identity struct{ group, kind, namespace, name string }
 
-// String formats the identity like "Deployment.apps logging/web".
+// String returns the identity in the form "Deployment.apps logging/web".
 func (id identity) String() string {
 	text := id.kind
 	if id.group != "" {
@@ -86,7 +87,7 @@ func (id identity) String() string {
 	return text + " " + id.name
 }
 
-// setManifests checks all manifests and sets their policies.
+// setManifests validates all manifests and sets their default policies.
 func (c *Config) setManifests() error {
 	seen := map[identity]place{}
 	for i := range c.Manifests {
@@ -107,13 +108,13 @@ func (c *Config) setManifests() error {
 	return nil
 }
 
-// place is where an object was first seen.
+// place is the location of an object in the configuration.
 type place struct {
 	path   string
 	object map[string]any
 }
 
-// checkManifest checks one manifest and all objects of a list.
+// checkManifest validates a manifest and, if it is a list, all of its objects.
 func checkManifest(at string, m *managedresource.Manifest, seen map[identity]place) error {
 	objects, isList, err := expand(m.Manifest)
 	if err != nil {
@@ -133,14 +134,14 @@ func checkManifest(at string, m *managedresource.Manifest, seen map[identity]pla
 		}
 		first, twice := seen[id]
 		if twice && !reflect.DeepEqual(first.object, obj.Object) {
-			return fault(path, "describes %s again, differently than %s", id, first.path)
+			return fault(path, "describes %s again, with different content than %s", id, first.path)
 		}
 		seen[id] = place{path: path, object: obj.Object}
 	}
 	return nil
 }
 
-// checkObject checks what every object needs.
+// checkObject validates the fields that every object needs, and returns the identity of the object.
 func checkObject(at string, object map[string]any) (identity, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)
@@ -167,7 +168,7 @@ func checkObject(at string, object map[string]any) (identity, error) {
 	return id, checkMetadata(at+".metadata", metadata)
 }
 
-// checkName checks a name that becomes part of a URL.
+// checkName validates a name. The name becomes part of a URL.
 func checkName(at string, value any) (string, error) {
 	name, _ := value.(string)
 	if name == "" {
@@ -179,7 +180,8 @@ func checkName(at string, value any) (string, error) {
 	return name, nil
 }
 
-// checkMetadata checks labels and annotations. They must be strings, and none may have the library's own prefix.
+// checkMetadata validates labels and annotations. The values must be strings, and no key may have the library's own
+// prefix.
 func checkMetadata(at string, metadata map[string]any) error {
 	for _, field := range []string{"labels", "annotations"} {
 		values, ok := metadata[field].(map[string]any)
@@ -195,7 +197,7 @@ func checkMetadata(at string, metadata map[string]any) error {
 	return nil
 }
 
-// checkEntry checks a label or an annotation. It accepts null, which is for patches.
+// checkEntry validates a label or an annotation. The value may be null, which removes the entry in a patch.
 func checkEntry(at, key string, value any) error {
 	if err := checkKey(at, key); err != nil {
 		return err
@@ -206,8 +208,8 @@ func checkEntry(at, key string, value any) error {
 	return nil
 }
 
-// checkKey checks the key of a label or an annotation. The API server also accepts annotations with capitals in the
-// prefix.
+// checkKey validates the key of a label or an annotation. Like the API server, it accepts annotations with capital
+// letters in the prefix.
 func checkKey(at, key string) error {
 	if ownership.IsReserved(key) {
 		return fault(at, "%q: the prefix %s is reserved", key, ownership.Prefix)
@@ -218,7 +220,7 @@ func checkKey(at, key string) error {
 	return nil
 }
 
-// checkExtras checks the annotations and patches that come with a manifest.
+// checkExtras validates the annotations and patches of a manifest.
 func checkExtras(at string, m *managedresource.Manifest) error {
 	for _, key := range slices.Sorted(maps.Keys(m.AnnotateBeforeCreate)) {
 		if err := checkKey(at+".annotateBeforeCreate", key); err != nil {
@@ -236,7 +238,7 @@ func checkExtras(at string, m *managedresource.Manifest) error {
 	return checkPatch(at+".patchBeforeDelete", m.PatchBeforeDelete)
 }
 
-// checkPatch checks a patch, which is an object with labels and annotations as in a manifest.
+// checkPatch validates a patch. It must be an object, and its labels and annotations must be valid as in a manifest.
 func checkPatch(at string, raw *runtime.RawExtension) error {
 	if raw == nil {
 		return nil
@@ -253,13 +255,13 @@ func checkPatch(at string, raw *runtime.RawExtension) error {
 		return err
 	}
 	if field := ownership.Unmarks(patch); field != "" {
-		return fault(at+"."+field, "must not remove or replace the marks of the object's owner")
+		return fault(at+"."+field, "must not remove or replace the labels and annotations that identify the object's owner")
 	}
 	return nil
 }
 
-// quoted formats a value for an error. It shows numbers, strings and booleans, but only the type of lists and objects,
-// because they may hold anything. An absent value is "missing".
+// quoted formats a value for use in an error. It shows numbers, strings and booleans. For lists and objects, it shows
+// only the type, because their content may be large or secret. A missing value becomes "missing".
 func quoted(value any) string {
 	switch value.(type) {
 	case nil:

@@ -11,8 +11,8 @@ import (
 
 func TestManifests(t *testing.T) {
 	for name, tc := range map[string]struct {
-		manifests string // of v1alpha2
-		path      string // "" means that it is accepted
+		manifests string // the manifests of a configuration in v1alpha2
+		path      string // the beginning of the error; "" means that the manifests are valid
 	}{
 		"Policies [D8]":               {"{policy: fallback, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}}, {policy: ignore, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}, {policy: immutable, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: d}}}", ""},
 		"Policy [D8][H-29]":           {"{policy: Manage, manifest: " + configMap + "}", `manifests[0].policy: is "Manage", want one of`},
@@ -54,7 +54,7 @@ func TestManifests(t *testing.T) {
 		"ListItem [H-29]":             {"{manifest: {apiVersion: v1, kind: List, items: [" + configMap + ", {apiVersion: v1, kind: Pod}]}}", "manifests[0].manifest.items[1].metadata: required"},
 		"ListItemNoObject [H-29]":     {"{manifest: {apiVersion: v1, kind: List, items: [7]}}", "manifests[0].manifest: items[0] must be an object"},
 		"SameTwice":                   {"{manifest: " + configMap + "}, {manifest: " + configMap + "}", ""},
-		"TwiceDifferent [H-29]":       {"{manifest: " + configMap + "}, {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}, data: {k: v}}}", "manifests[1].manifest: describes ConfigMap ns/a again, differently than manifests[0].manifest"},
+		"TwiceDifferent [H-29]":       {"{manifest: " + configMap + "}, {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}, data: {k: v}}}", "manifests[1].manifest: describes ConfigMap ns/a again, with different content than manifests[0].manifest"},
 		"TwiceInOtherVersion [H-29]":  {"{manifest: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}}, {manifest: {apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: a}}}", "describes Deployment.apps a again"},
 		"TwiceButIgnored":             {"{policy: ignore, manifest: " + configMap + "}, {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}, data: {k: v}}}", ""},
 		"SameNameInOtherGroup":        {"{manifest: {apiVersion: a.example.com/v1, kind: Thing, metadata: {name: a}}}, {manifest: {apiVersion: b.example.com/v1, kind: Thing, metadata: {name: a}}}", ""},

@@ -3,30 +3,26 @@
 package manifest
 
 import (
-	"cmp"
 	"context"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// unborn is the UID of an item that has not been created yet.
-const unborn types.UID = "00000000-0000-0000-0000-000000000000"
-
-// Plan returns what a reconcile of the item would create, change and delete in its target, and writes nothing; see
-// [apply.Engine.Plan]. The item is used as it is. Its UID determines which objects are its own (none if it is empty),
-// and its provider status determines which objects are to be deleted. ls is the cluster with the deploy items. Plan
-// reads the namespace kube-system of ls and of the target. A plan for an item that moves to another cluster names the
-// objects that are deleted in the old one.
+// Plan returns the objects that a reconcile of the item would create, change and delete in its target; see
+// [apply.Engine.Plan]. Plan writes nothing. The parameter `target` is a client for the target of the item, and `ls` is
+// a client for the cluster of the deploy items. Plan reads the namespace kube-system in both clusters.
 //
-// Readiness, exports, patchAfterDeployment and groups with deleteAllResources are not part of a plan. The error is a
-// deployerlib.ConfigError for a fault in the configuration. Otherwise it says what cannot be planned, and the plan
-// holds the rest.
+// The UID of the item determines which objects belong to the item. An item without a UID owns no objects. The provider
+// status determines which objects are to be deleted. If the item moves to another cluster, the plan also lists the
+// objects that are deleted in the old cluster.
+//
+// Readiness, exports, patchAfterDeployment and groups with deleteAllResources are not part of a plan. If the
+// configuration is invalid, the error is a deployerlib.ConfigError. Any other error describes changes that could not be
+// planned. The plan then contains all other changes.
 func Plan(ctx context.Context, ls client.Reader, target client.Client, di *lsv1alpha1.DeployItem, opts Options) (apply.Plan, error) {
 	config, err := Decode(di, opts)
 	if err != nil {
@@ -40,17 +36,8 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, di *lsv1a
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	inventory, err := inventoryOf(status)
+	owner, inventory, err := upkeep.Planned(ctx, ls, target, di, status.Inventory)
 	if err != nil {
-		return apply.Plan{}, err
-	}
-	if di.Spec.Target != nil {
-		if inventory, err = upkeep.Relocated(ctx, target, di.Spec.Target.Name, inventory); err != nil {
-			return apply.Plan{}, err
-		}
-	}
-	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
-	if owner.Landscape, err = upkeep.LandscapeID(ctx, ls); err != nil {
 		return apply.Plan{}, err
 	}
 	return apply.New(target, target.RESTMapper(), apply.Options{Recreate: opts.Recreate, SharedKinds: opts.SharedKinds, Adoption: opts.Adoption}).Plan(ctx, owner, desired, inventory)

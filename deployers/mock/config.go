@@ -14,12 +14,12 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// phases are the phases that a deployer's Reconcile may set.
+// phases are the phases that the method Reconcile of a deployer may set.
 var phases = []lsv1alpha1.DeployItemPhase{
 	lsv1alpha1.DeployItemPhases.Succeeded, lsv1alpha1.DeployItemPhases.Progressing, lsv1alpha1.DeployItemPhases.Failed,
 }
 
-// decode decodes and validates the configuration of an item. Its errors are a deployerlib.ConfigError with the path of
+// decode decodes and validates the configuration of an item. An error is a deployerlib.ConfigError with the path of
 // the field.
 func decode(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, error) {
 	kind := mockv1alpha1.SchemeGroupVersion.WithKind("ProviderConfiguration")
@@ -44,7 +44,7 @@ func decode(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, err
 	return config, nil
 }
 
-// checkPhase returns an error unless phase is nil, empty or a phase that Reconcile may set.
+// checkPhase returns an error unless the given phase is nil, empty, or one that Reconcile may set.
 func checkPhase(path string, phase *lsv1alpha1.DeployItemPhase) error {
 	if phase == nil || *phase == "" || slices.Contains(phases, *phase) {
 		return nil
@@ -52,9 +52,10 @@ func checkPhase(path string, phase *lsv1alpha1.DeployItemPhase) error {
 	return deployerlib.ConfigError(path, "is %q, want one of %q", *phase, phases)
 }
 
-// phaseAfter returns the phase to set after a call: phase if it is set, otherwise initialPhase if the job has just
-// begun, otherwise the phase that initialPhase set before, and Succeeded if neither is configured. stored is the phase
-// that the item has in the cluster.
+// phaseAfter returns the phase that a call sets. If config.Phase is set, this is the result. Otherwise, if
+// config.InitialPhase is set, the result is config.InitialPhase at the beginning of a job, and later the phase that the
+// item already has. If neither field is set, the result is Succeeded. The parameter `stored` is the phase of the item
+// in the cluster.
 func phaseAfter(config *mockv1alpha1.ProviderConfiguration, stored lsv1alpha1.DeployItemPhase) lsv1alpha1.DeployItemPhase {
 	switch {
 	case isSet(config.Phase):
@@ -69,7 +70,7 @@ func phaseAfter(config *mockv1alpha1.ProviderConfiguration, stored lsv1alpha1.De
 
 func isSet(phase *lsv1alpha1.DeployItemPhase) bool { return phase != nil && *phase != "" }
 
-// schedule returns the schedule of an item. It returns none for an invalid configuration, which Reconcile reports.
+// schedule returns the schedule of an item. It returns nil for an invalid configuration, which Reconcile reports.
 func schedule(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
 	config, err := decode(di)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// meta is what every configuration begins with.
+// meta contains the fields with which every configuration begins.
 const meta = `"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"`
 
-// itemWith makes an item of a configuration without its beginning.
+// itemWith returns an item whose configuration consists of meta and the given fields.
 func itemWith(fields string) *lsv1alpha1.DeployItem {
 	raw := "{" + meta + "}"
 	if fields != "" {

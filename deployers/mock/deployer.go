@@ -22,14 +22,14 @@ import (
 // ValidationCondition is the type of the condition that reports whether the configuration of an item is valid.
 const ValidationCondition lsv1alpha1.ConditionType = "DeployItemValidation"
 
-// Reasons of ValidationCondition.
+// The reasons of ValidationCondition.
 const (
 	reasonValid   = "SuccessfulValidation"
 	reasonInvalid = "InvalidConfiguration"
 )
 
-// New returns the mock deployer. It has a hook that reconciles items on the schedule of their configuration, and the
-// given hooks in addition.
+// New returns the mock deployer. Its own hook reconciles items on the schedule of their configuration. The given hooks
+// are called in addition.
 func New(hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	all := extension.ReconcileExtensionHooks{}.
 		RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(continuousreconcile.FromSpec(schedule)))
@@ -44,13 +44,13 @@ type deployer struct {
 
 	hooks   extension.ReconcileExtensionHooks
 	clock   clock.PassiveClock
-	secrets client.Client // of the cluster with the deploy items
+	secrets client.Client // for the cluster of the deploy items
 }
 
 var _ deployerlib.RuntimeUser = (*deployer)(nil)
 
-// UseRuntime creates a client for export Secrets that reads from the API server. The manager's client would cache every
-// Secret of the cluster.
+// UseRuntime creates a client for export Secrets. The client reads from the API server, because the manager's own
+// client would cache all Secrets of the cluster.
 func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -67,8 +67,8 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	return nil
 }
 
-// Reconcile does what the configuration says. Everything except the Secret is changed in memory, so that one status
-// write stores it.
+// Reconcile sets the status and the export as the configuration specifies. It writes only the export Secret. All other
+// changes are made in memory, so that a single write of the status stores them.
 func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	config, err := d.validate(di)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// newDeployer works on a fake cluster with the given Secrets.
+// newDeployer returns a deployer that uses a fake cluster with the given Secrets.
 func newDeployer(secrets ...client.Object) *deployer {
 	d, _ := New().(*deployer)
 	d.clock = clocktesting.NewFakePassiveClock(noon)
@@ -37,7 +37,7 @@ func newDeployer(secrets ...client.Object) *deployer {
 	return d
 }
 
-// export reads the export Secret of itemWith's items.
+// export returns the export Secret of the item that itemWith returns, or nil if the Secret does not exist.
 func export(t *testing.T, d *deployer) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}

@@ -8,7 +8,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 )
 
-// Args makes the arguments of deployerlib.Add, or of a program.
+// Args returns the arguments for deployerlib.Add or for a program.
 func ExampleArgs() {
 	args := mock.Args(nil)
 	fmt.Println(args.Name, args.Type)

@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// FuzzConfig runs items of any configuration on a fake cluster. A configuration is either rejected in a single line
-// with its path and code, without a write, or it has its effect, and the same effect when it is run again.
+// FuzzConfig runs items with arbitrary configurations on a fake cluster. The deployer either rejects the configuration
+// with an error of one line and writes nothing, or applies it. In the second case, another run changes nothing.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
 		"", `"phase":"Succeeded"`, `"initialPhase":"Progressing"`, `"phase":"Failed","initialPhase":"Succeeded"`, `"phase":"Done"`,
@@ -39,7 +39,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// checkRefusal looks at an item that was refused.
+// checkRefusal checks the error for a rejected configuration, and that the deployer wrote nothing.
 func checkRefusal(t *testing.T, d *deployer, di *lsv1alpha1.DeployItem, err error) {
 	t.Helper()
 	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
@@ -54,7 +54,7 @@ func checkRefusal(t *testing.T, d *deployer, di *lsv1alpha1.DeployItem, err erro
 	}
 }
 
-// checkRun looks at an item that was run, runs it again and deletes it.
+// checkRun checks an item after its run. It then runs the item again and deletes it.
 func checkRun(t *testing.T, d *deployer, di *lsv1alpha1.DeployItem) {
 	t.Helper()
 	config, err := decode(di)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples provides the deploy items of the declarative example deployers, which are the packages beside this
-// one: see docs/declarative.md. The items are in the namespace demo, and refer to a Target "cluster" there.
+// Package examples provides the deploy items that docs/declarative.md shows. Each subdirectory contains an example
+// deployer and its items. The items are in the namespace "demo" and refer to the Target "cluster" in that namespace.
 package examples
 
 import "embed"
 
-// Items has the deploy items, each beside its deployer.
+// Items contains the files of the deploy items.
 //
 //go:embed */*.yaml
 var Items embed.FS

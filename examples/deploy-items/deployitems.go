@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployitems provides deploy items for the mock deployer, each of which shows one possible state of a deploy
-// item, and one for the manifest deployer. `make demo` deploys all of them. On a cluster with Landscaper's definitions
-// and the two deployers, `kubectl apply -f examples/deploy-items` does the same (logging needs a Target "workload").
+// Package deployitems provides several deploy items for the mock deployer and one deploy item for the manifest
+// deployer. Each item for the mock deployer demonstrates a different state of a deploy item. `make demo` deploys all
+// items. `kubectl apply -f examples/deploy-items` deploys the items to a cluster with Landscaper's definitions and both
+// deployers. The item "logging" requires a Target with the name "workload".
 package deployitems
 
 import "embed"
 
-// Files are the manifests. Their names sort in the order in which they are to be applied.
+// Files contains the manifests. Apply them in the order of their names.
 //
 //go:embed *.yaml
 var Files embed.FS

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// MaxSize is the largest disk that the cloud has, in GB.
+// MaxSize is the size of the largest disk in the cloud, in GB.
 const MaxSize = 1000
 
 // ErrTooLarge is returned for disks over MaxSize.
 var ErrTooLarge = errors.New("no disk is that large")
 
-// Cloud rents disks. It is safe for concurrent use.
+// Cloud simulates a cloud that rents out disks. It is safe for concurrent use.
 type Cloud struct {
 	mu       sync.Mutex
 	disks    map[string]Disk
@@ -25,21 +25,21 @@ type Cloud struct {
 type Disk struct {
 	Region string
 	Size   int
-	// Ready is false until the cloud has made the disk.
+	// Ready is false until the cloud has created the disk.
 	Ready bool
 }
 
 // NewCloud returns a cloud without disks.
 func NewCloud() *Cloud { return &Cloud{disks: map[string]Disk{}} }
 
-// OnChange calls f whenever a disk becomes ready or is lost.
+// OnChange registers f. The cloud calls f whenever a disk becomes ready or is lost.
 func (c *Cloud) OnChange(f func(id string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.onChange = append(c.onChange, f)
 }
 
-// Rent returns the disk with this ID; the first call orders it.
+// Rent returns the disk with the given ID. If there is no such disk, Rent orders it.
 func (c *Cloud) Rent(id, region string, size int) (Disk, error) {
 	if size > MaxSize {
 		return Disk{}, ErrTooLarge
@@ -54,14 +54,14 @@ func (c *Cloud) Rent(id, region string, size int) (Disk, error) {
 	return disk, nil
 }
 
-// Return returns a disk to the cloud. A disk that does not exist is ignored.
+// Return returns a disk to the cloud. It ignores a disk that does not exist.
 func (c *Cloud) Return(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.disks, id)
 }
 
-// Has reports whether there is a disk with this ID.
+// Has reports whether the cloud has a disk with this ID.
 func (c *Cloud) Has(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,10 +86,10 @@ func (c *Cloud) Finish() {
 	})
 }
 
-// Lose loses all disks.
+// Lose removes all disks without a request from their users.
 func (c *Cloud) Lose() { c.change(func() { clear(c.disks) }) }
 
-// change makes a change and notifies the listeners about all disks that existed before.
+// change calls the given function. It then notifies the listeners about all disks that existed before that call.
 func (c *Cloud) change(change func()) {
 	before := c.Disks()
 	c.mu.Lock()

@@ -20,15 +20,15 @@ var (
 	statusKind = schema.GroupVersionKind{Group: "disk.example.org", Version: "v1", Kind: "DiskStatus"}
 )
 
-// Config is what spec.config holds.
+// Config is the content of spec.config.
 type Config struct {
-	// Size of the disk in GB.
+	// Size is the size of the disk in GB.
 	Size int `json:"size"`
 }
 
-// Status is what status.providerStatus holds.
+// Status is the content of status.providerStatus.
 type Status struct {
-	// DiskID is the disk that belongs to the item. It is stored before the disk is ordered.
+	// DiskID is the ID of the disk that belongs to the item. The ID is stored before the disk is ordered.
 	DiskID string `json:"diskID,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func readStatus(di *lsv1alpha1.DeployItem) (Status, error) {
 	return status, nil
 }
 
-// regionOf reads the target: a JSON object of a type of our own.
+// regionOf returns the region of a target. The configuration of a Target for this deployer is a JSON object.
 func regionOf(target *lsv1alpha1.ResolvedTarget) (string, error) {
 	if target == nil {
 		return "", deployerlib.ConfigError("spec.target", "required")

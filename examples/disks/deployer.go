@@ -22,7 +22,7 @@ type Deployer struct {
 
 	cloud *Cloud
 	mu    sync.Mutex
-	items map[string]types.NamespacedName // by disk
+	items map[string]types.NamespacedName // the keys are disk IDs
 }
 
 // New returns a deployer that rents disks in a cloud.
@@ -49,16 +49,16 @@ func (d *Deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 		return deployerlib.ConfigError("spec.config.size", "%s: at most %d", err.Error(), MaxSize)
 	}
 	if err != nil {
-		return err // lastError, and another try after a while
+		return err // stored as lastError, and retried after a while
 	}
 	if !disk.Ready {
 		return deployerlib.WaitFor("disk "+id, 30*time.Second)
 	}
-	return nil // done: Succeeded
+	return nil // the item has succeeded
 }
 
-// diskOf returns the item's disk. A new ID is stored before the disk is
-// ordered: whenever the process dies, the item knows what may have to be returned.
+// diskOf returns the disk ID of the item. It stores a new ID before the disk is ordered. Therefore, Delete can return
+// the disk even if the process was killed in between.
 func (d *Deployer) diskOf(ctx context.Context, di *lsv1alpha1.DeployItem) (string, error) {
 	status, err := readStatus(di)
 	if err != nil {
@@ -77,7 +77,7 @@ func (d *Deployer) diskOf(ctx context.Context, di *lsv1alpha1.DeployItem) (strin
 	return status.DiskID, nil
 }
 
-// Delete returns the disk.
+// Delete returns the disk to the cloud.
 func (d *Deployer) Delete(_ context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	status, err := readStatus(di)
 	if err != nil {

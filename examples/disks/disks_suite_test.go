@@ -30,7 +30,7 @@ func TestDisks(t *testing.T) {
 	RunSpecs(t, "disks")
 }
 
-// cfg is the access to the control plane of all specs.
+// cfg is the config for the control plane that all specs use.
 var cfg *rest.Config
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -87,7 +87,7 @@ var _ = Describe("the disk deployer", func() {
 	})
 })
 
-// newClient makes a namespace with a target, and a client.
+// newClient creates a namespace with a Target, and returns a client.
 func newClient(ctx context.Context, ns string) client.Client {
 	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
@@ -109,7 +109,7 @@ func start(cloud *disks.Cloud, ns string) *landscapertest.Manager {
 	}, landscapertest.WithOptions(func(o *ctrl.Options) { o.Cache.DefaultNamespaces = map[string]cache.Config{ns: {}} }))
 }
 
-// item names the target and wants a disk of some size.
+// item returns a deploy item that requests a disk of the given size in the Target "europe".
 func item(ls *landscapertest.Landscaper, ns string, size int) *lsv1alpha1.DeployItem {
 	di := ls.Item(ns, "disk", disks.Type, map[string]any{"apiVersion": "disk.example.org/v1", "kind": "DiskConfig", "size": size})
 	di.Spec.Target = &lsv1alpha1.ObjectReference{Namespace: ns, Name: "europe"}

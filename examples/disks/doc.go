@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disks is the example of docs/writing-a-deployer.md: a deployer that
-// rents disks in an imaginary cloud. It decodes its configuration, keeps a
-// provider status, waits, looks at its target, has a hook, and is woken by the
-// cloud. Its test runs it against a real API server.
+// Package disks is the example of docs/writing-a-deployer.md: a deployer that rents disks in an imaginary cloud. The
+// deployer decodes its configuration, stores a provider status, waits for its disk, reads its target and registers a
+// hook. The cloud triggers reconciles of the items. The test of the package runs the deployer with a real API server.
 package disks

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// UseRuntime lets the cloud wake items whose disk has changed.
+// UseRuntime makes the cloud trigger a reconcile of an item whose disk changes.
 func (d *Deployer) UseRuntime(rt deployerlib.Runtime) error {
 	d.cloud.OnChange(func(disk string) {
 		if item, ok := d.itemOf(disk); ok {
@@ -22,7 +22,8 @@ func (d *Deployer) UseRuntime(rt deployerlib.Runtime) error {
 	return nil
 }
 
-// Resume remembers the disks of finished items after a restart.
+// Resume is called for each finished item after a restart. It records the item's disk in memory, so
+// that changes of the disk trigger the item.
 func (d *Deployer) Resume(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	status, err := readStatus(di)
 	if err == nil && status.DiskID != "" {
@@ -31,17 +32,17 @@ func (d *Deployer) Resume(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1a
 	return err
 }
 
-// ExtensionHooks registers a hook that looks after lost disks.
+// ExtensionHooks registers a hook that handles lost disks.
 func (d *Deployer) ExtensionHooks() extension.ReconcileExtensionHooks {
 	return extension.ReconcileExtensionHooks{}.
 		RegisterHook(extension.Named("lost-disk", d.lostDisk), extension.ShouldReconcileHook)
 }
 
-// lostDisk forces a run when the disk is gone, although nothing in the item has changed.
+// lostDisk forces a run of the item if its disk was lost, even if the item itself has not changed.
 func (d *Deployer) lostDisk(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	status, err := readStatus(di)
 	if err != nil || status.DiskID == "" || d.cloud.Has(status.DiskID) {
 		return nil, err // no opinion
 	}
-	return &extension.HookResult{AbortReconcile: false}, nil // run
+	return &extension.HookResult{AbortReconcile: false}, nil // force a run
 }

@@ -34,7 +34,7 @@ func TestResumedItemIsWokenAndForced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res, err := restarted.lostDisk(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook); res != nil || err != nil {
-		t.Errorf("hook with the disk in place: %v, %v, want no opinion", res, err)
+		t.Errorf("hook with an existing disk: got %v, %v, want nil", res, err)
 	}
 	cloud.Lose()
 	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "default", Name: "mine"}}, woken); diff != "" {
@@ -42,6 +42,6 @@ func TestResumedItemIsWokenAndForced(t *testing.T) {
 	}
 	res, err := restarted.lostDisk(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook)
 	if err != nil || res == nil || res.AbortReconcile {
-		t.Errorf("hook with the disk lost: %v, %v, want a run", res, err)
+		t.Errorf("hook with a lost disk: got %v, %v, want a forced run", res, err)
 	}
 }

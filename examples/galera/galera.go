@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package galera is a state graph. Each of its items is a Galera cluster: a database of several members with certificates
-// and a configuration, and HAProxy in front of it. It is the example of docs/stategraph.md; galera-deployer runs it.
+// Package galera is the example of docs/stategraph.md; galera-deployer runs it. Each of its items
+// is a Galera cluster: a database with several members, its certificates and configuration, and an
+// HAProxy in front of the members.
 package galera
 
 import (
@@ -23,7 +24,8 @@ import (
 //go:embed all:templates
 var templates embed.FS
 
-// Galera is the graph. The fields are its components, the tags say what each of them requires.
+// Galera is the graph. Each field is a component. The tag of a field lists the components that it
+// requires.
 type Galera struct {
 	Service       stategraph.Resource
 	Certificates  stategraph.Resource
@@ -33,7 +35,7 @@ type Galera struct {
 	PublicService stategraph.Resource `graph:"requires=haproxy"`
 }
 
-// Graph builds it. Nothing in it is about an item: one graph serves all of them.
+// Graph builds the graph. All items share it, because it contains nothing specific to one item.
 func Graph() (*stategraph.Graph, error) {
 	services, secrets := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Service")), stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Secret"))
 	statefulSets := stategraph.WithKinds(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
@@ -50,24 +52,24 @@ func Graph() (*stategraph.Graph, error) {
 
 // Config is spec.config of an item.
 type Config struct {
-	Namespace string            `json:"namespace"` // in the target
+	Namespace string            `json:"namespace"` // namespace in the target cluster
 	Replicas  int               `json:"replicas"`
 	Image     string            `json:"image"`
-	Settings  map[string]string `json:"settings,omitempty"` // of the server
+	Settings  map[string]string `json:"settings,omitempty"` // settings of the database server
 }
 
-// configuration returns the my.cnf of an item. Different content results in another ConfigMap, and the members are
-// restarted with it.
+// configuration returns a ConfigMap that contains the my.cnf of an item. If the content changes,
+// the library gives the ConfigMap a new name, and the members restart.
 func configuration(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := stategraph.Config[Config](ctx)
 	if err != nil {
-		return nil, err // names the faulty field
+		return nil, err // the error names the faulty field
 	}
 	if config.Replicas%2 == 0 {
 		return nil, deployerlib.ConfigError("spec.config.replicas", "must be odd, is %d", config.Replicas)
 	}
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, GenerateName: "galera-"}, // the same in each run
+		ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, GenerateName: "galera-"}, // the same name in each run, for the same content
 		Data:       map[string]string{"my.cnf": config.file()},
 	}, nil
 }
@@ -81,7 +83,8 @@ func (c *Config) file() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// issued reports whether the issuer has answered. Until then, nothing that requires the certificates is changed.
+// issued reports whether the issuer has created the certificates. The components that require the
+// certificates wait until then.
 func issued(secret *corev1.Secret) (stategraph.Readiness, error) {
 	there := len(secret.Data[corev1.TLSCertKey]) > 0 && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0
 	return stategraph.ReadyIf(there, "the issuer has not answered"), nil

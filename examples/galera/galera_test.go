@@ -49,7 +49,7 @@ func TestGraph(t *testing.T) {
 func TestFile(t *testing.T) {
 	config := &Config{Settings: map[string]string{"max_connections": "100", "innodb_buffer_pool_size": "1G"}}
 	want := "[mysqld]\nwsrep_on=ON\nbinlog_format=row\ninnodb_buffer_pool_size=1G\nmax_connections=100\n"
-	for range 20 { // whatever the order of the map
+	for range 20 { // the random order of the map must not matter
 		if diff := cmp.Diff(want, config.file()); diff != "" {
 			t.Fatal(diff)
 		}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gettingstarted provides the files of docs/getting-started.md: an Installation that creates a password with
-// the deployer of examples/readme-deployer and exports it, and one that imports it.
+// Package gettingstarted provides the files of docs/getting-started.md. One Installation creates a password with the
+// deployer of examples/readme-deployer, and exports the password. Another Installation imports the password.
 package gettingstarted
 
 import "embed"
 
-// Files has the manifests.
+// Files contains the manifests.
 //
 //go:embed *.yaml
 var Files embed.FS

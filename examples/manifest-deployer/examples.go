@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifestdeployer provides deploy items for the manifest deployer: the examples of docs/manifest-deployer.md,
-// each of which a test deploys. They are in the namespace demo, and refer to a Target "cluster" there.
+// Package manifestdeployer provides the deploy items that docs/manifest-deployer.md shows. A test deploys each item.
+// The items are in the namespace "demo" and refer to the Target "cluster" in that namespace.
 package manifestdeployer
 
 import "embed"
 
-// Files has the files with the deploy items.
+// Files contains the files of the deploy items.
 //
 //go:embed *.yaml
 var Files embed.FS

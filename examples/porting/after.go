@@ -21,16 +21,16 @@ import (
 
 const pollInterval = 5 * time.Second
 
-// After has the code in docs/porting.md of a deployer after it was ported.
+// After is a deployer after it has been ported to this library. It contains the code that docs/porting.md shows.
 type After struct {
-	Client client.Client // without a cache
+	Client client.Client // reads from the API server
 	Pool   *targets.Pool
 	Next   continuousreconcile.Next
 	Work   func(context.Context, *After, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error
 	IsDone func(context.Context, client.Client) (bool, error)
 }
 
-// Reconcile does nothing.
+// Reconcile calls Work.
 func (d *After) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	return d.Work(ctx, d, di, target)
 }
@@ -82,7 +82,7 @@ func (d *After) Status(di *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// Annotate records an annotation.
+// Annotate adds an annotation, which the library writes.
 func (d *After) Annotate(ctx context.Context) {
 	patch.FromContext(ctx).Annotations().Set("example.org/disk", "d1")
 }
@@ -92,13 +92,13 @@ func (d *After) Export(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	return deployerlib.WriteExport(ctx, d.Client, di, map[string]string{"disk": "d1"})
 }
 
-// ProviderStatus sets what the deployer must remember.
+// ProviderStatus sets the data that the deployer needs in later calls.
 func (d *After) ProviderStatus(di *lsv1alpha1.DeployItem, status any) error {
 	kind := schema.GroupVersionKind{Group: "disk.example.org", Version: "v1", Kind: "ProviderStatus"}
 	return deployerlib.SetProviderStatus(di, status, kind)
 }
 
-// Ready waits for the target.
+// Ready checks the target and waits if it is not ready.
 func (d *After) Ready(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	c, err := d.Pool.Get(ctx, target)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestAfter(t *testing.T) {
 			porting.AddClassic(logr.Discard(), nil, nil, &porting.Manifest{}),
 		} {
 			if err == nil {
-				t.Error("no error without a manager")
+				t.Error("got no error without a manager")
 			}
 		}
 	})

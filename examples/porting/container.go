@@ -21,12 +21,13 @@ const (
 
 var errPodRuns = errors.New("the pod has not finished")
 
-// Container runs a pod to deploy an item and another one to uninstall it. A ConfigMap represents a pod, and its key
-// "phase" the phase of the pod. The deployer keeps its state in the phase of the item: a pod is running if the phase is
-// not Init.
+// Container runs a pod to deploy an item and another pod to uninstall it. In this skeleton, a ConfigMap represents a
+// pod, and its key "phase" is the phase of the pod. The phase of the item also records whether the pod was started: the
+// pod was started unless the phase is Init.
 type Container struct{ Host client.Client }
 
-// Reconcile starts the pod, or checks it.
+// Reconcile starts the pod. If the pod was started earlier, Reconcile derives the phase of the item from the phase of
+// the pod.
 func (c *Container) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	if shouldRunNewPod(di.Status.Phase) {
 		if err := c.start(ctx, di, "reconcile"); err != nil {
@@ -49,7 +50,8 @@ func (c *Container) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *ls
 	return nil
 }
 
-// Delete does the same with the pod that uninstalls. While that is running, it returns an error.
+// Delete starts the pod that uninstalls the item. If the pod was started earlier, Delete checks its phase. Delete
+// returns an error until the pod has succeeded.
 func (c *Container) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	if shouldRunNewPod(di.Status.Phase) {
 		di.Status.Phase = lsv1alpha1.DeployItemPhases.Deleting
@@ -71,12 +73,12 @@ func (*Container) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.Deploy
 	return nil
 }
 
-// shouldRunNewPod reports whether a run has only just begun.
+// shouldRunNewPod reports whether the pod of the current run has not been started yet.
 func shouldRunNewPod(phase lsv1alpha1.DeployItemPhase) bool {
 	return phase == lsv1alpha1.DeployItemPhases.Init || phase == lsv1alpha1.DeployItemPhases.InitDelete
 }
 
-// start creates a pod, whether or not one exists.
+// start creates a pod without checking whether a pod already exists.
 func (c *Container) start(ctx context.Context, di *lsv1alpha1.DeployItem, operation string) error {
 	return c.Host.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: di.Name + "-", Namespace: di.Namespace, Labels: podLabels(di, operation),
@@ -90,7 +92,7 @@ func (c *Container) look(ctx context.Context, di *lsv1alpha1.DeployItem, operati
 		return "", err
 	}
 	if n := len(pods.Items); n != 1 {
-		return "", fmt.Errorf("%d pods run, want one", n)
+		return "", fmt.Errorf("found %d pods, want one", n)
 	}
 	return corev1.PodPhase(pods.Items[0].Data["phase"]), nil
 }

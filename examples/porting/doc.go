@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package porting has skeletons of the four kinds of deployers that were written for Landscaper's own library. They
-// handle their deploy items like such a deployer, and do little else. docs/porting.md explains how to port deployers
-// like these. The tests of deployerlib and of test/envtest/porting run them.
+// Package porting contains skeletons of four deployers that were written for Landscaper's own library. The skeletons
+// handle their deploy items like the real deployers, but they deploy only ConfigMaps. docs/porting.md explains how to
+// port such deployers. The tests of deployerlib and of test/envtest/porting run the skeletons.
 //
-// [Container], [Helm] and [Mock] are for the job-ID revision. [Manifest] is for the annotation revision. They deploy
-// ConfigMaps.
+// [Container], [Helm] and [Mock] are for the job-ID revision, and [Manifest] is for the annotation revision.
 package porting

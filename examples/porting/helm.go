@@ -16,15 +16,15 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Helm installs a release, which is represented by a ConfigMap. Its Delete leaves the phase Deleting when it is done,
-// and removes the finalizer of the item itself.
+// Helm installs a release. In this skeleton, a ConfigMap represents the release. After it has deleted the release,
+// Delete itself removes the finalizer of the item and leaves the phase of the item at Deleting.
 type Helm struct {
-	// Target is the cluster of the release.
+	// Target is a client for the cluster in which the release is installed.
 	Target client.Client
-	// Landscaper is the cluster of the items. If it is set, Delete removes the finalizer with an update, and otherwise
-	// in memory.
+	// Landscaper is a client for the cluster that contains the items. If it is set, Delete removes the finalizer in
+	// this cluster. Otherwise, Delete removes the finalizer only from its copy of the item.
 	Landscaper client.Client
-	// Next is the schedule of the items.
+	// Next determines when the next run of an item is due.
 	Next continuousreconcile.Next
 }
 

@@ -18,11 +18,12 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Manifest applies a ConfigMap with the configuration of its Target. It has a ForceReconcile, reads the Target itself,
-// and has hooks with a logger. Its Delete returns an error until nothing is left.
+// Manifest creates a ConfigMap whose data is the configuration of the Target. Manifest itself reads this configuration
+// from the Target. It implements ForceReconcile, and its hooks receive a logger. Its Delete method returns an error
+// until nothing is left to delete.
 type Manifest struct {
 	Target client.Client
-	// Next is the schedule of the items.
+	// Next determines when the next run of an item is due.
 	Next continuousreconcile.Next
 	// Forced counts the calls of ForceReconcile.
 	Forced int
@@ -68,7 +69,7 @@ func (m *Manifest) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context
 	return m.Reconcile(ctx, lsCtx, di, target)
 }
 
-// Delete removes what it finds, and is done when it finds nothing.
+// Delete deletes the objects that still exist. It succeeds when no objects exist.
 func (m *Manifest) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) error {
 	di.Status.Phase = lsv1alpha1.DeployItemPhases.Deleting
 	err := m.Target.Delete(ctx, manifestOf(di))

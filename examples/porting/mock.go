@@ -16,10 +16,11 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Mock sets the phase of an item to the one in its configuration. The initial phase applies only if the run has just
-// begun, which the deployer derives from the phase of the item.
+// Mock sets the phase of an item to the phase in the configuration of the item. If the configuration contains an
+// initial phase, Mock sets the initial phase when a run begins.
 type Mock struct {
-	// Status writes the status after each step, as deployers for Landscaper's library do. It must be nil for a ported deployer.
+	// Status is a client for status updates. If it is set, Mock writes the status after each step, as deployers for
+	// Landscaper's library do. In a ported deployer, Status must be nil.
 	Status client.StatusClient
 }
 
@@ -29,7 +30,7 @@ func (m *Mock) Hooks() deployerlib.PortedHooks {
 	return hooks.RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(m.NextReconcile))
 }
 
-// NextReconcile returns when an item is due again.
+// NextReconcile returns the time when the next run of an item is due.
 func (*Mock) NextReconcile(ctx context.Context, last time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
 	config, err := mockConfig(di)
 	if err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package postgres is a state graph. Each of its items is a PostgreSQL server with a certificate from an external
-// issuer, and with users that a Job creates. It exports the address of the server for the items that use it.
+// Package postgres is an example of a state graph. Each of its items is a PostgreSQL server. An external issuer
+// provides the certificate of the server, and a Job creates the users. Each item exports the address of its server for
+// other items.
 package postgres
 
 import (
@@ -27,14 +28,14 @@ var templates embed.FS
 
 // Config is spec.config of an item.
 type Config struct {
-	Namespace string            `json:"namespace"` // in the target
+	Namespace string            `json:"namespace"` // namespace in the target cluster
 	Image     string            `json:"image"`
-	Issuer    string            `json:"issuer"`             // name of a ConfigMap of the namespace, which the issuer provides
-	Users     []string          `json:"users,omitempty"`    // in addition to postgres
-	Settings  map[string]string `json:"settings,omitempty"` // of the server
+	Issuer    string            `json:"issuer"`             // name of a ConfigMap that the issuer creates in the namespace
+	Users     []string          `json:"users,omitempty"`    // in addition to the user postgres
+	Settings  map[string]string `json:"settings,omitempty"` // settings of the database server
 }
 
-// validate checks what decoding does not check.
+// validate checks the values that the decoder does not check.
 func (c *Config) validate() error {
 	for i, user := range c.Users {
 		if user == "" || strings.Trim(user, "abcdefghijklmnopqrstuvwxyz_") != "" {
@@ -44,14 +45,14 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// The components that Go functions use are values, so that they cannot be forgotten among the requirements.
+// The Go functions below read these components. stategraph.Uses declares that a component requires them.
 var (
 	service  = stategraph.Require[*corev1.Service]("service")
 	database = stategraph.Require[*appsv1.StatefulSet]("database")
 )
 
-// Graph builds the graph. What a template refers to is required automatically, so only the order of issuer and
-// certificate has to be declared.
+// Graph builds the graph. A component automatically requires the components to which its template refers. Therefore,
+// only the components "service" and "users" declare requirements.
 func Graph() (*stategraph.Graph, error) {
 	secrets := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Secret"))
 	configMaps := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -76,7 +77,7 @@ func issuerOf(ctx stategraph.Context[Config]) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: ctx.Config.Namespace, Name: ctx.Config.Issuer}, nil
 }
 
-// issued reports whether the issuer has responded.
+// issued reports whether the issuer has created the certificate.
 func issued(secret *corev1.Secret) (stategraph.Readiness, error) {
 	there := len(secret.Data[corev1.TLSCertKey]) > 0 && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0
 	return stategraph.ReadyIf(there, "the issuer has not answered"), nil

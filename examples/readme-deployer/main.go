@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command readme-deployer creates a password for each of its deploy items and exports it.
+// Command readme-deployer creates a password for each of its deploy items and exports the password.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 type passwords struct {
-	deployerlib.Base // ForceReconcile, Abort and ExtensionHooks as most deployers want them
+	deployerlib.Base // default implementations of ForceReconcile, Abort and ExtensionHooks
 	client           client.Client
 }
 
@@ -32,13 +32,13 @@ type config struct {
 func (p *passwords) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	cfg, err := deployerlib.DecodeConfig[config](di)
 	if err != nil {
-		return err // names the faulty field and ends the job
+		return err // the error names the faulty field and ends the job
 	}
 	if cfg.Length < 1 || cfg.Length > 26 {
 		return deployerlib.ConfigError("spec.config.length", "must be 1 to 26, is %d", cfg.Length)
 	}
 	if di.Status.ExportReference != nil {
-		return nil // has its password already
+		return nil // the item already has its password
 	}
 	return deployerlib.WriteExport(ctx, p.client, di, map[string]string{"password": rand.Text()[:cfg.Length]})
 }

@@ -33,7 +33,7 @@ func TestReadmeDeployer(t *testing.T) {
 	RunSpecs(t, "the deployer of the README")
 }
 
-// patience bounds each wait.
+// patience is the time limit of each wait.
 const patience = "1m"
 
 var (
@@ -41,7 +41,7 @@ var (
 	c  client.Client
 )
 
-// The deployer runs as a program does, once for all specs.
+// BeforeSuite starts the deployer in the same way as the program does. All specs use this deployer.
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
@@ -64,7 +64,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 })
 
-// apply creates the objects of a file as they are, unless they exist.
+// apply creates the objects in a file. It skips objects that already exist.
 func apply(ctx context.Context, file []byte, err error) {
 	GinkgoHelper()
 	Expect(err).NotTo(HaveOccurred())

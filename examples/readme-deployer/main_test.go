@@ -34,7 +34,7 @@ func TestPasswords(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second := password(t, deployer, di); second != first {
-		t.Errorf("the second run made another password, %q instead of %q", second, first)
+		t.Errorf("the second run changed the password to %q, want %q", second, first)
 	}
 	if err := deployer.Delete(t.Context(), nil, di, nil); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestPasswordsBadConfig(t *testing.T) {
 	}
 }
 
-// newClient is a fake client that gives objects a UID, as an API server does.
+// newClient returns a fake client. Like an API server, it sets a UID when it creates an object.
 func newClient() client.Client {
 	return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {

@@ -3,7 +3,7 @@
 // Package continuousreconcile provides a hook that reconciles deploy items on a schedule even if they have not changed,
 // so that manual changes to the deployed objects are overwritten.
 //
-// A deployer defines where an item has its schedule, and registers the setup:
+// A deployer passes a function that returns the schedule of an item, and registers the setup:
 //
 //	next := continuousreconcile.FromSpec(func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
 //		config, err := decode(di)
@@ -14,10 +14,10 @@
 //	})
 //	hooks.RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(next))
 //
-// An item is due at the next scheduled time after its status.lastReconcileTime, plus a jitter of at most 10 % of the
-// period and 5 minutes that depends only on the item's UID. Nothing else is stored, so a due time does not move until a
-// run took place, and every replica computes the same one. Failed items are due like succeeded ones. Cron schedules are
-// in UTC unless they name a time zone ("CRON_TZ=Europe/Berlin 0 6 * * *").
+// The due time of an item is the next scheduled time after status.lastReconcileTime, plus a jitter. The jitter depends
+// only on the item's UID, and is at most 10 % of the period and at most 5 minutes. A due time therefore does not move
+// before a run has taken place, and every replica computes the same due time. It does not matter whether the last run
+// failed. A cron schedule is in UTC unless the schedule names a time zone ("CRON_TZ=Europe/Berlin 0 6 * * *").
 //
-// The owner of an item turns continuous reconciliation off by setting the annotation [ActiveAnnotation] to "false".
+// The owner of an item can turn continuous reconciliation off by setting the annotation [ActiveAnnotation] to "false".
 package continuousreconcile

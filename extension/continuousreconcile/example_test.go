@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Re-apply a manifest after a fixed timespan, to overwrite what was changed by hand.
+// This hook makes a deployer apply its manifests again after a fixed period, to overwrite manual changes.
 func ExampleContinuousReconcileExtensionSetup() {
 	everyHour := func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
 		return &cr.ContinuousReconcileSpec{Every: &lsv1alpha1.Duration{Duration: time.Hour}}, nil
@@ -29,7 +29,7 @@ func ExampleContinuousReconcileExtensionSetup() {
 	// Output: 1 <nil>
 }
 
-// What the hook of the schedule answers in the hours after a run.
+// This example shows the results of the hook in the hours after a run.
 func ExampleExtension() {
 	lastRun := time.Date(2026, time.March, 2, 10, 0, 0, 0, time.UTC)
 	clock := clocktesting.NewFakePassiveClock(lastRun)
@@ -38,7 +38,7 @@ func ExampleExtension() {
 			return &cr.ContinuousReconcileSpec{Cron: "0 6 * * *"}, nil
 		}),
 		Clock:     clock,
-		MaxJitter: -1, // at six sharp
+		MaxJitter: -1, // no jitter: exactly at six
 	}
 	hooks := extension.ReconcileExtensionHooks{}.RegisterHookSetup(daily.Setup())
 

@@ -25,19 +25,20 @@ const (
 	// Name is the name of the hook in errors, traces and metrics.
 	Name = "continuous-reconcile"
 
-	priority         = -50 // priority of the items in the queue, lower than jobs and user requests
+	priority         = -50 // the priority of the items in the queue, which is lower than that of jobs and user requests
 	defaultMaxJitter = 5 * time.Minute
-	jitterShare      = 10 // a tenth of the period
+	jitterShare      = 10 // the jitter is at most a tenth of the period
 )
 
-// ContinuousReconcileExtensionSetup returns the hook of [ContinuousReconcileExtension] with its hook type.
+// ContinuousReconcileExtensionSetup returns the hook of [ContinuousReconcileExtension] together with its hook type.
 func ContinuousReconcileExtensionSetup(next func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error)) extension.ReconcileExtensionHookSetup {
 	return Extension{Next: next}.Setup()
 }
 
-// ContinuousReconcileExtension returns a hook that forces a run when the time that next returns has come, and otherwise
-// requests a reconcile at that time. It is the hook of an [Extension] with the real clock and the default jitter. If
-// next is nil, the hook is nil, which the registry's Validate reports.
+// ContinuousReconcileExtension returns a hook that forces a run when the scheduled time has come, and otherwise
+// requests a reconcile at that time. The function `next` returns the scheduled time. The returned hook is the hook of
+// an [Extension] with the real clock and the default jitter. If next is nil, the hook is nil, and
+// [extension.ReconcileExtensionHooks.Validate] reports the nil hook.
 func ContinuousReconcileExtension(next func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error)) extension.ReconcileExtensionHook {
 	return Extension{Next: next}.Hook()
 }
@@ -48,18 +49,18 @@ type Extension struct {
 	Next Next
 	// Clock returns the current time. The default is the real clock.
 	Clock clock.PassiveClock
-	// MaxJitter is the longest delay of a run. The jitter keeps the runs of items with the same schedule apart. It is
-	// also at most a tenth of the period. The default is 5 minutes. A negative value means no jitter.
+	// MaxJitter limits the jitter, which delays a run so that items with the same schedule do not run at the same time.
+	// The jitter is also at most a tenth of the period. The default is 5 minutes. A negative value means no jitter.
 	MaxJitter time.Duration
 }
 
-// Setup returns the hook with its hook type.
+// Setup returns the hook together with its hook type.
 func (e Extension) Setup() extension.ReconcileExtensionHookSetup {
 	return extension.ReconcileExtensionHookSetup{Hook: e.Hook(), HookTypes: []extension.HookType{extension.ShouldReconcileHook}}
 }
 
-// Hook returns the hook, or nil if Next is nil. It is only for ShouldReconcile; at another hook type it returns an
-// error.
+// Hook returns the hook, or nil if Next is nil. The hook is only for ShouldReconcile; for any other hook type it
+// returns an error.
 //
 // The hook returns nil if the item was never reconciled, is being deleted, has no schedule or is turned off by
 // [ActiveAnnotation]. It returns the error of Next.
@@ -91,7 +92,8 @@ func (e Extension) shouldReconcile(ctx context.Context, _ logr.Logger, di *lsv1a
 	if now.Before(*due) {
 		return result(true, due.Sub(now)), nil
 	}
-	// The run that starts now sets lastReconcileTime, in whole seconds. The next one is computed from that.
+	// The run that starts now sets lastReconcileTime, in whole seconds. The time of the next run is computed from
+	// lastReconcileTime.
 	following, err := e.due(ctx, now.Truncate(time.Second), di)
 	if err != nil {
 		return nil, err
@@ -102,12 +104,13 @@ func (e Extension) shouldReconcile(ctx context.Context, _ logr.Logger, di *lsv1a
 	return result(false, max(following.Sub(now), 0)), nil
 }
 
-// applies reports whether the schedule of the item takes effect now.
+// applies reports whether the schedule of the item is in effect now.
 func applies(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && di.DeletionTimestamp == nil && !di.Status.LastReconcileTime.IsZero() && di.Annotations[ActiveAnnotation] != "false"
 }
 
-// due returns the time after last at which the item runs, or nil if there is none.
+// due returns the time of the first run after the given time, including the jitter. It returns nil if no run is
+// scheduled.
 func (e Extension) due(ctx context.Context, last time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
 	next, err := e.ask(ctx, last, di)
 	if err != nil || next == nil {
@@ -132,8 +135,8 @@ func (e Extension) ask(ctx context.Context, last time.Time, di *lsv1alpha1.Deplo
 	return next, nil
 }
 
-// jitter returns a delay below limit, in whole seconds. It depends only on the item's UID, so it is the same in every
-// call and process.
+// jitter returns a delay below the given limit, in whole seconds. It depends only on the item's UID, so it is the same
+// in every call and process.
 func jitter(di *lsv1alpha1.DeployItem, limit time.Duration) time.Duration {
 	seconds := int64(limit / time.Second)
 	if seconds <= 0 {

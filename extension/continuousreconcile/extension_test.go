@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// item was last reconciled at start.
+// item returns an item that was last reconciled at the time in the variable `start`.
 func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.UID = "a5f4"
@@ -38,7 +38,7 @@ func fromSpec(spec *cr.ContinuousReconcileSpec) continuousreconcile.Next {
 	return continuousreconcile.FromSpec(func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) { return spec, nil })
 }
 
-// ask executes the hook as the flow does.
+// ask executes the hook in the same way as deployerlib.
 func ask(t *testing.T, e continuousreconcile.Extension, now time.Time, di *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 	t.Helper()
 	e.Clock = clocktesting.NewFakePassiveClock(now)
@@ -57,7 +57,7 @@ func TestExtension(t *testing.T) {
 		reason string
 		next   continuousreconcile.Next
 		di     *lsv1alpha1.DeployItem
-		after  time.Duration // since start
+		after  time.Duration // time since start
 		want   *extension.HookResult
 	}{
 		"not due":                   {reason: "wake up then", next: hourly, di: item(), after: 20 * time.Minute, want: answer(true, 40*time.Minute)},
@@ -109,7 +109,7 @@ func deleted(di *lsv1alpha1.DeployItem) { di.DeletionTimestamp = &metav1.Time{Ti
 
 func job(di *lsv1alpha1.DeployItem) { di.Status.SetJobID("1"); di.Status.JobIDFinished = "1" }
 
-// once is a schedule with a single time.
+// The function `once` returns a schedule with a single run.
 func once(at time.Time) continuousreconcile.Next {
 	return func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
 		if last.Before(at) {
@@ -119,7 +119,7 @@ func once(at time.Time) continuousreconcile.Next {
 	}
 }
 
-// later is a schedule that does not round.
+// The function `later` returns a schedule whose next run is exactly d after the last run, without rounding.
 func later(d time.Duration) continuousreconcile.Next {
 	return func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
 		next := last.Add(d)
@@ -127,13 +127,13 @@ func later(d time.Duration) continuousreconcile.Next {
 	}
 }
 
-// always is a schedule that does not look at its argument.
+// The function `always` returns a schedule that returns the given time for any argument.
 func always(at time.Time) continuousreconcile.Next {
 	return func(context.Context, time.Time, *lsv1alpha1.DeployItem) (*time.Time, error) { return &at, nil }
 }
 
 func TestExtensionErrors(t *testing.T) {
-	// failsAfter gives an error for times after the given one.
+	// failsAfter returns a schedule that fails for times after the given time.
 	failsAfter := func(limit time.Time) continuousreconcile.Next {
 		return func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
 			if last.After(limit) {
@@ -189,7 +189,7 @@ func TestExtensionErrors(t *testing.T) {
 	})
 }
 
-// dueAt searches the second at which the hook begins to force a run.
+// dueAt returns the first second at which the hook forces a run.
 func dueAt(t *testing.T, e continuousreconcile.Extension, di *lsv1alpha1.DeployItem) time.Time {
 	t.Helper()
 	got, err := ask(t, e, start, di)
@@ -228,7 +228,8 @@ func TestJitter(t *testing.T) {
 				}
 				seen[late] = true
 			}
-			// 500 items in n buckets leave few of 60 empty; of many buckets most items have their own.
+			// If there are only 60 possible times, 500 items use nearly all of them. If there are many possible times, nearly
+			// every item has a different time.
 			if most := min(int(tc.limit/time.Second), 500); len(seen) < most/2 {
 				t.Errorf("%s: got only %d different times below %s", tc.reason, len(seen), tc.limit)
 			}
@@ -285,7 +286,7 @@ func FuzzDueTimeStays(f *testing.F) {
 			}
 		}
 		if atOne != nil && !atOne.AbortReconcile && atTwo.AbortReconcile {
-			t.Error("was due and is not any more")
+			t.Error("the run was due and is no longer due")
 		}
 	})
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Next returns the time of the next run of an item that was last reconciled at lastReconcileTime, or nil if there is
-// none. The result must depend only on the arguments, not on the current time or on random numbers. To determine the
-// period, the hook also calls Next with the result of an earlier call.
+// Next returns the time of the next run of an item that was last reconciled at lastReconcileTime, or nil if no run is
+// scheduled. The result must depend only on the arguments, not on the current time or on random numbers. To determine
+// the period, the hook also calls Next with the result of an earlier call.
 type Next func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error)
 
-// FromSpec returns a Next for the schedule that specOf finds in the item. A nil or empty spec means that the item has
-// no schedule. An invalid schedule is an error with the code ERR_CONFIGURATION_PROBLEM. If specOf is nil, FromSpec
-// returns nil.
+// FromSpec returns a Next for schedules that are part of the items. The function specOf returns the spec of an item's
+// schedule. If the spec is nil or empty, the item has no schedule. If the schedule is invalid, the returned Next fails
+// with the code ERR_CONFIGURATION_PROBLEM. If specOf is nil, FromSpec returns nil.
 func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error)) Next {
 	if specOf == nil {
 		return nil
@@ -38,7 +38,7 @@ func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpe
 		if schedule == nil {
 			return nil, nil
 		}
-		next := schedule.Next(lastReconcileTime.UTC()) // not the zone of this process, so that every replica computes the same time
+		next := schedule.Next(lastReconcileTime.UTC()) // UTC instead of the local time zone, so that every replica computes the same time
 		if next.IsZero() {
 			return nil, nil // a date that does not exist, such as the 30th of February
 		}
@@ -46,9 +46,9 @@ func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpe
 	}
 }
 
-// Schedule parses a spec. It returns nil for a nil or empty one. Setting both Cron and Every is an error, and so are a
-// negative Every and a Cron that is not a standard crontab line (five fields, "@daily", "@every 1h"). Every is rounded
-// down to whole seconds, and is at least one second. Schedule accepts the same specs as the API module's own
+// Schedule parses a spec. It returns nil if the spec is nil or empty. It returns an error if both Cron and Every are
+// set, if Every is negative, or if Cron is not a standard crontab line (five fields, "@daily", "@every 1h"). It rounds
+// Every down to whole seconds, but not below one second. Schedule accepts the same specs as the API module's own
 // validation.
 func Schedule(spec *cr.ContinuousReconcileSpec) (cron.Schedule, error) {
 	switch {
@@ -65,7 +65,7 @@ func Schedule(spec *cr.ContinuousReconcileSpec) (cron.Schedule, error) {
 	}
 }
 
-// parse parses a cron line and recovers from panics of the parser, which some lines cause, such as "TZ=UTC".
+// parse parses a cron line. Some lines, such as "TZ=UTC", make the parser panic; parse then returns an error.
 func parse(line string) (schedule cron.Schedule, err error) {
 	defer func() {
 		if v := recover(); v != nil {

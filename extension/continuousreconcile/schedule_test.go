@@ -38,7 +38,7 @@ func TestSchedule(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		spec   *cr.ContinuousReconcileSpec
-		next   time.Time // zero: no schedule
+		next   time.Time // zero if there is no schedule
 		err    string
 	}{
 		"nil":                   {reason: "no schedule", spec: nil},
@@ -117,7 +117,7 @@ func TestFromSpec(t *testing.T) {
 	})
 }
 
-// FuzzSchedule compares Schedule with the validation of the API module, which panics on some lines.
+// FuzzSchedule compares Schedule with the validation of the API module, which panics for some cron lines.
 func FuzzSchedule(f *testing.F) {
 	for _, line := range []string{"", "0 * * * *", "*/5 1-3 * JAN MON", "@daily", "@every 1h", "TZ=UTC", "CRON_TZ=Europe/Berlin 0 6 * * *", "TZ= * * * * *", "0 0 30 2 *", "a b c d e"} {
 		f.Add(line, int64(0))

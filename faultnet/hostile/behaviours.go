@@ -15,12 +15,13 @@ import (
 	"time"
 )
 
-// answer returns a Behaviour that does not call the handler behind it.
+// answer returns a Behaviour that responds to every request with `handle`, and never calls the next handler.
 func answer(handle http.HandlerFunc) Behaviour {
 	return func(http.Handler) http.Handler { return handle }
 }
 
-// Huge responds with a ConfigMap, or a list of one, of about size bytes.
+// Huge responds with a large ConfigMap, or with a list that contains this ConfigMap. The parameter `size` is the
+// approximate size of the ConfigMap in bytes.
 func Huge(size int) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -34,7 +35,8 @@ func Huge(size int) Behaviour {
 	})
 }
 
-// Nodes responds with an object that has count small values, which take much more memory than text.
+// Nodes responds with an object that contains the given number of small values. The decoded values take much more
+// memory than their text.
 func Nodes(count int) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -53,7 +55,7 @@ func Deep(depth int) Behaviour {
 	})
 }
 
-// repeat writes a piece until size bytes are written or the client has disconnected.
+// repeat writes `piece` again and again. It returns when it has written `size` bytes or the client has disconnected.
 func repeat(w io.Writer, r *http.Request, piece string, size int) {
 	block := strings.Repeat(piece, max(1, 64<<10/len(piece)))
 	for size > 0 && r.Context().Err() == nil {
@@ -68,7 +70,8 @@ func repeat(w io.Writer, r *http.Request, piece string, size int) {
 	}
 }
 
-// Gzip compresses the responses of the behaviours after it.
+// Gzip compresses the responses of the next handler. In the arguments of New or When, put Gzip before the behaviours
+// whose responses it compresses.
 func Gzip() Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +90,8 @@ type zipped struct {
 
 func (z *zipped) Write(p []byte) (int, error) { return z.zip.Write(p) }
 
-// EndlessPages responds to lists with pages of the given number of objects, each with a token for the next page.
+// EndlessPages responds to each list request with a page of objects and a continue token for another page. A page
+// contains the given number of objects. The parameter `size` is the approximate size of an object in bytes.
 func EndlessPages(objects, size int) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		page, _ := strconv.Atoi(r.URL.Query().Get("continue"))
@@ -104,7 +108,7 @@ func EndlessPages(objects, size int) Behaviour {
 	})
 }
 
-// Trickle sends the headers immediately and then one byte of the response per pause.
+// Trickle sends the headers immediately and then the response byte by byte, with a pause between the bytes.
 func Trickle(pause time.Duration) Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,7 +125,7 @@ func Trickle(pause time.Duration) Behaviour {
 	}
 }
 
-// flushed flushes what was written and waits. It reports whether the client is still reading.
+// flushed flushes the response writer, and then waits for the pause. It reports whether the client is still connected.
 func flushed(w http.ResponseWriter, r *http.Request, pause time.Duration) bool {
 	if http.NewResponseController(w).Flush() != nil {
 		return false
@@ -147,21 +151,21 @@ func Silent() Behaviour {
 	})
 }
 
-// Expired responds to watches with one event: an error with the code 410.
+// Expired responds to a watch request with a single event. The event is an error with the code 410 (Gone).
 func Expired() Behaviour {
 	return answer(func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]any{"type": "ERROR", "object": status(http.StatusGone, "Expired", "too old resource version")})
 	})
 }
 
-// Ending responds to watches with no events and ends them immediately.
+// Ending ends each watch immediately, without an event.
 func Ending() Behaviour {
 	return answer(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 	})
 }
 
-// Flood responds to watches with events of new objects, as fast as they are read.
+// Flood responds to a watch request with an endless sequence of new objects, as fast as the client reads them.
 func Flood() Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -181,7 +185,8 @@ func Flood() Behaviour {
 	})
 }
 
-// Groups adds count API groups to the discovery, aggregated or one by one.
+// Groups adds the given number of API groups to the discovery responses. If aggregated is true, the server supports
+// aggregated discovery. Otherwise a client needs a separate request for each group.
 func Groups(count int, aggregated bool) Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

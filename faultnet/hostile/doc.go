@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostile provides a hostile Kubernetes API server for tests. It behaves like a small API server until a
-// Behaviour says otherwise, so that a test can see what one bad target does to a deployer, and to its other targets. It
-// knows nothing of Landscaper and can test any client.
+// Package hostile provides a Kubernetes API server that behaves badly, for tests. By default, the server behaves like a
+// small API server. Each Behaviour changes how it responds. A test can use the server to show how one bad target
+// affects a deployer and the deployer's other targets. The package does not depend on Landscaper, and can be used to
+// test any client.
 //
 //	server := hostile.New(
 //		hostile.When(hostile.Watches, hostile.Expired()),
-//		hostile.When(hostile.Named("big"), hostile.Huge(120<<20), hostile.Gzip()),
+//		hostile.When(hostile.Named("big"), hostile.Gzip(), hostile.Huge(120<<20)),
 //	)
 //	defer server.Close()
 //	kubeconfig := server.Kubeconfig("token")

@@ -19,8 +19,9 @@ import (
 	"sync"
 )
 
-// Echo responds with an error that quotes what the client sent: the strings of the body, those in base64 also decoded,
-// and its token. Strings of data and stringData come first. quote quotes them; see Quotings.
+// Echo responds with an error that quotes strings in the request: the strings in the body, the decoded forms of base64
+// strings in the body, and the token. The strings in the fields data and stringData come first. The function `quote`
+// converts each string to the form in which the error contains it. Quotings returns such functions.
 func Echo(code int, quote func(string) string) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		texts := newSentTexts()
@@ -29,9 +30,9 @@ func Echo(code int, quote func(string) string) Behaviour {
 	})
 }
 
-// EchoLater responds to matching requests with an error that quotes what the client sent in these and in earlier
-// requests for objects of the same name. For example, a webhook for ConfigMaps may quote the values of a Secret. The
-// handler behind it responds to all other requests. quote quotes the texts; see Quotings.
+// EchoLater passes requests to the next handler and records their strings. To a matching request, it responds with an
+// error instead. The error quotes strings in this request, and in earlier requests for objects with the same name. In
+// the same way, a webhook for ConfigMaps could quote the values of a Secret. For the function `quote`, see Echo.
 func EchoLater(match Match, code int, quote func(string) string) Behaviour {
 	var mu sync.Mutex
 	sent := map[string]*sentTexts{} // by the name of the object
@@ -57,14 +58,15 @@ func EchoLater(match Match, code int, quote func(string) string) Behaviour {
 	}
 }
 
-// sentTexts holds what a client sent: the values of Secrets and ConfigMaps, and all other strings.
+// sentTexts contains the strings that a client has sent. The values of Secrets and ConfigMaps are in `values`, and all
+// other strings are in `others`.
 type sentTexts struct{ values, others map[string]bool }
 
 func newSentTexts() *sentTexts {
 	return &sentTexts{values: map[string]bool{}, others: map[string]bool{}}
 }
 
-// note adds the token and the strings of the body of a request. The body can be read again.
+// note adds the token and the strings in the body of a request. The body can still be read afterwards.
 func (s *sentTexts) note(r *http.Request) {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		s.others[token] = true
@@ -84,7 +86,7 @@ func (s *sentTexts) note(r *http.Request) {
 	}
 }
 
-// quoted returns the message of an error.
+// quoted returns an error message that quotes the collected strings.
 func (s *sentTexts) quoted(quote func(string) string) string {
 	var message strings.Builder
 	for _, texts := range []map[string]bool{s.values, s.others} {
@@ -95,7 +97,7 @@ func (s *sentTexts) quoted(quote func(string) string) string {
 	return message.String()
 }
 
-// collect finds all strings.
+// collect adds all strings in a JSON value to `texts`.
 func collect(value any, texts map[string]bool) {
 	switch v := value.(type) {
 	case string:
@@ -114,7 +116,8 @@ func collect(value any, texts map[string]bool) {
 	}
 }
 
-// Quotings returns the ways in which servers and webhooks quote a text, by name.
+// Quotings returns functions that quote a string in the same way as real servers and webhooks, for example in quotation
+// marks or as JSON. The keys are names for tests.
 func Quotings() map[string]func(string) string {
 	return map[string]func(string) string{
 		"plain":               func(s string) string { return s },
@@ -154,7 +157,7 @@ func jsonText(s string, escapeHTML bool) string {
 
 func indented(s, by string) string { return by + strings.ReplaceAll(s, "\n", "\n"+by) }
 
-// ForeignUIDs changes the UID of each object in the responses of the handler behind it.
+// ForeignUIDs replaces the UID of each object in responses of the next handler.
 func ForeignUIDs(uid string) Behaviour {
 	return Rewrite(func(body []byte) []byte {
 		var tree any
@@ -164,7 +167,7 @@ func ForeignUIDs(uid string) Behaviour {
 		replaceUIDs(tree, uid)
 		changed, err := json.Marshal(tree)
 		if err != nil {
-			return body // it was received as JSON
+			return body // the body was received as JSON, so it can be encoded
 		}
 		return changed
 	})

@@ -19,14 +19,15 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// A healthy target, except for one ConfigMap of 120 MiB, and for watches that are always too old.
+// The server behaves like a healthy target, with two exceptions. One ConfigMap has a size of 120 MiB. Every watch ends
+// with an error that its resourceVersion is too old.
 func Example() {
 	server := hostile.New(
 		hostile.When(hostile.Watches, hostile.Expired()),
 		hostile.When(hostile.Named("big"), hostile.Gzip(), hostile.Huge(120<<20)),
 	)
 	defer server.Close()
-	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10e9})
+	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10e9, Limits: targets.Limits{Object: 1 << 20}})
 	defer pool.Close()
 	c, err := pool.Get(context.Background(), targetOf(server, "token"))
 	if err != nil {
@@ -36,15 +37,18 @@ func Example() {
 	err = c.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: "big"}, &corev1.ConfigMap{})
 	if over, ok := errors.AsType[*targets.LimitError](err); ok {
 		fmt.Println(over)
+	} else {
+		fmt.Println(err)
 	}
 	// Output:
-	// the answer of the target has more than 8388608 bytes, the limit for one object (targets.Limits.Object or the flag --target-limit-object raises this limit)
+	// the response of the target has more than 1048576 bytes, the limit for one object (targets.Limits.Object or the flag --target-limit-object raises this limit)
 }
 
-// A server that quotes its requests in all ways. No error contains the token of the Target.
+// The server quotes the strings in each request, in every form that Quotings provides. Nevertheless, no error of the
+// client contains the token of the Target.
 func ExampleEcho() {
 	const token = "a-very-secret-token"
-	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10e9})
+	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10e9, Limits: targets.Limits{Object: 1 << 20}})
 	defer pool.Close()
 	create := func(target *lsv1alpha1.ResolvedTarget) error {
 		c, err := pool.Get(context.Background(), target)
@@ -68,7 +72,7 @@ func ExampleEcho() {
 	// true
 }
 
-// targetOf is a Target that leads to a server.
+// targetOf returns a resolved Target that contains a kubeconfig for the server.
 func targetOf(server *hostile.Server, token string) *lsv1alpha1.ResolvedTarget {
 	return &lsv1alpha1.ResolvedTarget{
 		Target: &lsv1alpha1.Target{

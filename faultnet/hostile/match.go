@@ -16,7 +16,7 @@ func Watches(r *http.Request) bool {
 	return r.Method == http.MethodGet && (watch == "true" || watch == "1")
 }
 
-// Discovery matches the requests for groups and kinds.
+// Discovery matches discovery requests.
 func Discovery(r *http.Request) bool {
 	parts := split(r.URL.Path)
 	return len(parts) > 0 && (parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" && len(parts) <= 3)
@@ -27,28 +27,28 @@ func Lists(r *http.Request) bool {
 	return r.Method == http.MethodGet && !Watches(r) && !Discovery(r) && locate(r.URL.Path).name == "" && locate(r.URL.Path).resource != ""
 }
 
-// Reads matches the requests for one object.
+// Reads matches the requests that get a single object.
 func Reads(r *http.Request) bool { return r.Method == http.MethodGet && locate(r.URL.Path).name != "" }
 
 // Writes matches the requests that change something.
 func Writes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// Named matches the requests about objects with the given name.
+// Named matches the requests that concern an object with the given name.
 func Named(name string) Match {
 	return func(r *http.Request) bool { return locate(r.URL.Path).name == name }
 }
 
-// Not matches the requests that match does not.
+// Not matches all requests except those that `match` matches.
 func Not(match Match) Match { return func(r *http.Request) bool { return !match(r) } }
 
-// place identifies an object by its path.
+// place is the location of an object or a collection: the parts of its URL path.
 type place struct{ prefix, namespace, resource, name string }
 
 func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// locate parses the path of a request. It returns the zero value if the request is not about an object.
+// locate parses a URL path. It returns the zero value if the path identifies neither an object nor a collection.
 func locate(path string) place {
 	parts := split(path)
 	var p place

@@ -14,13 +14,14 @@ import (
 	"sync"
 )
 
-// Behaviour changes how a server responds. It wraps the handler that would respond otherwise.
+// Behaviour changes how a server responds. It returns a handler that replaces `next`, the handler that responds without
+// the Behaviour.
 type Behaviour func(next http.Handler) http.Handler
 
 // Match selects requests.
 type Match func(*http.Request) bool
 
-// When applies behaviours to the requests that match. The first behaviour is the outermost.
+// When applies behaviours only to matching requests. The first behaviour is the outermost.
 func When(match Match, behaviours ...Behaviour) Behaviour {
 	return func(next http.Handler) http.Handler {
 		changed := next
@@ -37,7 +38,7 @@ func When(match Match, behaviours ...Behaviour) Behaviour {
 	}
 }
 
-// Server is an API server on a loopback address with TLS. Create it with New. Its methods are safe for concurrent use.
+// Server is an API server with TLS on a loopback address. Create it with New. Its methods are safe for concurrent use.
 type Server struct {
 	// URL is the address of the server.
 	URL string
@@ -52,13 +53,13 @@ type Server struct {
 	most     int
 }
 
-// Request is what a server remembers of a request.
+// Request is what a server records about a request.
 type Request struct {
 	Method, Path, Query string
 }
 
-// New starts a server. Without behaviours it serves ConfigMaps, Secrets and Namespaces from memory, accepts any
-// credentials, and grants every request. If several behaviours apply to a request, the first is the outermost.
+// New starts a server. Without behaviours, the server stores ConfigMaps, Secrets and Namespaces in memory, accepts any
+// credentials, and allows every request. If several behaviours apply to a request, the first is the outermost.
 func New(behaviours ...Behaviour) *Server {
 	s := &Server{ended: make(chan struct{})}
 	handler := When(func(*http.Request) bool { return true }, behaviours...)(newStore())
@@ -95,7 +96,7 @@ users: [{name: faultnet, user: {token: %q}}]
 `, s.URL, base64.StdEncoding.EncodeToString(s.CA()), token)
 }
 
-// Count returns the number of requests that match. If match is nil, it counts all requests.
+// Count returns the number of recorded requests that match. If match is nil, it counts all recorded requests.
 func (s *Server) Count(match func(Request) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,14 +109,15 @@ func (s *Server) Count(match func(Request) bool) int {
 	return count
 }
 
-// MostAtOnce returns the largest number of concurrent requests so far.
+// MostAtOnce returns the largest number of requests that were in progress at the same time.
 func (s *Server) MostAtOnce() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.most
 }
 
-// maxRequests limits what is remembered, so that a hot loop does not fill the memory of the test.
+// maxRequests is the maximum number of recorded requests. Without a limit, a client that sends requests in a loop would
+// fill the memory of the test.
 const maxRequests = 1_000_000
 
 func (s *Server) count(next http.Handler) http.Handler {

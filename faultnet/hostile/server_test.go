@@ -141,7 +141,7 @@ func TestBehaviours(t *testing.T) {
 	}
 }
 
-// TestEcho checks that the request is quoted in the selected way.
+// TestEcho checks that Echo uses the given function to quote the strings in a request.
 func TestEcho(t *testing.T) {
 	if n := len(hostile.Quotings()); n < 20 {
 		t.Errorf("%d quotings, want 20", n)
@@ -161,8 +161,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestEchoLater checks that an error about one object quotes what was sent for another one of the same name, and of no
-// other name.
+// TestEchoLater checks that an error about a ConfigMap quotes the values of a Secret with the same name, but not those
+// of a Secret with another name.
 func TestEchoLater(t *testing.T) {
 	configMaps := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/configmaps/") }
 	_, send := start(t, hostile.EchoLater(configMaps, http.StatusForbidden, strings.ToUpper))
@@ -188,7 +188,7 @@ func TestForeignUIDs(t *testing.T) {
 	}
 }
 
-// TestEndless checks that a response without an end ends with the client, and with the server.
+// TestEndless checks that an endless response ends when the client disconnects or the server is closed.
 func TestEndless(t *testing.T) {
 	for name, behaviour := range map[string]hostile.Behaviour{
 		"Silent": hostile.Silent(), "Trickle": hostile.Trickle(time.Hour), "Flood": hostile.Flood(),

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// kinds are the kinds that a server without behaviours serves.
+// kinds contains the resources that a server without behaviours serves. It maps the name of each resource to its kind.
 var kinds = map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "namespaces": "Namespace"}
 
-// store implements as much of an API server as clients need: objects in memory, without validation, defaults, managed
-// fields and admission. An apply stores the body.
+// store implements the parts of an API server that clients need. It stores objects in memory. It has no validation,
+// defaults, managed fields or admission. A server-side apply merges the body into the object.
 type store struct {
 	mu      sync.Mutex
 	objects map[place]map[string]any
@@ -47,8 +47,8 @@ func withEnd(ctx context.Context, ended <-chan struct{}) context.Context {
 	return context.WithValue(ctx, endKey{}, ended)
 }
 
-// Ended returns a channel that is closed when the server of a request is closed. A Behaviour that waits must also wait
-// for this channel.
+// Ended returns a channel that is closed when the server that received the request is closed. A Behaviour that blocks
+// must return when this channel is closed.
 func Ended(r *http.Request) <-chan struct{} {
 	ended, _ := r.Context().Value(endKey{}).(<-chan struct{})
 	return ended
@@ -80,7 +80,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func WriteJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // the client has disconnected
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 }
 
 // WriteStatus writes an error response.
@@ -105,7 +105,7 @@ func (s *store) discover(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": map[string]any{}, "items": items})
 }
 
-// group returns one group of a response of the aggregated discovery.
+// group returns the entry for an API group in an aggregated discovery document.
 func group(name string, kinds map[string]string) map[string]any {
 	var resources []any
 	for _, resource := range slices.Sorted(maps.Keys(kinds)) {
@@ -132,7 +132,7 @@ func (s *store) get(w http.ResponseWriter, r *http.Request, at place) {
 	WriteJSON(w, http.StatusOK, shown(r, obj))
 }
 
-// shown returns an object in the form that a request asks for: only metadata, or everything.
+// shown returns an object in the form that the request asks for: the complete object, or only the metadata.
 func shown(r *http.Request, obj map[string]any) map[string]any {
 	if !wantsMetadata(r) {
 		return obj
@@ -162,7 +162,8 @@ func (s *store) list(w http.ResponseWriter, r *http.Request, at place) {
 	})
 }
 
-// isSelected evaluates the selectors of equality and existence.
+// isSelected reports whether the selectors in the request match an object. Label selectors may require a value or the
+// existence of a label. Field selectors may only use metadata.name.
 func isSelected(r *http.Request, obj map[string]any) bool {
 	meta, _ := obj["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
@@ -176,7 +177,7 @@ func isSelected(r *http.Request, obj map[string]any) bool {
 	return !isNamed || meta["name"] == name
 }
 
-// put creates or changes an object.
+// put creates or updates an object.
 func (s *store) put(w http.ResponseWriter, r *http.Request, at place) {
 	var body map[string]any
 	text, err := io.ReadAll(io.LimitReader(r.Body, 8<<20))
@@ -249,11 +250,11 @@ func (s *store) remove(w http.ResponseWriter, at place) {
 	WriteJSON(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 }
 
-// note stores a change and wakes the watches. The caller holds the lock.
+// note stores a change of an object and wakes up the watches. The caller holds the lock.
 func (s *store) note(kind string, at place, obj map[string]any) {
 	s.version++
 	meta, _ := obj["metadata"].(map[string]any)
-	meta = maps.Clone(meta) // watches may still show the previous one
+	meta = maps.Clone(meta) // watches may still send the previous metadata
 	meta["resourceVersion"] = strconv.Itoa(s.version)
 	obj["metadata"] = meta
 	s.objects[at] = obj
@@ -265,7 +266,8 @@ func (s *store) note(kind string, at place, obj map[string]any) {
 	s.changed = make(chan struct{})
 }
 
-// watch sends the changes after the resourceVersion of the request, or all objects first.
+// watch sends the changes after the resourceVersion in the request. If the request has no resourceVersion, it first
+// sends all objects.
 func (s *store) watch(w http.ResponseWriter, r *http.Request, at place) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
@@ -298,7 +300,7 @@ func (s *store) watch(w http.ResponseWriter, r *http.Request, at place) {
 	}
 }
 
-// begin returns the version at which a watch begins, and its first events.
+// begin returns the version at which a watch begins, and the first events of the watch.
 func (s *store) begin(r *http.Request, at place) (seen int, first []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +318,7 @@ func (s *store) begin(r *http.Request, at place) (seen int, first []any) {
 	return s.version, first
 }
 
-// bookmark returns the event that ends the initial events.
+// bookmark returns the event that marks the end of the existing objects in a streamed list.
 func bookmark(at place, version int) map[string]any {
 	return map[string]any{
 		"kind": kinds[at.resource], "apiVersion": "v1",

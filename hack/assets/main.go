@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command assets finds or builds the binaries of the test control plane, or those of Landscaper, and prints their
-// directory:
+// Command assets finds or builds the binaries of the test control plane. With the argument `landscaper`, it finds or
+// builds the binaries of Landscaper. It prints the directory that contains the binaries:
 //
 //	export KUBEBUILDER_ASSETS=$(go run ./hack/assets)
 //	export DEPLOYERKIT_LANDSCAPER=$(go run ./hack/assets landscaper)
@@ -24,7 +24,7 @@ func main() {
 	dir, err := find(ctx, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "assets:", err)
-		os.Exit(1) //nolint:gocritic // the deferred stop has nothing left to do
+		os.Exit(1) //nolint:gocritic // there is nothing left to stop
 	}
 	fmt.Println(dir)
 }

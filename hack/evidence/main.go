@@ -6,9 +6,10 @@
 //	go run ./hack/evidence check REPORTS
 //	go run ./hack/evidence update REPORTS
 //
-// check needs the reports of a run of all tests. It fails if a promise has no test that ran and passed, if a test names
-// a promise that is not listed, or if the file differs from the reports. update replaces the content of the file for
-// the packages that have reports. It must run in the root of the repository.
+// The subcommand `check` needs the reports of a run of all tests. It fails if no test of a promise ran and passed, if a
+// test has the ID of an unknown promise in its name, or if docs/evidence.txt differs from the reports. The subcommand
+// `update` replaces the entries of those packages for which there is a report. Run the command in the root of the
+// repository.
 package main
 
 import (
@@ -65,24 +66,25 @@ func run(args []string) error {
 	return os.WriteFile(evidenceFile, evidence.Format(proofs), 0o644)
 }
 
-// isGone reports whether the package of a proof no longer has tests.
+// isGone reports whether the package that contains the proof no longer has tests.
 func isGone(p evidence.Proof) bool {
 	tests, err := filepath.Glob(filepath.Join(p.Package, "*_test.go"))
 	return err != nil || len(tests) == 0
 }
 
-// check returns an error if the reported proofs do not match the promises or the file.
+// check returns an error if the reported proofs do not match the promises, or if they differ from the proofs in the
+// evidence file.
 func check(promises []string, file, reported []evidence.Proof) error {
 	faults := evidence.Check(promises, reported)
 	for _, p := range evidence.Missing(file, reported) {
-		faults = append(faults, fmt.Sprintf("%s does not have %s: %s in %s", evidenceFile, p.ID, p.Test, p.Package))
+		faults = append(faults, fmt.Sprintf("%s does not contain %s: %s in %s", evidenceFile, p.ID, p.Test, p.Package))
 	}
 	for _, p := range evidence.Missing(reported, file) {
-		faults = append(faults, fmt.Sprintf("%s has %s: %s in %s, which did not run and pass", evidenceFile, p.ID, p.Test, p.Package))
+		faults = append(faults, fmt.Sprintf("%s contains %s: %s in %s, but this test did not run and pass", evidenceFile, p.ID, p.Test, p.Package))
 	}
 	if len(faults) > 0 {
-		return errors.New("'make evidence' writes what the tests reported:\n\t" + strings.Join(faults, "\n\t"))
+		return errors.New("the promises, the tests and docs/evidence.txt do not match ('make evidence' updates the file):\n\t" + strings.Join(faults, "\n\t"))
 	}
-	fmt.Printf("%d promises, each proved by a test that ran and passed\n", len(promises))
+	fmt.Printf("all %d promises are proved by tests that ran and passed\n", len(promises))
 	return nil
 }

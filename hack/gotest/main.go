@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gotest runs `go test -json` with its arguments, shows what failed, and ends with one line:
+// Command gotest runs `go test -json` with its arguments, prints the output of failed tests, and ends with one line:
 //
 //	812 passed, 0 failed, 0 skipped
 //
-// Unlike go test it fails if a test was skipped, if a Ginkgo spec was skipped or pending, or if no test ran, because a
-// test that does not run proves nothing.
+// A test that does not run proves nothing. Therefore, unlike go test, the command fails if a test was skipped, if a
+// Ginkgo spec was skipped or pending, or if no test ran.
 //
-// If the first arguments are `-reports dir`, it writes a report to dir for each package whose tests passed. The report
-// lists the tests that prove a promise (see hack/internal/evidence). It replaces an existing report of the package.
+// If the first arguments are `-reports dir`, the command writes a report to dir for each package whose tests passed.
+// The report lists the tests that prove a promise (see hack/internal/evidence). An existing report for the package is
+// replaced.
 package main
 
 import (
@@ -27,7 +28,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gotest:", execWithReport(os.Args[2], os.Args[3:]))
 		os.Exit(1)
 	}
-	signal.Ignore(os.Interrupt) // go test receives it too and ends; the summary shows the results so far
+	signal.Ignore(os.Interrupt) // go test also receives the signal and ends; the summary then shows the results so far
 	ok, err := run(os.Stdout, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
@@ -45,7 +46,7 @@ func run(w io.Writer, args []string) (bool, error) {
 		if r, err = newReporter(args[1], args[2:]); err != nil {
 			return false, err
 		}
-		defer os.RemoveAll(r.specs) //nolint:errcheck // nothing of value is left there
+		defer os.RemoveAll(r.specs) //nolint:errcheck // the files are temporary
 		flags, args = append(flags, "-exec="+r.wrapper), args[2:]
 	}
 	cmd := exec.Command("go", append(flags, args...)...)

@@ -20,23 +20,24 @@ import (
 	"github.com/deployerkit/deployerkit/hack/internal/testjson"
 )
 
-// withReport is the first argument if go test starts this program to run a test binary.
+// withReport is the first argument of gotest when go test uses it as a wrapper for a test binary.
 const withReport = "with-report"
 
-// reporter writes the reports. The zero value writes none.
+// reporter writes the reports. The zero value writes no reports.
 type reporter struct {
-	dir     string // directory of the reports; empty if there are none
-	specs   string // directory of Ginkgo's reports
+	dir     string // directory for the reports; empty if no reports are written
+	specs   string // directory for Ginkgo's JSON reports
 	wrapper string // the command with which go test runs a test binary
 	err     error  // the first error
 }
 
-// newReporter returns a reporter for a directory, which it creates if necessary. args are the arguments of go test. It
-// returns an error if a flag selects tests, because the report would be incomplete.
+// newReporter returns a reporter that writes to the directory dir. It creates dir if necessary. The parameter `args`
+// contains the arguments of go test. If one of them selects tests, newReporter returns an error, because the reports
+// would be incomplete.
 func newReporter(dir string, args []string) (*reporter, error) {
 	for _, arg := range args {
 		if partial.MatchString(arg) {
-			return nil, fmt.Errorf("no reports: %s runs a part of the tests", arg)
+			return nil, fmt.Errorf("reports would be incomplete: %s selects only some of the tests", arg)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -57,10 +58,10 @@ func newReporter(dir string, args []string) (*reporter, error) {
 // partial matches flags that select tests or specs.
 var partial = regexp.MustCompile(`^--?(test\.)?(run|skip|short|list|failfast)(=|$)|^--?ginkgo\.(focus|skip|label|fail-fast)`)
 
-// suites is the name of the file that lists the test binaries that link Ginkgo.
+// suites is the name of the file that lists the test binaries that use Ginkgo.
 const suites = "suites"
 
-// listSuites finds the packages in go test's arguments that link Ginkgo.
+// listSuites writes the file `suites` for the packages that the arguments of go test select.
 func (r *reporter) listSuites(args []string) error {
 	const format = `{{$p := .ImportPath}}{{range .Deps}}{{if eq . "github.com/onsi/ginkgo/v2"}}{{$p}}{{"\n"}}{{end}}{{end}}`
 	packages := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.HasPrefix(arg, "-") })
@@ -73,25 +74,25 @@ func (r *reporter) listSuites(args []string) error {
 	return os.WriteFile(filepath.Join(r.specs, suites), out, 0o600)
 }
 
-// write writes the report of a package.
+// write writes the report for a package.
 func (r *reporter) write(pkg string, passed []string) {
 	if r.dir == "" {
 		return
 	}
 	specs, err := testjson.PassedSpecs(specsFile(r.specs, pkg))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without Ginkgo there is no report
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a package without Ginkgo has no such report
 		r.err = errors.Join(r.err, err)
 		return
 	}
 	r.err = errors.Join(r.err, evidence.NewReport(pkg, passed, specs).Write(r.dir))
 }
 
-// specsFile returns the file to which the suite of a package writes its report.
+// specsFile returns the path of the JSON report that Ginkgo writes for a package.
 func specsFile(dir, pkg string) string { return filepath.Join(dir, url.PathEscape(pkg)+".json") }
 
-// execWithReport replaces this process by a test binary. If the binary links Ginkgo, it gets the flag that makes it
-// report its specs. go test passes the same flags to all packages, and other packages do not know this one. The
-// function returns only after an error.
+// execWithReport replaces this process with a test binary. If the binary uses Ginkgo, execWithReport adds the flag with
+// which Ginkgo writes a JSON report. This flag cannot be an argument of go test, because test binaries without Ginkgo
+// would reject it. The function returns only if it fails.
 func execWithReport(dir string, command []string) error {
 	binary := command[0]
 	info, err := buildinfo.ReadFile(binary)

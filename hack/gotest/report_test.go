@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/hack/internal/evidence"
 )
 
-// TestMain lets go test start this binary as it starts gotest.
+// TestMain lets this test binary act as gotest when go test uses it as a wrapper for another test binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == withReport {
 		fmt.Fprintln(os.Stderr, execWithReport(os.Args[2], os.Args[3:]))
@@ -24,13 +24,14 @@ func TestMain(m *testing.M) {
 
 func TestReports(t *testing.T) {
 	dir := t.TempDir()
-	// If it were printed, gotest would use the summary of the specs as that of this package.
+	// The output is discarded. Otherwise, the gotest that runs this test would count the specs in it as specs of this
+	// package.
 	ok, err := run(io.Discard, []string{"-reports", dir, "-count=1", "./testdata/suite"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if ok {
-		t.Error("a pending spec is no failure")
+		t.Error("a pending spec did not cause a failure")
 	}
 	got, err := evidence.Collect(dir)
 	if err != nil {
@@ -49,7 +50,7 @@ func TestReports(t *testing.T) {
 	})
 	t.Run("a run of a part of a package is no evidence [F51]", func(t *testing.T) {
 		if _, err := run(io.Discard, []string{"-reports", dir, "-run=TestPlain", "./testdata/suite"}); err == nil {
-			t.Error("it made a report")
+			t.Error("gotest wrote a report")
 		}
 	})
 }

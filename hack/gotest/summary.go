@@ -12,32 +12,32 @@ import (
 	"github.com/deployerkit/deployerkit/hack/internal/testjson"
 )
 
-// counts holds the numbers of tests or specs.
+// counts contains numbers of tests or specs.
 type counts struct{ passed, failed, skipped int }
 
 func (c *counts) add(o counts) {
 	c.passed, c.failed, c.skipped = c.passed+o.passed, c.failed+o.failed, c.skipped+o.skipped
 }
 
-// key identifies a test, or a package if test is empty.
+// key identifies a test or, if the field `test` is empty, a package.
 type key struct{ pkg, test string }
 
-// summary counts the results, and keeps the output of tests and packages that did not pass.
+// summary counts the results of the tests. It also collects the output of tests and packages until they have passed.
 type summary struct {
 	w      io.Writer
 	total  counts
-	broken []string // packages that failed without a failed test: a build error, a panic, a data race or the time limit
+	broken []string // packages that failed without a failed test, because of a build error, a panic, a data race or the time limit
 	output map[key][]string
-	specs  map[key]counts      // the Ginkgo specs that one test function ran
+	specs  map[key]counts      // the results of the Ginkgo specs of each test function
 	failed map[string]bool     // packages with a failed test
-	kids   map[key]bool        // tests that have subtests, which are counted instead
+	kids   map[key]bool        // tests that have subtests; only the subtests are counted
 	skips  map[string][]string // names of skipped tests by package
-	passed map[string][]string // names of tests by package
+	passed map[string][]string // names of passed tests by package
 	report func(pkg string, passed []string)
-	ended  atomic.Int64 // number of packages; read concurrently
+	ended  atomic.Int64 // number of packages that have ended; read concurrently
 }
 
-// newSummary returns a summary that calls report for each package whose tests passed.
+// newSummary returns a summary that calls the function `report` for each package whose tests passed.
 func newSummary(w io.Writer, report func(pkg string, passed []string)) *summary {
 	return &summary{
 		w: w, report: report, passed: map[string][]string{}, output: map[key][]string{}, specs: map[key]counts{},
@@ -45,7 +45,7 @@ func newSummary(w io.Writer, report func(pkg string, passed []string)) *summary 
 	}
 }
 
-// read processes all events. It prints other lines unchanged.
+// read processes all events. It prints lines that are not events unchanged.
 func (s *summary) read(r io.Reader) error {
 	return testjson.Read(r, s.take, func(line string) { fmt.Fprint(s.w, line) })
 }
@@ -83,7 +83,7 @@ func (s *summary) end(k key, e testjson.Event) {
 	bad := e.Action != "pass"
 	if c, ok := s.specs[k]; ok {
 		if e.Action == "fail" && c.failed == 0 {
-			c.failed = 1 // outside of the specs, for example BeforeSuite
+			c.failed = 1 // the failure is not in a spec but, for example, in BeforeSuite
 		}
 		s.total.add(c)
 		bad = bad || c.skipped > 0
@@ -111,8 +111,8 @@ func (s *summary) count(k key, action string) {
 	}
 }
 
-// endPackage prints one line per package. go test reports a package without tests as skipped, which does not count as a
-// skipped test.
+// endPackage prints a line for a package. A package without tests does not count as skipped, although go test reports
+// it as skipped.
 func (s *summary) endPackage(e testjson.Event) {
 	s.ended.Add(1)
 	switch e.Action {
@@ -129,7 +129,7 @@ func (s *summary) endPackage(e testjson.Event) {
 	}
 }
 
-// showUnfinished prints the output of tests that never ended because their process did.
+// showUnfinished prints the output of the tests that did not end, for example because of a panic.
 func (s *summary) showUnfinished(pkg string) {
 	var names []string
 	for k := range s.output {
@@ -148,13 +148,13 @@ func (s *summary) ok() bool {
 	return s.total.passed > 0 && s.total.failed == 0 && s.total.skipped == 0 && len(s.broken) == 0
 }
 
-// finish prints what must not be overlooked, and the totals.
+// finish prints the failed and skipped tests, and the totals.
 func (s *summary) finish() {
 	for _, pkg := range sortedKeys(s.skips) {
 		fmt.Fprintf(s.w, "skipped in %s: %s\n", pkg, strings.Join(s.skips[pkg], ", "))
 	}
 	for _, pkg := range s.broken {
-		fmt.Fprintf(s.w, "broken (no build, panic, race or time limit): %s\n", pkg)
+		fmt.Fprintf(s.w, "broken (build error, panic, data race or time limit): %s\n", pkg)
 	}
 	if s.total == (counts{}) {
 		fmt.Fprintln(s.w, "no test ran")

@@ -11,8 +11,8 @@ func TestSummary(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		in     []string
-		want   []string // parts of what is printed
-		not    string   // must not be printed
+		want   []string // texts that the output must contain
+		not    string   // a text that the output must not contain
 		ok     bool
 	}{
 		"Passes": {
@@ -94,7 +94,7 @@ func TestSummary(t *testing.T) {
 				`{"Action":"pass","Package":"q","Test":"TestA"}`,
 				`{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`,
 			},
-			want: []string{"undefined: y", "broken (no build, panic, race or time limit): p\n", "1 passed, 1 failed, 0 skipped\n"},
+			want: []string{"undefined: y", "broken (build error, panic, data race or time limit): p\n", "1 passed, 1 failed, 0 skipped\n"},
 		},
 		"Dies": {
 			reason: "what a test said whose process ended is shown",

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command metrics prints measures of the code: the value, the limit, and what exceeds it.
+// Command metrics prints measurements of the code. For each measurement, it prints the value, the limit, and the
+// entries that exceed the limit.
 //
 //	go run ./hack/metrics [directory]
 //
-// Test files count only in the number of files. A measure above its limit is marked, but the exit code is 0 in any
-// case.
+// Test files count only in the number of files. A value above its limit is marked with OVER. The exit code is 0 even if
+// limits are exceeded.
 package main
 
 import (

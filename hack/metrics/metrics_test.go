@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// example is a repository: a small base package and a type that embeds what it promotes.
+// example contains the files of a small repository. A type in package `top` embeds a type from package `base`.
 var example = map[string]string{
 	"base/base.go": `// Package base is nobody's.
 package base
@@ -75,13 +75,15 @@ func TestMeasures(t *testing.T) {
 		got   int
 		worst string
 	}{
-		"methods of one type":                  {6, "top.top"}, // One, two, Three, Do, Undo, four
-		"fields of one struct":                 {5, "top.top"}, // not those of Options
+		"methods of one type":                  {6, "top.top"}, // the methods One, two, Three, Do, Undo and four
+		"fields of one struct":                 {5, "top.top"}, // fields of Options do not count
 		"files of one package":                 {1, "base"},
 		"files in the repository":              {len(example), ""},
-		"exported names outside the test kits": {4, "base"}, // Base, Doer, Options, Exported
+		"exported names of one package":        {2, "base"}, // the names Base and Doer
+		"exported names outside the test kits": {4, "base"}, // the names Base, Doer, Options and Exported
+		"lines of code of one package":         {11, "top"},
 		"lines of code":                        {26, "top"},
-		"coined phrases in comments":           {5, "top/top.go"}, // nobody, shall, tells whether, nil:, is told
+		"coined phrases in comments":           {5, "top/top.go"}, // the phrases nobody, shall, tells whether, nil:, and is told
 		"coined phrases in guides":             {3, "guide.md"},
 	}
 	for _, m := range r.measures() {
@@ -101,6 +103,7 @@ func TestPrint(t *testing.T) {
 		want string
 	}{
 		"met":      {measure{"files", 3, 4, nil}, "ok         3  at most     4  files\n"},
+		"no limit": {measure{"files", 5, 0, nil}, "           5                 files\n"},
 		"exceeded": {measure{"files", 5, 4, []entry{{"a", 5}, {"b", 0}}}, "OVER       5  at most     4  files\n           5    a\n"},
 	}
 	for name, tc := range cases {

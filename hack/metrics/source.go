@@ -18,14 +18,14 @@ import (
 	"github.com/deployerkit/deployerkit/hack/internal/phrases"
 )
 
-// repository is what was read from the files.
+// repository contains the data that was read from the files.
 type repository struct {
 	files    int
-	packages map[string]*pkg // by directory
+	packages map[string]*pkg // the keys are directories
 	guides   map[string]int  // number of coined phrases by file
 }
 
-// pkg is a directory with Go files that are not tests.
+// pkg describes the Go files of a directory, without the tests.
 type pkg struct {
 	files    int
 	main     bool
@@ -37,12 +37,12 @@ type pkg struct {
 
 // typ is a declared type.
 type typ struct {
-	methods  map[string]bool // its own ones, or those that an interface lists
+	methods  map[string]bool // for an interface, the methods that it requires; otherwise, the methods that the type declares
 	fields   int
 	embedded []reference
 }
 
-// reference identifies a type that another one embeds.
+// reference identifies a type that another type embeds.
 type reference struct{ dir, name string }
 
 // modulePath is the prefix of the import paths of this repository.
@@ -58,7 +58,7 @@ func read(root string, paths []string) (*repository, error) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(root, p))
-		if os.IsNotExist(err) { // deleted but still in the index
+		if os.IsNotExist(err) { // the file was deleted but is still in the index
 			r.files--
 			continue
 		}
@@ -94,7 +94,7 @@ func (r *repository) add(file string, text []byte) error {
 	for _, group := range f.Comments {
 		var words []string
 		for _, c := range group.List {
-			words = append(words, strings.TrimPrefix(c.Text, "//")) // Text() of the group would omit directives
+			words = append(words, strings.TrimPrefix(c.Text, "//")) // unlike Text(), the comment text includes directives
 		}
 		p.phrases[file] += len(phrases.Coined.FindAllString(strings.Join(words, ""), -1))
 	}
@@ -105,7 +105,7 @@ func (r *repository) add(file string, text []byte) error {
 	return nil
 }
 
-// codeLines returns the number of lines that have a token other than a comment.
+// codeLines returns the number of lines that contain a token other than a comment.
 func codeLines(fset *token.FileSet, text []byte) int {
 	var s scanner.Scanner
 	file := fset.AddFile("", fset.Base(), len(text))
@@ -129,7 +129,7 @@ func codeLines(fset *token.FileSet, text []byte) int {
 	}
 }
 
-// importsOf returns the directories of this repository that a file imports, by package name.
+// importsOf returns the directories of this repository that a file imports. The keys are the package names.
 func importsOf(f *ast.File) map[string]string {
 	out := map[string]string{}
 	for _, spec := range f.Imports {
@@ -222,7 +222,7 @@ func (t *typ) embed(expr ast.Expr, dir string, imports map[string]string) {
 	}
 }
 
-// baseName returns the name of the type of a receiver.
+// baseName returns the name of the type in a receiver.
 func baseName(expr ast.Expr) string {
 	switch e := expr.(type) {
 	case *ast.StarExpr:

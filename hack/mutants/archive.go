@@ -15,7 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// load reads the mutants of all archives in a directory whose names match, sorted by name.
+// load reads the mutants from all archives in a directory. It returns the mutants whose names match, sorted by name.
 func load(dir string, selected *regexp.Regexp) ([]mutant, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil {
@@ -62,13 +62,14 @@ func loadArchive(path string) ([]mutant, error) {
 	return out, nil
 }
 
-// archiveOf returns the archive of a mutant, which is named after the top directory of the code.
+// archiveOf returns the path of the archive that contains the mutant. Each archive has the name of a top-level
+// directory of the repository.
 func (m mutant) archiveOf(dir string) string {
 	top, _, _ := strings.Cut(m.files[0], "/")
 	return filepath.Join(dir, top+".txtar")
 }
 
-// store writes a mutant to its archive. It replaces an entry of the same name. The entries are sorted by name.
+// store writes a mutant to its archive. It replaces a mutant of the same name, and keeps the archive sorted.
 func store(dir string, m mutant) error {
 	path := m.archiveOf(dir)
 	archive, err := txtar.ParseFile(path)

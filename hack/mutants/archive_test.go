@@ -17,14 +17,14 @@ func TestLoad(t *testing.T) {
 	cases := map[string]struct {
 		archives map[string]string
 		pattern  string
-		want     string // names, or a part of the error
+		want     string // the names of the loaded mutants, or a part of the error
 	}{
 		"sorts over archives":   {map[string]string{"a": "-- pkg-c --\n" + one + "-- pkg-a --\n" + one, "b": "-- pkg-b --\n" + one}, "", "pkg-a pkg-b pkg-c"},
 		"selects":               {map[string]string{"a": "-- pkg-c --\n" + one + "-- pkg-a --\n" + one}, "c$", "pkg-c"},
 		"selects nothing":       {map[string]string{"a": "-- pkg-c --\n" + one}, "^x", "no mutant"},
 		"the same name twice":   {map[string]string{"a": "-- pkg-c --\n" + one, "b": "-- pkg-c --\n" + one}, "", "two mutants have the name pkg-c"},
 		"text before the first": {map[string]string{"a": one + "-- pkg-c --\n" + one}, "", "does not begin with a line"},
-		"a broken entry":        {map[string]string{"a": "-- pkg-c --\n" + diff}, "", "mutant pkg-c: no line says what is broken"},
+		"a broken entry":        {map[string]string{"a": "-- pkg-c --\n" + diff}, "", "mutant pkg-c: the line that describes the fault is missing"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,12 +71,12 @@ func TestRecord(t *testing.T) {
 		t.Errorf("nothing changed: got %q", got)
 	}
 	write(t, file, "package pkg\n\nconst a = 2\n")
-	if got := recorded(recording{name: "pkg-m", tests: "./pkg"}); !strings.Contains(got, "no line says what is broken") {
-		t.Errorf("a new one without a fault: got %q", got)
+	if got := recorded(recording{name: "pkg-m", tests: "./pkg"}); !strings.Contains(got, "the line that describes the fault is missing") {
+		t.Errorf("new mutant without a description: got %q", got)
 	}
 	want := "# One is two.\n# tests: ./pkg -run \"A B\"\n" + diff
 	if got := recorded(recording{name: "pkg-m", fault: "One is two.", tests: `./pkg -run "A B"`}); got != want {
-		t.Errorf("a new one: got %q, want %q", got, want)
+		t.Errorf("new mutant: got %q, want %q", got, want)
 	}
 	write(t, file, "package pkg\n\nconst a = 3\n")
 	want = strings.Replace(want, "a = 2", "a = 3", 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/hack/internal/testjson"
 )
 
-// timeLimit is the time limit of one package, because a mutant may loop endlessly.
+// timeLimit limits the tests of a package, because a mutant may contain an endless loop.
 const timeLimit = "5m"
 
 // goTest runs go test. It builds the control plane once, when a suite needs it.
@@ -50,7 +50,7 @@ func (goTest) run(ctx context.Context, args ...string) (verdict, error) {
 	return v, nil
 }
 
-// controlPlane returns the directory of the binaries of the control plane.
+// controlPlane returns the directory that contains the binaries of the control plane.
 var controlPlane = sync.OnceValues(func() (string, error) {
 	make := exec.Command("go", "run", "./hack/assets")
 	make.Stderr = os.Stderr
@@ -66,11 +66,11 @@ type verdict struct {
 	passed  int      // number of tests and specs
 	tests   []string // failed tests, in order
 	specs   []string // failed Ginkgo specs
-	dead    string   // a package that failed without a failed test, because of a panic or the time limit
-	unbuilt string   // the first line about a build error
+	dead    string   // a package that failed without a failed test because of a panic or the time limit
+	unbuilt string   // the first line of a build error
 }
 
-// failure describes what failed, or returns "" if nothing did.
+// failure describes the first failure, or returns "" if there is none.
 func (v verdict) failure() string {
 	switch {
 	case len(v.specs) > 0:
@@ -81,7 +81,7 @@ func (v verdict) failure() string {
 	return v.dead
 }
 
-// leaf returns the first failed test, or its first failed subtest.
+// leaf returns the first failed test. If this test has failed subtests, leaf returns the first failed subtest.
 func (v verdict) leaf() string {
 	first := v.tests[0]
 	for _, test := range v.tests[1:] {
@@ -121,12 +121,12 @@ func (v *verdict) take(e testjson.Event) {
 	}
 }
 
-// output processes what Ginkgo prints at the end of a suite.
+// output reads the lines that Ginkgo prints at the end of a suite.
 func (v *verdict) output(e testjson.Event) {
 	if spec := e.FailedSpec(); spec != "" {
 		v.specs = append(v.specs, spec)
 	}
 	if specs, ok := e.Specs(); ok {
-		v.passed += specs.Passed - 1 // not counting the test function that runs them
+		v.passed += specs.Passed - 1 // the test function that runs the specs is not counted
 	}
 }

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants tests the tests. It puts one deliberate fault after the other into the code and prints which test
-// fails.
+// Command mutants tests the tests. It changes the code by one deliberate fault at a time. For each fault, which is
+// called a mutant, it prints the test that fails.
 //
 //	go run ./hack/mutants [regexp]
 //	go run ./hack/mutants -record name [-fault sentence] [-tests arguments] [path...]
 //
-// The faults are the entries of the archives *.txtar beside this file, one archive per top directory. An entry begins
-// with lines that describe the fault and one line with the arguments of go test, followed by a patch:
+// The mutants are the entries of the archives *.txtar in the directory of this file. There is one archive per top-level
+// directory. An entry begins with a description of the fault and a line with the arguments of go test. The rest of the
+// entry is a patch:
 //
 //	-- extension-priority-shared --
 //	# An immediate requeue keeps the delay of another hook [L20].
 //	# tests: ./extension
 //	--- a/extension/aggregate.go
 //
-// With -record the program writes the unstaged changes of the work tree to the entry instead. An existing mutant keeps
-// its description and its tests.
+// With -record, the command does not run tests. Instead, it writes the unstaged changes of the work tree to the named
+// entry. If the entry exists, its description and its tests change only if the flags set them.
 //
-// A mutant must build, and a test must fail. The work tree is not changed: go test gets the changed files as an
-// overlay, so all of them share the build cache. The last line is the summary; the exit code is 1 unless all mutants
-// were caught:
+// A mutant is caught if its code builds and a test fails. The work tree does not change, because go test receives the
+// changed files as an overlay. For the same reason, all mutants share the build cache. The last line of the output is
+// the summary. The exit code is 1 unless all mutants were caught:
 //
 //	64 mutants: 64 caught, 0 survived, 0 broken
 package main
@@ -47,16 +48,16 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 	}
 	if !ok || err != nil {
-		os.Exit(1) //nolint:gocritic // the deferred stop has nothing left to do
+		os.Exit(1) //nolint:gocritic // there is nothing left to stop
 	}
 }
 
-// run must be called in the root of the repository.
+// run executes the command. It must be called in the root of the repository.
 func run(ctx context.Context, args []string) (bool, error) {
 	var r recording
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.StringVar(&r.name, "record", "", "write the changes of the work tree into the mutant of this `name`")
-	flags.StringVar(&r.fault, "fault", "", "what the recorded mutant breaks, as a `sentence`")
+	flags.StringVar(&r.fault, "fault", "", "a `sentence` that describes the fault of the recorded mutant")
 	flags.StringVar(&r.tests, "tests", "", "the `arguments` of go test for the recorded mutant")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -75,7 +76,7 @@ func run(ctx context.Context, args []string) (bool, error) {
 	return true, nil
 }
 
-// try runs the tests of the mutants whose names match. It reports whether all were caught.
+// try runs the tests of the mutants whose names match the pattern. It reports whether all these mutants were caught.
 func try(ctx context.Context, pattern string) (bool, error) {
 	selected, err := regexp.Compile(pattern)
 	if err != nil {
@@ -89,7 +90,7 @@ func try(ctx context.Context, pattern string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("make a scratch directory: %w", err)
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // nothing of value is left there
+	defer os.RemoveAll(scratch) //nolint:errcheck // the files are temporary
 	r := &runner{root: ".", scratch: scratch, tests: goTest{}}
 	out := heartbeat.Start(os.Stdout, os.Stderr, r.progress)
 	defer out.Stop()

@@ -17,20 +17,20 @@ import (
 	"github.com/google/shlex"
 )
 
-// mutant is one deliberate fault.
+// mutant is one deliberate fault in the code.
 type mutant struct {
 	name      string   // name of the entry in the archive
 	fault     string   // description of the fault, one sentence
 	tests     []string // arguments of go test
-	arguments string   // the same as one text
+	arguments string   // the same arguments as a single string
 	patch     []byte
 	files     []string // files that the patch changes, relative to the root
 }
 
-// changedFile matches the files of a unified diff.
+// changedFile matches the names of the changed files in a unified diff.
 var changedFile = regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)`)
 
-// parse reads the header of a patch.
+// parse parses an entry of an archive.
 func parse(name string, patch []byte) (mutant, error) {
 	m := mutant{name: name, patch: patch}
 	var fault []string
@@ -55,9 +55,9 @@ func parse(name string, patch []byte) (mutant, error) {
 	}
 	switch {
 	case m.fault == "":
-		return m, errors.New("no line says what is broken")
+		return m, errors.New("the line that describes the fault is missing")
 	case len(m.packages()) == 0:
-		return m, errors.New(`no line "# tests: ./package" says what to run`)
+		return m, errors.New(`the line "# tests: ./package" is missing`)
 	case len(m.files) == 0:
 		return m, errors.New("the patch changes nothing")
 	case slices.ContainsFunc(m.files, func(f string) bool { return strings.HasSuffix(f, "_test.go") }):
@@ -72,13 +72,13 @@ func parse(name string, patch []byte) (mutant, error) {
 	return m, nil
 }
 
-// packages returns the packages whose tests run.
+// packages returns the packages whose tests are run.
 func (m mutant) packages() []string {
 	return slices.DeleteFunc(slices.Clone(m.tests), func(arg string) bool { return !strings.HasPrefix(arg, "./") })
 }
 
-// apply writes the changed files to a directory, at the same paths. It does not change the root. It returns an error if
-// a file is missing or the patch no longer applies.
+// apply copies the files that the patch changes from `root` to `dir`, and applies the patch to the copies. It returns
+// an error if a file is missing or if the patch no longer applies.
 func (m mutant) apply(ctx context.Context, root, dir string) error {
 	for _, file := range m.files {
 		data, err := os.ReadFile(filepath.Join(root, file))
@@ -93,8 +93,9 @@ func (m mutant) apply(ctx context.Context, root, dir string) error {
 			return err
 		}
 	}
-	git := exec.CommandContext(ctx, "git", "apply", "-C1", "-") // requires only one line of context, so that the other lines may change
-	// Git must not find a repository around the directory, because it would interpret the paths relative to its root.
+	git := exec.CommandContext(ctx, "git", "apply", "-C1", "-") // -C1 requires only one line of context to match, so that the other lines may change
+	// Git must not find a repository that contains the directory, because it would then interpret the paths relative to
+	// the root of that repository.
 	git.Dir, git.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	git.Stdin = bytes.NewReader(m.patch)
 	if out, err := git.CombinedOutput(); err != nil {

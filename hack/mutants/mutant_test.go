@@ -10,21 +10,22 @@ import (
 	"testing"
 )
 
-// root is the repository, seen from this package.
+// root is the path of the repository, relative to this package.
 const root = "../.."
 
-// core are the packages of which there must be enough mutants, and the names of whose files begin so.
+// core lists packages that must have at least eight mutants each. The name of a mutant begins with the name of its
+// package.
 var core = []string{"contract", "extension", "patch", "apply", "stategraph"}
 
-// TestMutants requires that every patch still applies, is small, is in the archive of its package, and names existing
-// packages.
+// TestMutants checks that every patch is small and still applies, and that the tests of every mutant exist. It also
+// checks that there are enough mutants.
 func TestMutants(t *testing.T) {
 	mutants, err := load(".", regexp.MustCompile(""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if loose, err := filepath.Glob("*.patch"); err != nil || len(loose) > 0 {
-		t.Errorf("%v do not run: mutants are entries of *.txtar; %v", loose, err)
+		t.Errorf("%v are ignored, because mutants must be entries of *.txtar; error %v", loose, err)
 	}
 	counts := map[string]int{}
 	for _, m := range mutants {
@@ -36,7 +37,7 @@ func TestMutants(t *testing.T) {
 			}
 		}
 		if n := changed(m.patch); n > 16 {
-			t.Errorf("%s: %d lines are changed; a mutant is one slip", m.name, n)
+			t.Errorf("%s: the patch changes %d lines; a mutant must be a small change", m.name, n)
 		}
 		if err := m.apply(t.Context(), root, filepath.Join(t.TempDir(), m.name)); err != nil {
 			t.Errorf("%s: %v", m.name, err)
@@ -61,12 +62,12 @@ const diff = "--- a/pkg/a.go\n+++ b/pkg/a.go\n@@ -1,3 +1,3 @@\n package pkg\n \n
 
 func TestParse(t *testing.T) {
 	cases := map[string]struct {
-		patch, want string // a part of the error; empty: none
+		patch, want string // want is a part of the error, or empty if there must be no error
 	}{
 		"whole":       {"# One is two,\n# as everybody knows.\n# tests: ./pkg -run \"^TestA B$\"\n" + diff, ""},
-		"no sentence": {"# tests: ./pkg\n" + diff, "what is broken"},
-		"no tests":    {"# One is two.\n" + diff, "what to run"},
-		"no package":  {"# One is two.\n# tests: -run TestA\n" + diff, "what to run"},
+		"no sentence": {"# tests: ./pkg\n" + diff, "the fault is missing"},
+		"no tests":    {"# One is two.\n" + diff, "# tests: ./package\" is missing"},
+		"no package":  {"# One is two.\n# tests: -run TestA\n" + diff, "# tests: ./package\" is missing"},
 		"no patch":    {"# One is two.\n# tests: ./pkg\n", "changes nothing"},
 		"other name":  {"# One is two.\n# tests: ./pkg\n" + strings.ReplaceAll(diff, "pkg/", "other/"), "does not begin with the top directory of other/a.go"},
 		"a test":      {"# One is two.\n# tests: ./pkg\n" + strings.ReplaceAll(diff, "a.go", "a_test.go"), "changes a test"},
@@ -114,13 +115,13 @@ func TestApply(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if kept, err := os.ReadFile(file); err != nil || string(kept) != before {
-		t.Errorf("the original became %q, %v", kept, err)
+		t.Errorf("the original file was changed to %q, error %v", kept, err)
 	}
 	write("package pkg\n\nconst a = 3\n")
 	if err := m.apply(t.Context(), from, t.TempDir()); err == nil || !strings.Contains(err.Error(), "does not apply") {
-		t.Errorf("a patch that does not fit any more: got %v", err)
+		t.Errorf("patch that no longer applies: got error %v", err)
 	}
 	if err := m.apply(t.Context(), t.TempDir(), t.TempDir()); err == nil {
-		t.Error("a file that is missing is no error")
+		t.Error("got no error for a missing file")
 	}
 }

@@ -14,13 +14,13 @@ import (
 // recording describes how a mutant is created from the changes in the work tree.
 type recording struct {
 	name  string
-	fault string   // description of the fault; if it is empty, an existing mutant keeps its own
-	tests string   // arguments of go test; if it is empty, an existing mutant keeps its own
-	paths []string // paths of the changes; if there are none, all Go files
+	fault string   // description of the fault; if empty, an existing mutant keeps its description
+	tests string   // arguments of go test; if empty, an existing mutant keeps its arguments
+	paths []string // paths whose changes are recorded; if empty, the changes of all Go files are recorded
 }
 
-// record writes the unstaged changes to the entry of a mutant, and returns the mutant. It returns an error if nothing
-// changed, or if a new mutant has no description or no tests.
+// record writes the unstaged changes to the entry of a mutant, and returns the mutant. It returns an error if there
+// are no changes, or if a new mutant has no description or no tests.
 func record(ctx context.Context, root, dir string, r recording) (mutant, error) {
 	paths := r.paths
 	if len(paths) == 0 {
@@ -43,10 +43,10 @@ func record(ctx context.Context, root, dir string, r recording) (mutant, error) 
 	return m, store(dir, m)
 }
 
-// ofGit matches the lines of a diff that git apply does not need.
+// ofGit matches lines that git diff writes but git apply does not need.
 var ofGit = regexp.MustCompile(`(?m)^(?:diff --git|index) .*\n`)
 
-// entry returns the text of a mutant in an archive.
+// entry returns the content of a mutant's entry in an archive.
 func entry(fault, tests, diff string) []byte {
 	var b strings.Builder
 	if fault != "" {

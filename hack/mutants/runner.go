@@ -23,7 +23,7 @@ import (
 // runner runs the tests of mutants.
 type runner struct {
 	root    string // root of the repository
-	scratch string // directory for changed files
+	scratch string // directory for the changed files
 	out     io.Writer
 	tests   tester
 
@@ -33,21 +33,22 @@ type runner struct {
 	done, total atomic.Int64 // numbers of mutants
 }
 
-// tester runs go test. args do not include the arguments that are common to all runs.
+// tester runs go test. The parameter `args` contains only those arguments that differ between runs.
 type tester interface {
 	run(ctx context.Context, args ...string) (verdict, error)
 }
 
-// result is the result of a mutant.
+// result describes whether the tests caught a mutant.
 type result string
 
 const (
 	caught   result = "caught"
 	survived result = "SURVIVED"
-	broken   result = "BROKEN" // does not apply, does not build, or its tests do not run
+	broken   result = "BROKEN" // the patch does not apply, the code does not build, or the tests do not run
 )
 
-// tryAll tries the mutants, as many at a time as there are cores. It reports whether all were caught.
+// tryAll tries the mutants. As many mutants are tried in parallel as there are cores. It reports whether all mutants
+// were caught.
 func (r *runner) tryAll(ctx context.Context, mutants []mutant) (bool, error) {
 	if err := r.sound(ctx, mutants); err != nil {
 		return false, err
@@ -77,7 +78,8 @@ func (r *runner) progress(elapsed time.Duration) string {
 	return fmt.Sprintf("mutants: %d of %d tried, %s", r.done.Load(), r.total.Load(), elapsed)
 }
 
-// sound runs the tests of all mutants on the unchanged code, because otherwise their failures would mean nothing.
+// sound runs the tests of all mutants on the unchanged code. It returns an error if a test fails on the unchanged code,
+// because a failure of this test with a mutant would prove nothing.
 func (r *runner) sound(ctx context.Context, mutants []mutant) error {
 	var packages []string
 	for _, m := range mutants {
@@ -116,7 +118,7 @@ func (r *runner) try(ctx context.Context, m mutant) {
 	fmt.Fprintf(r.out, "[%d/%d] %-8s  %s  %.1fs  %s\n", r.done.Add(1), r.total.Load(), got, m.name, time.Since(begin).Seconds(), detail)
 }
 
-// resultOf returns the result of a mutant and the reason.
+// resultOf returns the result of a mutant and a text that explains the result.
 func (r *runner) resultOf(ctx context.Context, m mutant) (result, string) {
 	overlay, err := r.overlay(ctx, m)
 	if err != nil {
@@ -136,7 +138,8 @@ func (r *runner) resultOf(ctx context.Context, m mutant) (result, string) {
 	return survived, fmt.Sprintf("%d tests passed", v.passed)
 }
 
-// overlay creates the changed files of a mutant and the overlay file for go test.
+// overlay writes the changed files of a mutant and an overlay file for go test. It returns the path of the overlay
+// file.
 func (r *runner) overlay(ctx context.Context, m mutant) (string, error) {
 	dir := filepath.Join(r.scratch, m.name)
 	if err := m.apply(ctx, r.root, dir); err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// answers is a tester that knows the verdicts: for the code as it is, and with a mutant.
+// answers is a tester that returns fixed verdicts: `sound` for the unchanged code, and `mutated` for a mutant.
 type answers struct {
 	sound, mutated verdict
 	err            error
@@ -31,8 +31,8 @@ func TestTryAll(t *testing.T) {
 	good := verdict{passed: 3}
 	cases := map[string]struct {
 		tests answers
-		code  string // of the file to be changed
-		want  string // a part of what is printed, or of the error
+		code  string // the content of the file that the mutant changes
+		want  string // a part of the output or of the error
 		ok    bool
 	}{
 		"caught":          {answers{good, verdict{tests: []string{"TestA"}}, nil}, "const a = 1\n", "1 mutants: 1 caught, 0 survived, 0 broken", true},

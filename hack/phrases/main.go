@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command phrases lists wording that must not come back, and exits with status 1 if there is any.
+// Command phrases lists unwanted phrases and exits with status 1 if there are any.
 //
 //	go run ./hack/phrases
 //
-// It reads the guides, the comments of all Go files, and the string literals of those that are no tests, as far as git
-// knows the file. A line of allowed.txt names a file or a directory, and optionally the one phrase that it may have.
+// It checks guides and Go files that git tracks. In Go files, it checks comments and, outside of tests, string
+// literals. The file allowed.txt lists exceptions. Each line contains a file or a directory. If a phrase follows, only
+// this phrase is allowed there; otherwise, all phrases are allowed.
 package main
 
 import (
@@ -52,7 +53,7 @@ func run(out io.Writer, root, allowed string) error {
 		}
 	}
 	if found > 0 {
-		return fmt.Errorf("%d phrases to reword, or to list in hack/phrases/allowed.txt if they are quoted", found)
+		return fmt.Errorf("found %d unwanted phrases; reword them, or list quotations in hack/phrases/allowed.txt", found)
 	}
 	return nil
 }
@@ -60,7 +61,7 @@ func run(out io.Writer, root, allowed string) error {
 func read(path string) ([]phrases.Hit, error) {
 	text, err := os.ReadFile(path)
 	switch {
-	case errors.Is(err, os.ErrNotExist): // deleted, but still in the index
+	case errors.Is(err, os.ErrNotExist): // the file was deleted but is still in the index
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -71,7 +72,7 @@ func read(path string) ([]phrases.Hit, error) {
 	}
 }
 
-// isAllowed reports whether a line of the list covers a phrase of a file.
+// isAllowed reports whether a line of the list allows the phrase in the file.
 func isAllowed(list, name, phrase string) bool {
 	for line := range strings.Lines(list) {
 		line, _, _ = strings.Cut(line, "#")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package buildinfo describes the build of the running program.
+// Package buildinfo describes how the running program was built.
 package buildinfo
 
 import (
@@ -8,7 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// Text returns the version of the main module, the version of Go and the commit, as far as the go command recorded them.
+// Text returns the version of the main module, the version of Go and the commit, as far as the go command has recorded
+// them in the program.
 func Text() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package calls counts the requests that are sent to API servers on behalf of one context.
+// Package calls counts the requests to API servers that are sent with a given context.
 package calls
 
 import (
@@ -10,20 +10,25 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/internal/apirequest"
 )
 
-// The clusters that are counted separately.
+// These constants are the names of clusters. Requests are counted separately for each cluster.
 const (
 	Landscaper = "landscaper"
 	Target     = "target"
 )
 
-// maxKinds is how many kinds of requests are counted apart; the rest counts as "other".
+// maxKinds is the maximum number of different requests, by cluster, verb and resource, that a Counter counts
+// separately. Further requests are counted as "other".
 const maxKinds = 12
 
 const other = "other"
 
-// Count is how many requests of one kind were sent.
+// Count contains the number N of requests with the given cluster, verb and resource.
 type Count struct {
 	Cluster, Verb, Resource string
 	N                       int
@@ -38,13 +43,14 @@ type Counter struct {
 
 type contextKey struct{}
 
-// With returns a context whose requests are counted.
+// With returns a context and a Counter. The Counter counts the requests that are sent with this context through a
+// wrapper that [Transport] created.
 func With(ctx context.Context) (context.Context, *Counter) {
 	c := &Counter{}
 	return context.WithValue(ctx, contextKey{}, c), c
 }
 
-// Counts returns what was sent, sorted by cluster, resource and verb. A nil Counter has none.
+// Counts returns the numbers of requests, sorted by cluster, resource and verb. It returns nil for a nil Counter.
 func (c *Counter) Counts() []Count {
 	if c == nil {
 		return nil
@@ -58,7 +64,7 @@ func (c *Counter) Counts() []Count {
 	return out
 }
 
-// Total returns how many requests were sent. A nil Counter has none.
+// Total returns the number of all requests. It returns 0 for a nil Counter.
 func (c *Counter) Total() int {
 	if c == nil {
 		return 0
@@ -90,7 +96,8 @@ func (c *Counter) add(cluster, verb, resource string) {
 	c.kinds = append(c.kinds, Count{Cluster: cluster, Verb: verb, Resource: resource, N: 1})
 }
 
-// Transport returns a round tripper that counts the requests of contexts of [With], as requests to a cluster.
+// Transport returns a function that wraps a round tripper. If the context of a request was created by [With], the
+// wrapper counts it as a request to the given cluster.
 func Transport(cluster string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return &transport{cluster: cluster, next: next} }
 }
@@ -109,41 +116,18 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// kindOf returns verb and resource of a request to an API server, such as "get" and "deployments.apps".
+// kindOf returns the verb and the resource of a request to an API server, such as "get" and "deployments.apps".
 func kindOf(req *http.Request) (verb, resource string) {
-	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	group := ""
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		parts = parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		group, parts = "."+parts[1], parts[3:]
-	default:
+	r, ok := apirequest.Parse(req.Method, req.URL)
+	if !ok {
 		return strings.ToLower(req.Method), "discovery"
 	}
-	if len(parts) > 2 && parts[0] == "namespaces" {
-		parts = parts[2:]
+	resource = schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
 	}
-	resource = parts[0] + group
-	if len(parts) > 2 {
-		resource += "/" + parts[2]
-	}
-	return verbOf(req, len(parts) > 1), resource
-}
-
-func verbOf(req *http.Request, named bool) string {
-	switch {
-	case req.Method == http.MethodGet && req.URL.Query().Get("watch") != "":
-		return "watch"
-	case req.Method == http.MethodGet && !named:
-		return "list"
-	case req.Method == http.MethodPost:
-		return "create"
-	case req.Method == http.MethodPut:
-		return "update"
-	}
-	return strings.ToLower(req.Method)
+	return r.Verb, resource
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// none answers nothing.
+// none is a round tripper that returns empty responses.
 type none struct{}
 
 func (none) RoundTrip(*http.Request) (*http.Response, error) {
@@ -28,6 +28,8 @@ func TestTransport(t *testing.T) {
 			{"GET", "/api/v1/namespaces/shop/configmaps"},
 			{"GET", "/api/v1/namespaces/shop"},
 			{"GET", "/api/v1/nodes?watch=true"},
+			{"GET", "/api/v1/nodes?watch=false"},
+			{"DELETE", "/api/v1/namespaces/shop/configmaps"},
 			{"PATCH", "/apis/apps/v1/namespaces/shop/deployments/web"},
 			{"PUT", "/apis/apps/v1/namespaces/shop/deployments/web/status"},
 			{"POST", "/apis/apps/v1/namespaces/shop/deployments"},
@@ -43,6 +45,7 @@ func TestTransport(t *testing.T) {
 		_, _ = target.RoundTrip(httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/pods", nil)) //nolint:bodyclose // there is none
 		want := []Count{
 			{Target, "delete", "clusterroles.rbac.authorization.k8s.io", 1},
+			{Target, "deletecollection", "configmaps", 1},
 			{Target, "get", "configmaps", 2},
 			{Target, "list", "configmaps", 1},
 			{Target, "create", "deployments.apps", 1},
@@ -50,9 +53,10 @@ func TestTransport(t *testing.T) {
 			{Target, "update", "deployments.apps/status", 1},
 			{Target, "get", "discovery", 2},
 			{Target, "get", "namespaces", 1},
+			{Target, "list", "nodes", 1},
 			{Target, "watch", "nodes", 1},
 		}
-		if diff := cmp.Diff(want, c.Counts()); diff != "" || c.Total() != 11 {
+		if diff := cmp.Diff(want, c.Counts()); diff != "" || c.Total() != 13 {
 			t.Errorf("%d: -want, +got:\n%s", c.Total(), diff)
 		}
 	})

@@ -6,12 +6,13 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 	"text/template"
 )
 
-// Version is the version of the charts and of the programs that they install.
+// Version is the version of the charts in the repository. The charts install images with the tag "v" + Version.
 const Version = "0.1.0"
 
 //go:embed all:templates
@@ -19,46 +20,45 @@ var templates embed.FS
 
 // Chart describes the chart of a deployer.
 type Chart struct {
-	Name        string // of the chart, the container and, as a part, of all objects
+	Name        string // name of the chart and of the container; part of the names of all objects
 	Description string
-	Repository  string // of the image
+	Repository  string // repository of the image
 	Config      string // apiVersion of the configuration file
-	Rights      string // content of the file rbac.yaml of the deployer
+	Rights      string // content of the deployer's file rbac.yaml
+	Version     string // version of the chart, without v
+	Commit      string // commit from which a published chart is built; empty for the charts in the repository
 
-	Manifest bool // has the values of the manifest deployer
-	// WorkersInFile is set if Landscaper's type of the configuration file has the number of workers.
+	Manifest bool // the chart is that of the manifest deployer, which has additional values
+	// WorkersInFile is true if Landscaper's Go type for the configuration file has a field for the number of workers.
 	WorkersInFile bool
-	// Ours is set for the charts of this repository.
+	// Ours is true for the charts of this repository.
 	Ours bool
 }
 
 // Manifest returns the chart of the manifest deployer.
 func Manifest(rights string) Chart {
 	return Chart{
-		Name: "manifest-deployer", Description: "Brings the manifests of Landscaper's deploy items to their targets",
+		Name: "manifest-deployer", Description: "Applies the manifests of Landscaper's deploy items to their targets",
 		Repository: "ghcr.io/deployerkit/manifest-deployer", Config: "manifest.deployer.landscaper.gardener.cloud/v1alpha2",
-		Rights: rights, Manifest: true, WorkersInFile: true, Ours: true,
+		Rights: rights, Version: Version, Manifest: true, WorkersInFile: true, Ours: true,
 	}
 }
 
 // Mock returns the chart of the mock deployer.
 func Mock(rights string) Chart {
 	return Chart{
-		Name: "mock-deployer", Description: "Does to Landscaper's deploy items what their configuration says, for tests",
+		Name: "mock-deployer", Description: "Sets the status and the export of deploy items as their configuration specifies, for tests",
 		Repository: "ghcr.io/deployerkit/mock-deployer", Config: "mock.deployer.landscaper.gardener.cloud/v1alpha1",
-		Rights: rights, Ours: true,
+		Rights: rights, Version: Version, Ours: true,
 	}
 }
 
-// Version is the version of the chart.
-func (c *Chart) Version() string { return Version }
-
-// Table is the table of values in the README.
+// Table returns the table of chart values for the README.
 func (c *Chart) Table() string {
 	var b strings.Builder
-	b.WriteString("| Value | Default | |\n|---|---|---|\n")
+	b.WriteString("| Value | Default | Meaning |\n|---|---|---|\n")
 	for _, v := range c.values() {
-		def := v.def
+		def := c.defaultOf(v)
 		if def != "" {
 			def = "`" + def + "`"
 		}
@@ -67,7 +67,7 @@ func (c *Chart) Table() string {
 	return b.String()
 }
 
-// Files returns the content of each file of the chart by its path.
+// Files returns the files of the chart. It maps the path of each file to its content.
 func (c *Chart) Files() (map[string]string, error) {
 	schema, err := c.schema()
 	if err != nil {
@@ -83,16 +83,17 @@ func (c *Chart) Files() (map[string]string, error) {
 		if to != "Chart.yaml" && to != "README.md" {
 			to = path.Join("templates", to)
 		}
-		if files[to], err = c.fill(path.Join("templates", entry.Name())); err != nil {
+		if files[to], err = Fill(templates, path.Join("templates", entry.Name()), c); err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
 }
 
-// fill executes a template.
-func (c *Chart) fill(name string) (string, error) {
-	text, err := templates.ReadFile(name)
+// Fill executes the template in a file and returns the output. The delimiters of the template are [[ and ]]. If the
+// template uses a map key that does not exist, Fill returns an error.
+func Fill(files fs.FS, name string, data any) (string, error) {
+	text, err := fs.ReadFile(files, name)
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +102,7 @@ func (c *Chart) fill(name string) (string, error) {
 		return "", err
 	}
 	var out bytes.Buffer
-	if err := t.Execute(&out, c); err != nil {
+	if err := t.Execute(&out, data); err != nil {
 		return "", err
 	}
 	return out.String(), nil

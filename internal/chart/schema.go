@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// kinds are the schemas of values. Null stands for a value that is not set everywhere.
+// kinds maps each kind of value to its JSON schema. All schemas accept null, which means that the value is not set.
 var kinds = map[string]string{
 	"any":        `{}`,
 	"bool":       `{"type": ["boolean", "null"]}`,
@@ -28,10 +28,10 @@ var kinds = map[string]string{
 		{"type": "string", "pattern": "^([Ee][Rr][Rr][Oo][Rr]|[Ii][Nn][Ff][Oo]|[Dd][Ee][Bb][Uu][Gg]|[0-9]+)?$"}]}`,
 }
 
-// open are the groups that take keys which the chart does not know.
+// open contains the groups of values to which users may add keys that the chart does not define.
 var open = map[string]bool{"podSecurityContext": true, "securityContext": true}
 
-// schema is the file values.schema.json.
+// schema returns the content of the file values.schema.json.
 func (c *Chart) schema() (string, error) {
 	root := map[string]any{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": map[string]any{}}
 	for _, v := range c.values() {

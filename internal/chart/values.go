@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// value is one value of a chart.
+// value describes one value of a chart.
 type value struct {
 	path string
-	kind string // key of kinds
-	def  string // as YAML in one line; none if it is empty
+	kind string // a key of the map `kinds`
+	def  string // default, as YAML in one line, or "" if there is none
 	doc  string
 
-	manifest bool // only in the chart of the manifest deployer
+	manifest bool // the value exists only in the chart of the manifest deployer
 }
 
 // values returns the values of the chart.
@@ -23,103 +23,103 @@ func (c *Chart) values() []value {
 	return slices.DeleteFunc(slices.Concat(landscaperValues, ownValues, podValues), func(v value) bool { return v.manifest && !c.Manifest })
 }
 
-// landscaperValues are those that Landscaper's charts have too.
+// landscaperValues are the values that Landscaper's charts also define.
 var landscaperValues = []value{
 	{path: "nameOverride", kind: "string", doc: "Replaces the name of the chart in the names and the selector labels of objects."},
-	{path: "fullnameOverride", kind: "string", doc: "Name of the Deployment and beginning of the names of all objects, instead of the release's name and the chart's."},
-	{path: "replicaCount", kind: "positive", def: "1", doc: "Number of replicas. One of them works, the others wait. Without effect if there is a HorizontalPodAutoscaler."},
-	{path: "image.repository", kind: "string", def: "REPOSITORY", doc: "Image without its tag."},
+	{path: "fullnameOverride", kind: "string", doc: "Name of the Deployment, and prefix of the names of all other objects. Default: composed of the names of the release and the chart."},
+	{path: "replicaCount", kind: "positive", def: "1", doc: "Number of replicas. Only one replica, the leader, handles deploy items. The others are standbys. Has no effect if there is a HorizontalPodAutoscaler."},
+	{path: "image.repository", kind: "string", def: "REPOSITORY", doc: "Name of the image, without the tag."},
 	{path: "image.tag", kind: "string", doc: "Tag of the image, or its digest, such as sha256:…. Default: the appVersion of the chart."},
 	{path: "image.pullPolicy", kind: "pullPolicy", def: "IfNotPresent", doc: "When the image is pulled: Always, IfNotPresent or Never."},
 	{path: "imagePullSecrets", kind: "objects", def: "[]", doc: "Secrets with credentials of the registry, each as {name}."},
-	{path: "deployer.landscaperClusterKubeconfig.kubeconfig", kind: "string", doc: "Kubeconfig of the cluster with the deploy items, if that is another one. It goes into a Secret. Takes precedence over secretRef."},
-	{path: "deployer.landscaperClusterKubeconfig.secretRef", kind: "string", doc: "Name of a Secret of the release's namespace with that kubeconfig, under the key kubeconfig. When it changes, the program ends and starts again."},
+	{path: "deployer.landscaperClusterKubeconfig.kubeconfig", kind: "string", doc: "Kubeconfig of the cluster with the deploy items, if the deployer runs in another cluster. The chart stores it in a Secret. Takes precedence over secretRef."},
+	{path: "deployer.landscaperClusterKubeconfig.secretRef", kind: "string", doc: "Name of a Secret in the namespace of the release that contains this kubeconfig under the key kubeconfig. When the Secret changes, the program exits and is restarted."},
 	{path: "deployer.identity", kind: "string", doc: "Name of the deployer in status.deployer.identity."},
 	{path: "deployer.namespace", kind: "string", doc: "Has no effect, as in Landscaper's charts. See deployer.watchNamespace."},
-	{path: "deployer.verbosityLevel", kind: "verbosity", doc: "What is logged: error, info, debug, or a number from 0 (info) to 7. Default: info."},
-	{path: "deployer.targetSelector", kind: "objects", doc: "Restricts the deployer to the items of some Targets; a list of {targets, annotations, labels}."},
-	{path: "deployer.controller.workers", kind: "positive", def: "30", doc: "Number of deploy items that are worked on at the same time."},
-	{path: "deployer.controller.cacheSyncTimeout", kind: "duration", doc: "How long the program waits for its caches at the start. Default: 2m."},
-	{path: "deployer.k8sClientSettings.hostClient.burst", kind: "positive", def: "30", doc: "Requests to the host cluster at once, if it is not the cluster with the deploy items."},
-	{path: "deployer.k8sClientSettings.hostClient.qps", kind: "positive", def: "20", doc: "Requests per second to the host cluster, if it is not the cluster with the deploy items."},
-	{path: "deployer.k8sClientSettings.resourceClient.burst", kind: "positive", def: "60", doc: "Requests to the cluster with the deploy items at once."},
-	{path: "deployer.k8sClientSettings.resourceClient.qps", kind: "positive", def: "40", doc: "Requests per second to the cluster with the deploy items."},
-	{path: "hpa.maxReplicas", kind: "positive", def: "1", doc: "Largest number of replicas. More than 1 makes a HorizontalPodAutoscaler. One replica works, so it adds only replicas that wait."},
-	{path: "hpa.averageCpuUtilization", kind: "positive", def: "80", doc: "Part of the requested processor time, in percent, that the HorizontalPodAutoscaler aims at."},
-	{path: "hpa.averageMemoryUtilization", kind: "positive", def: "80", doc: "Part of the requested memory, in percent, that the HorizontalPodAutoscaler aims at."},
-	{path: "serviceAccount.create", kind: "bool", def: "true", doc: "Makes a ServiceAccount."},
+	{path: "deployer.verbosityLevel", kind: "verbosity", doc: "Log level: error, info, debug, or a number from 0 (info) to 7. Default: info."},
+	{path: "deployer.targetSelector", kind: "objects", doc: "Restricts the deployer to deploy items whose Target matches; a list of {targets, annotations, labels}."},
+	{path: "deployer.controller.workers", kind: "positive", def: "30", doc: "Number of deploy items that are processed at the same time."},
+	{path: "deployer.controller.cacheSyncTimeout", kind: "duration", doc: "Time that the program waits for its caches when it starts. Default: 2m."},
+	{path: "deployer.k8sClientSettings.hostClient.burst", kind: "positive", def: "30", doc: "Maximum burst of requests to the host cluster, if it is not the cluster with the deploy items."},
+	{path: "deployer.k8sClientSettings.hostClient.qps", kind: "positive", def: "20", doc: "Maximum requests per second to the host cluster, if it is not the cluster with the deploy items."},
+	{path: "deployer.k8sClientSettings.resourceClient.burst", kind: "positive", def: "60", doc: "Maximum burst of requests to the cluster with the deploy items."},
+	{path: "deployer.k8sClientSettings.resourceClient.qps", kind: "positive", def: "40", doc: "Maximum requests per second to the cluster with the deploy items."},
+	{path: "hpa.maxReplicas", kind: "positive", def: "1", doc: "Maximum number of replicas. If it is more than 1, a HorizontalPodAutoscaler is created. It can only add standby replicas, because only the leader handles deploy items."},
+	{path: "hpa.averageCpuUtilization", kind: "positive", def: "80", doc: "Target CPU utilization of the HorizontalPodAutoscaler, in percent of the requested CPU."},
+	{path: "hpa.averageMemoryUtilization", kind: "positive", def: "80", doc: "Target memory utilization of the HorizontalPodAutoscaler, in percent of the requested memory."},
+	{path: "serviceAccount.create", kind: "bool", def: "true", doc: "Creates a ServiceAccount."},
 	{path: "serviceAccount.annotations", kind: "object", def: "{}", doc: "Annotations of the ServiceAccount."},
-	{path: "serviceAccount.name", kind: "string", doc: "Name of the ServiceAccount. Default: that of the Deployment; default if none is made."},
-	{path: "serviceAccount.tmpSuffix", kind: "bool", def: "false", doc: "Adds -tmp to the name, as Landscaper's charts do, except for the mock deployer's."},
+	{path: "serviceAccount.name", kind: "string", doc: "Name of the ServiceAccount. Default: the name of the Deployment, or, if serviceAccount.create is false, the ServiceAccount named default."},
+	{path: "serviceAccount.tmpSuffix", kind: "bool", def: "false", doc: "Adds -tmp to the name of the ServiceAccount. Landscaper's charts do so, except the chart of the mock deployer."},
 	{path: "podAnnotations", kind: "object", def: "{}", doc: "Annotations of the Pods."},
-	{path: "podSecurityContext.runAsNonRoot", kind: "bool", def: "true", doc: "Security context of the Pods; takes all its fields."},
-	{path: "podSecurityContext.seccompProfile", kind: "object", def: "{type: RuntimeDefault}", doc: "The same."},
-	{path: "securityContext.allowPrivilegeEscalation", kind: "bool", def: "false", doc: "Security context of the container; takes all its fields."},
-	{path: "securityContext.capabilities", kind: "object", def: "{drop: [ALL]}", doc: "The same."},
-	{path: "securityContext.readOnlyRootFilesystem", kind: "bool", def: "true", doc: "The same."},
+	{path: "podSecurityContext.runAsNonRoot", kind: "bool", def: "true", doc: "Field of the security context of the Pods. All other fields can be set, too."},
+	{path: "podSecurityContext.seccompProfile", kind: "object", def: "{type: RuntimeDefault}", doc: "Field of the security context of the Pods."},
+	{path: "securityContext.allowPrivilegeEscalation", kind: "bool", def: "false", doc: "Field of the security context of the container. All other fields can be set, too."},
+	{path: "securityContext.capabilities", kind: "object", def: "{drop: [ALL]}", doc: "Field of the security context of the container."},
+	{path: "securityContext.readOnlyRootFilesystem", kind: "bool", def: "true", doc: "Field of the security context of the container."},
 	{path: "resources", kind: "object", def: "{requests: {cpu: 100m, memory: 100Mi}}", doc: "Requests and limits of the container."},
-	{path: "nodeSelector", kind: "object", def: "{}", doc: "Labels of the nodes that the Pods may run on."},
+	{path: "nodeSelector", kind: "object", def: "{}", doc: "Labels of the nodes on which the Pods may run."},
 	{path: "tolerations", kind: "objects", def: "[]", doc: "Taints of nodes that the Pods tolerate."},
 	{path: "affinity", kind: "object", def: "{}", doc: "Affinity of the Pods."},
-	{path: "identity", kind: "any", doc: "Has no effect; landscaper-service sets it. See deployer.identity."},
-	{path: "useOCMLib", kind: "any", doc: "Has no effect; landscaper-service sets it."},
+	{path: "identity", kind: "any", doc: "Has no effect. It exists because landscaper-service sets it. See deployer.identity."},
+	{path: "useOCMLib", kind: "any", doc: "Has no effect. It exists because landscaper-service sets it."},
 }
 
-// ownValues are about the program.
+// ownValues are the values that configure the program.
 var ownValues = []value{
-	{path: "deployer.watchNamespace", kind: "string", doc: "Namespace of the deploy items to care for; the rights are given in this one only. Default: all."},
-	{path: "deployer.itemSelector", kind: "string", doc: "Label selector of the deploy items to care for."},
-	{path: "deployer.gracePeriodSeconds", kind: "positive", def: "30", doc: "How long a running call may go on when the Pod ends. The Pod gets twice as long and 20 seconds."},
-	{path: "deployer.updateStrategy", kind: "strategy", def: "apply", manifest: true, doc: "Update strategy of deploy items that name none. Landscaper's own deployer has update."},
-	{path: "deployer.recreate", kind: "bool", def: "false", manifest: true, doc: "Deletes and creates objects whose immutable fields changed, instead of an error."},
+	{path: "deployer.watchNamespace", kind: "string", doc: "Namespace of the deploy items that the deployer handles. Rights are granted only in this namespace. Default: all namespaces."},
+	{path: "deployer.itemSelector", kind: "string", doc: "Label selector of the deploy items that the deployer handles."},
+	{path: "deployer.gracePeriodSeconds", kind: "positive", def: "30", doc: "Time that running calls have to finish when the Pod terminates. The termination grace period of the Pod is twice this time plus 20 seconds."},
+	{path: "deployer.updateStrategy", kind: "strategy", def: "apply", manifest: true, doc: "Update strategy of deploy items that specify none. The default of Landscaper's own deployer is update."},
+	{path: "deployer.recreate", kind: "bool", def: "false", manifest: true, doc: "If an immutable field of an object changes, the deployer deletes the object and creates it again, instead of reporting an error."},
 	{path: "deployer.targets.allowInsecureTLS", kind: "bool", def: "false", manifest: true, doc: "Accepts targets with insecure-skip-tls-verify."},
 	{path: "deployer.targets.allowHTTP", kind: "bool", def: "false", manifest: true, doc: "Accepts targets without TLS."},
 	{path: "deployer.targets.allowProxy", kind: "bool", def: "false", manifest: true, doc: "Accepts targets with proxy-url."},
 	{path: "deployer.targets.allowPrivateHosts", kind: "bool", def: "false", manifest: true, doc: "Accepts targets at loopback and link-local addresses, cloud metadata services, and the deployer's own API server."},
-	{path: "deployer.targets.allowForeignSecrets", kind: "bool", def: "false", manifest: true, doc: "Lets the old form kubeconfig.secretRef name Secrets outside the Target's namespace."},
+	{path: "deployer.targets.allowForeignSecrets", kind: "bool", def: "false", manifest: true, doc: "Accepts targets in the old format kubeconfig.secretRef that name a Secret outside the namespace of the Target."},
 	{path: "deployer.targets.enableOIDC", kind: "bool", def: "false", manifest: true, doc: "Accepts targets with oidcConfig, and grants the right to create tokens."},
 	{path: "deployer.targets.enableSelf", kind: "bool", def: "false", manifest: true, doc: "Accepts targets with selfConfig, and grants the right to create tokens."},
-	{path: "deployer.targets.landscaperAudiences", kind: "strings", def: "[]", manifest: true, doc: "Audiences that Landscaper's API server accepts: no token for them is created. Without any, each token is reviewed, and the right to do so is granted."},
-	{path: "leaderElection.enabled", kind: "bool", def: "true", doc: "Elects a leader among the replicas. Without it, there can be only one replica."},
-	{path: "rbac.create", kind: "bool", doc: "Makes roles and bindings. Default: what serviceAccount.create says."},
-	{path: "rbac.landscaperClusterOnly", kind: "bool", def: "false", doc: "Renders only the ServiceAccount and its rights in the cluster with the deploy items, to be installed there."},
-	{path: "rbac.tokenNamespaces", kind: "strings", def: "[]", manifest: true, doc: "Namespaces in which tokens may be created. Default: deployer.watchNamespace, or all."},
+	{path: "deployer.targets.landscaperAudiences", kind: "strings", def: "[]", manifest: true, doc: "Audiences of the API server of the Landscaper cluster. No token is created for these audiences. If the list is empty, each new token is checked with a TokenReview, and the right to create TokenReviews is granted."},
+	{path: "leaderElection.enabled", kind: "bool", def: "true", doc: "Enables leader election. If it is disabled, only one replica is allowed."},
+	{path: "rbac.create", kind: "bool", doc: "Creates roles and bindings. Default: the value of serviceAccount.create."},
+	{path: "rbac.landscaperClusterOnly", kind: "bool", def: "false", doc: "Renders only the ServiceAccount and its rights. Install the chart in this way in the cluster with the deploy items if the deployer runs in another cluster."},
+	{path: "rbac.tokenNamespaces", kind: "strings", def: "[]", manifest: true, doc: "Namespaces in which the deployer may create tokens. Default: the value of deployer.watchNamespace, or all namespaces."},
 	{path: "health.port", kind: "port", def: "8081", doc: "Port of the probes."},
 	{path: "metrics.enabled", kind: "bool", def: "true", doc: "Serves metrics, without authentication."},
 	{path: "metrics.port", kind: "port", def: "8080", doc: "Port of the metrics."},
 	{path: "proxy.httpProxy", kind: "string", doc: "HTTP_PROXY of the program."},
-	{path: "proxy.httpsProxy", kind: "string", doc: "HTTPS_PROXY of the program; also for targets."},
-	{path: "proxy.noProxy", kind: "string", doc: "NO_PROXY of the program. It must name the API servers that are reached directly."},
-	{path: "caBundle.configMap", kind: "string", doc: "Name of a ConfigMap with certificates of authorities that the program trusts in addition, such as that of a proxy. Sets SSL_CERT_DIR."},
-	{path: "caBundle.secret", kind: "string", doc: "Name of a Secret with such certificates."},
-	{path: "networkPolicy.enabled", kind: "bool", def: "false", doc: "Makes a NetworkPolicy: probes and metrics in, name resolution and API servers out."},
-	{path: "networkPolicy.apiServerPorts", kind: "ports", def: "[443, 6443]", doc: "Ports of API servers, also those of targets, and of a proxy."},
-	{path: "podDisruptionBudget.enabled", kind: "bool", def: "true", doc: "Makes a PodDisruptionBudget if there can be more than one replica."},
-	{path: "podDisruptionBudget.maxUnavailable", kind: "any", def: "1", doc: "Number or part of the replicas that may be missing."},
-	{path: "extraArgs", kind: "strings", def: "[]", doc: "Further arguments of the program; --help lists them. Those that a value sets are refused."},
+	{path: "proxy.httpsProxy", kind: "string", doc: "HTTPS_PROXY of the program. It is also used for targets."},
+	{path: "proxy.noProxy", kind: "string", doc: "NO_PROXY of the program. It must contain the API servers to which the program connects directly."},
+	{path: "caBundle.configMap", kind: "string", doc: "Name of a ConfigMap with certificates of additional authorities that the program trusts, such as the authority of a proxy. Sets SSL_CERT_DIR."},
+	{path: "caBundle.secret", kind: "string", doc: "Name of a Secret with certificates of additional authorities."},
+	{path: "networkPolicy.enabled", kind: "bool", def: "false", doc: "Creates a NetworkPolicy. It allows ingress for probes and metrics, and egress for name resolution and API servers."},
+	{path: "networkPolicy.apiServerPorts", kind: "ports", def: "[443, 6443]", doc: "Ports of the API servers, of the targets, and of a proxy, if there is one."},
+	{path: "podDisruptionBudget.enabled", kind: "bool", def: "true", doc: "Creates a PodDisruptionBudget if there can be more than one replica."},
+	{path: "podDisruptionBudget.maxUnavailable", kind: "any", def: "1", doc: "Number or percentage of the replicas that may be unavailable."},
+	{path: "extraArgs", kind: "strings", def: "[]", doc: "Additional arguments of the program; --help lists all arguments. Arguments that another value sets together with other objects are rejected."},
 }
 
-// podValues are passed on to the objects.
+// podValues are the values that are copied unchanged to objects of the chart.
 var podValues = []value{
-	{path: "extraEnv", kind: "objects", def: "[]", doc: "Further environment variables of the container."},
-	{path: "extraVolumes", kind: "objects", def: "[]", doc: "Further volumes of the Pods."},
-	{path: "extraVolumeMounts", kind: "objects", def: "[]", doc: "Further mounts of the container."},
-	{path: "extraObjects", kind: "list", def: "[]", doc: "Further objects of the release, each an object or a template of one as text."},
-	{path: "podLabels", kind: "object", def: "{}", doc: "Further labels of the Pods."},
-	{path: "commonLabels", kind: "object", def: "{}", doc: "Further labels of all objects and of the Pods."},
-	{path: "topologySpreadConstraints", kind: "objects", doc: "How the Pods are spread. Default: over zones and nodes, if possible, as in Landscaper's charts."},
+	{path: "extraEnv", kind: "objects", def: "[]", doc: "Additional environment variables of the container."},
+	{path: "extraVolumes", kind: "objects", def: "[]", doc: "Additional volumes of the Pods."},
+	{path: "extraVolumeMounts", kind: "objects", def: "[]", doc: "Additional volume mounts of the container."},
+	{path: "extraObjects", kind: "list", def: "[]", doc: "Additional objects of the release. Each of them is an object, or a template of an object as text."},
+	{path: "podLabels", kind: "object", def: "{}", doc: "Additional labels of the Pods."},
+	{path: "commonLabels", kind: "object", def: "{}", doc: "Additional labels of all objects and of the Pods."},
+	{path: "topologySpreadConstraints", kind: "objects", doc: "Topology spread constraints of the Pods. Default: spread over zones and nodes if possible, as in Landscaper's charts."},
 	{path: "priorityClassName", kind: "string", doc: "Priority class of the Pods."},
 	{path: "revisionHistoryLimit", kind: "count", doc: "Number of old ReplicaSets that are kept."},
 	{path: "hostUsers", kind: "bool", doc: "Whether the Pods share the user namespace of the node."},
 	{path: "runtimeClassName", kind: "string", doc: "Runtime class of the Pods."},
 	{path: "dnsPolicy", kind: "string", doc: "DNS policy of the Pods."},
-	{path: "automountServiceAccountToken", kind: "bool", def: "true", doc: "Mounts a token of the ServiceAccount. Without it, the program needs another access to the host cluster, such as --kubeconfig in extraArgs."},
+	{path: "automountServiceAccountToken", kind: "bool", def: "true", doc: "Mounts a token of the ServiceAccount. If it is false, the program needs other credentials for the host cluster, such as --kubeconfig in extraArgs."},
 }
 
-// defaults is the file values.yaml.
+// defaults returns the content of the file values.yaml.
 func (c *Chart) defaults() string {
 	var b strings.Builder
-	b.WriteString("# Values of " + c.Name + ". README.md has them as a table. Those without a default are not set.\n")
+	b.WriteString("# Values of " + c.Name + ". README.md contains a table of the values. Values without a default are null.\n")
 	var open []string
 	for _, v := range c.ordered() {
 		parts := strings.Split(v.path, ".")
@@ -134,16 +134,21 @@ func (c *Chart) defaults() string {
 		open = groups
 		indent := strings.Repeat("  ", len(groups))
 		fmt.Fprintf(&b, "%s# %s\n", indent, v.doc)
-		def := v.def
+		def := c.defaultOf(v)
 		if def == "" {
 			def = "null"
 		}
-		fmt.Fprintf(&b, "%s%s: %s\n", indent, parts[len(parts)-1], strings.ReplaceAll(def, "REPOSITORY", c.Repository))
+		fmt.Fprintf(&b, "%s%s: %s\n", indent, parts[len(parts)-1], def)
 	}
 	return b.String()
 }
 
-// ordered returns the values with those of a group beside each other.
+// defaultOf returns the default of a value as YAML, or "" if it has none.
+func (c *Chart) defaultOf(v value) string {
+	return strings.ReplaceAll(v.def, "REPOSITORY", c.Repository)
+}
+
+// ordered returns the values, sorted so that the values of each group are adjacent.
 func (c *Chart) ordered() []value {
 	all := c.values()
 	var out []value
@@ -159,7 +164,7 @@ func (c *Chart) ordered() []value {
 	return out
 }
 
-// group is the first part of the path.
+// group returns the first part of the path of the value.
 func (v *value) group() string {
 	first, _, _ := strings.Cut(v.path, ".")
 	return first

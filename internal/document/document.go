@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package document reads YAML and JSON documents of untrusted origin. The memory that it needs depends only on the size
-// of the text.
+// Package document reads YAML and JSON documents from untrusted sources. The memory that reading a text takes is
+// limited by the size of the text.
 package document
 
 import (
@@ -18,17 +18,18 @@ import (
 )
 
 const (
-	// maxConfig is the maximum size of a document in bytes. It is more than an object of the API can contain.
+	// maxConfig is the maximum size of a document in bytes. It is larger than any object that an API server stores.
 	maxConfig = 2 << 20
-	// maxYAML is the maximum size of a document that is not JSON. Reading YAML takes more than twenty times its size.
+	// maxYAML is the maximum size of a YAML document in bytes. Reading YAML takes more than twenty times as much memory as
+	// the size of the text.
 	maxYAML = 512 << 10
-	// maxValues is the maximum number of values in a document. A kubeconfig with 500 clusters has about 10 000.
+	// maxValues is the maximum number of values in a document. A kubeconfig with 500 clusters has about 10 000 values.
 	maxValues = 20_000
 	// maxDepth is the maximum nesting depth of a document.
 	maxDepth = 50
 )
 
-// Reasons why a document cannot be used.
+// These errors are the reasons why Read rejects a document.
 var (
 	errSize   = fmt.Errorf("is too large: more than %d KiB, or %d KiB of YAML", maxConfig>>10, maxYAML>>10)
 	errValues = fmt.Errorf("has more than %d values", maxValues)
@@ -38,9 +39,9 @@ var (
 	errSecond = errors.New("has more than one document")
 )
 
-// Read reads one YAML or JSON document. Before it builds anything, it rejects what is costly or ambiguous: too many
-// values, aliases, duplicate keys in one object, and a second document. It returns nil for an empty document. Its
-// errors contain nothing of the document.
+// Read reads one YAML or JSON document. It returns nil for an empty document. It rejects a text that contains aliases,
+// duplicate keys in one object, a second document, or too many values. It detects too many values before it parses the
+// text. Errors contain no content of the document.
 func Read(text []byte) (any, error) {
 	switch {
 	case len(text) > maxConfig:
@@ -60,8 +61,9 @@ func Read(text []byte) (any, error) {
 	return readYAML(text)
 }
 
-// checkIndicators limits the number of values and the depth of YAML or JSON text without parsing it. Each value except
-// the first follows one of these characters. It also counts those in strings.
+// checkIndicators returns an error if a YAML or JSON text may contain too many values or levels. It does not parse the
+// text. Instead, it counts the characters that can precede a value, including those in strings. In a valid text, one of
+// these characters precedes each value except the first.
 func checkIndicators(text []byte) error {
 	count := 0
 	for i, c := range text {
@@ -80,7 +82,7 @@ func checkIndicators(text []byte) error {
 	return nil
 }
 
-// readJSON reports whether the text is JSON, and if so returns its value.
+// readJSON decodes the text if it is JSON. Otherwise the result `ok` is false.
 func readJSON(text []byte) (tree any, ok bool, err error) {
 	if !json.Valid(text) {
 		return nil, false, nil
@@ -95,7 +97,7 @@ func readJSON(text []byte) (tree any, ok bool, err error) {
 	return tree, true, nil
 }
 
-// tooDeep reports whether valid JSON is nested too deep.
+// tooDeep reports whether valid JSON is nested too deeply.
 func tooDeep(text []byte) bool {
 	depth, quoted, escaped := 0, false, false
 	for _, c := range text {
@@ -117,7 +119,8 @@ func tooDeep(text []byte) bool {
 	return false
 }
 
-// readYAML parses the text to nodes first, because aliases are not expanded in them.
+// readYAML parses the text to nodes and then converts the nodes. Parsing does not expand aliases, and a node that is an
+// alias is rejected.
 func readYAML(text []byte) (any, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, second yaml.Node
@@ -171,7 +174,7 @@ func listOf(n *yaml.Node, depth int) (any, error) {
 	return list, nil
 }
 
-// objectOf converts a mapping. It compares keys in the form that they have in JSON.
+// objectOf converts a YAML mapping to an object. It returns an error if two keys are equal in JSON.
 func objectOf(n *yaml.Node, depth int) (any, error) {
 	if n.ShortTag() != "!!map" {
 		return nil, errSyntax
@@ -197,7 +200,7 @@ func objectOf(n *yaml.Node, depth int) (any, error) {
 	return object, nil
 }
 
-// yamlBooleans are the booleans of YAML 1.1, which Kubernetes reads.
+// yamlBooleans contains the other spellings of true and false in YAML 1.1, which Kubernetes accepts.
 var yamlBooleans = map[string]bool{
 	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
 	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,

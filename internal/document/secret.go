@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// OfSecret returns the value of a key in the data of a secret, or all values as one JSON object if key is empty. Its
-// errors contain only keys.
+// OfSecret returns the value of a key in the data of a secret. If key is empty, OfSecret returns all values as one JSON
+// object. Errors may contain keys, but no values.
 func OfSecret(data map[string][]byte, key string) (string, error) {
 	if key != "" {
 		value, exists := data[key]
@@ -26,7 +26,7 @@ func OfSecret(data map[string][]byte, key string) (string, error) {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		fmt.Fprintf(&out, "%q:", name) // keys of secrets are letters, digits, -, _ and .
+		fmt.Fprintf(&out, "%q:", name) // keys of secrets consist of letters, digits, -, _ and .
 		if err := writeJSON(&out, data[name]); err != nil {
 			return "", fmt.Errorf("the value of key %q %w", name, err)
 		}
@@ -35,7 +35,7 @@ func OfSecret(data map[string][]byte, key string) (string, error) {
 	return out.String(), nil
 }
 
-// ToJSON converts a document to JSON. It rejects what [Read] rejects.
+// ToJSON converts a document to JSON. It rejects the same documents as [Read].
 func ToJSON(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	if err := writeJSON(&out, text); err != nil {
@@ -44,7 +44,7 @@ func ToJSON(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// writeJSON writes a document as JSON. A document that is already JSON is not changed.
+// writeJSON writes a document as JSON. If the document is already JSON, it is written unchanged.
 func writeJSON(out *bytes.Buffer, text []byte) error {
 	tree, err := Read(text)
 	if err != nil {

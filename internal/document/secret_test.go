@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzOfSecret checks that any value results either in one JSON object or in an error that contains nothing of it.
+// FuzzOfSecret checks that any value results either in one JSON object or in an error that does not quote the value.
 func FuzzOfSecret(f *testing.F) {
 	for _, seed := range []string{"", "a: b", "[", "*x", "&a [*a]", "\xff", ".nan", "? [a]: b", "a: 1\na: 2", "!!binary x", "- - -", "{\"a\":1}"} {
 		f.Add([]byte(seed))

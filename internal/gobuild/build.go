@@ -18,16 +18,16 @@ import (
 // cancelWait is how long the go command may take to end after an interrupt.
 const cancelWait = 10 * time.Second
 
-// builder compiles a recipe.
+// builder compiles the program of a Recipe.
 type builder struct {
 	recipe    Recipe
-	env       string // name of the environment variable with a directory of programs
+	env       string // name of the environment variable that contains a directory with the programs
 	report    *Reporter
 	lookPath  func(string) (string, error)
 	freeBytes func(dir string) (uint64, error)
 }
 
-// build compiles the program into dir and links it under each name.
+// build compiles the program into dir, and creates a link to the program for each name.
 func (b *builder) build(ctx context.Context, dir string) error {
 	src, err := os.MkdirTemp(dir, "src-")
 	if err != nil {
@@ -58,7 +58,8 @@ func (b *builder) build(ctx context.Context, dir string) error {
 	return nil
 }
 
-// check detects an old go command and a full disk, which would make the long build fail.
+// check returns an error if there is no usable go command or not enough disk space. Without this check, the build would
+// fail only after a long time.
 func (b *builder) check(ctx context.Context, g goCommand) error {
 	out, err := g.output(ctx, "env", "GOVERSION", "GOCACHE", "GOMODCACHE")
 	if err != nil {
@@ -74,13 +75,13 @@ func (b *builder) check(ctx context.Context, g goCommand) error {
 			return err
 		}
 		if free < b.recipe.Space {
-			return fmt.Errorf("not enough disk space in %s: %.1f GiB free, the build needs %d", dir, float64(free)/(1<<30), b.recipe.Space>>30)
+			return fmt.Errorf("not enough disk space in %s: %.1f GiB are free, but the build needs %d GiB", dir, float64(free)/(1<<30), b.recipe.Space>>30)
 		}
 	}
 	return nil
 }
 
-// compile runs the build and shows its progress.
+// compile runs go build and shows its progress.
 func (b *builder) compile(ctx context.Context, g goCommand, target string) error {
 	p := &progress{what: b.recipe.What, module: b.recipe.Module}
 	stop := b.show(p)
@@ -99,7 +100,7 @@ func (b *builder) compile(ctx context.Context, g goCommand, target string) error
 	return nil
 }
 
-// show reports the progress until stop is called.
+// show reports the progress until the returned function is called.
 func (b *builder) show(p *progress) (stop func()) {
 	end := b.report.follow(p.text)
 	return func() { b.report.Printf("building %s took %s", b.recipe.What, end().Round(time.Second)) }
@@ -111,7 +112,8 @@ type goCommand struct {
 	hostCgo   bool
 }
 
-// output runs the go command and returns its standard output. An error contains its stderr as one line.
+// output runs the go command and returns its standard output. If the command fails, the error contains an explanation
+// from explainBuild.
 func (g goCommand) output(ctx context.Context, args ...string) (string, error) {
 	p := &progress{}
 	out, err := g.run(ctx, p, args...)
@@ -131,15 +133,16 @@ func (g goCommand) run(ctx context.Context, p *progress, args ...string) (string
 	return stdout.String(), err
 }
 
-// goEnvironment returns env without what would make the build of another module fail or differ: flags, workspace,
-// target platform and, unless hostCgo, cgo. The compiler gets more memory, which saves a fifth of its time.
+// goEnvironment returns a copy of env for the build of another module. It overrides the settings that could make the
+// build fail or change its result: flags, workspace, target platform and, unless hostCgo is true, cgo. It also lets the
+// compiler use more memory, which makes the build a fifth faster.
 func goEnvironment(env []string, hostCgo bool) []string {
 	set := map[string]string{
 		"GO111MODULE":  "on",
 		"GOARCH":       runtime.GOARCH,
 		"GOEXPERIMENT": "",
 		"GOGC":         "400",
-		"GOFLAGS":      "-mod=readonly", // not empty, because then the flags of `go env -w` would apply
+		"GOFLAGS":      "-mod=readonly", // not empty, because otherwise the flags of `go env -w` would apply
 		"GOOS":         runtime.GOOS,
 		"GOWORK":       "off",
 	}
@@ -159,7 +162,8 @@ func goEnvironment(env []string, hostCgo bool) []string {
 	return out
 }
 
-// explainBuild returns one line that explains the output of the go command: a known cause, or its last words.
+// explainBuild returns one line that explains why the go command failed. The line describes the cause if it is known.
+// Otherwise it is the last message of the command.
 func explainBuild(messages []string) string {
 	last := "no message"
 	for _, m := range messages {
@@ -188,7 +192,7 @@ func containsAny(s string, parts ...string) bool {
 	return false
 }
 
-// nearestExisting returns dir or its nearest existing parent, because a cache directory may be created later.
+// nearestExisting returns dir or, if dir does not exist yet, its nearest existing parent.
 func nearestExisting(dir string) string {
 	for {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) || filepath.Dir(dir) == dir {

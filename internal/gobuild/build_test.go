@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeGo writes a shell script that stands in for the go command.
+// fakeGo writes a shell script that replaces the go command, and returns a function that finds the script.
 func fakeGo(t *testing.T, script string) func(string) (string, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "go")
@@ -27,7 +27,7 @@ func fakeGo(t *testing.T, script string) func(string) (string, error) {
 	return func(string) (string, error) { return path, nil }
 }
 
-// goodGo answers `go env` and `go list`, and compiles an empty file.
+// goodGo is a script that supports `go env` and `go list`, and whose `go build` creates an empty file.
 const goodGo = `case "$1" in
 env) echo go1.26.8; echo /; echo /;;
 list) echo one; echo two; echo three;;
@@ -38,7 +38,7 @@ esac
 
 func enoughSpace(string) (uint64, error) { return testRecipe.Space, nil }
 
-// testRecipe is what the fake go command builds.
+// testRecipe is the recipe that the fake go command builds.
 var testRecipe = Recipe{
 	What: "the control plane", Version: "v1.36.3", Notice: "building Kubernetes, once", Module: "deployerkit.local/controlplane",
 	Files:   map[string]string{"go.mod": "module x", "main.go": "package main"},
@@ -96,7 +96,7 @@ func TestBuildExplainsFailures(t *testing.T) {
 			reason:    "found out before the long work",
 			lookPath:  fakeGo(t, failing("build", "must not be reached")),
 			freeBytes: func(string) (uint64, error) { return testRecipe.Space - 1, nil },
-			want:      "not enough disk space in /: 5.0 GiB free, the build needs 5",
+			want:      "not enough disk space in /: 5.0 GiB are free, but the build needs 5 GiB",
 		},
 		"StatfsFails": {
 			reason:    "not knowing is an error too",

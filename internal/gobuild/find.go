@@ -13,30 +13,32 @@ import (
 	"time"
 )
 
-// Finder finds or creates a directory with programs. It checks the directory in an environment variable, then the
-// cache and other places, and then downloads or builds the programs.
+// Finder finds or creates a directory with programs. It first checks the directory that an environment variable names,
+// then the cache, and then other places. If none of them contains the programs, it downloads or builds the programs.
 type Finder struct {
-	// Recipe is what is built if nothing is found.
+	// Recipe describes how to build the programs if no directory with the programs is found.
 	Recipe Recipe
-	// Need lists the programs that the caller requires, a subset of Recipe.Names.
+	// Need lists the programs that the caller requires. It is a subset of Recipe.Names.
 	Need []string
-	// Env is the name of the environment variable. Its directory takes precedence if it has all required programs.
+	// Env is the name of an environment variable. If the variable names a directory that contains all required programs,
+	// Find returns this directory.
 	Env string
-	// Cache is a directory below os.UserCacheDir().
+	// Cache is the directory in which the programs are stored, such as the result of CacheDir.
 	Cache string
-	// Places are other directories that may have the programs. They are checked after the cache.
+	// Places are other directories that may contain the programs. They are checked after the cache.
 	Places []string
 	// Report shows the progress of long steps.
 	Report *Reporter
-	// Download fills a directory with prebuilt programs. It is tried before the build. If it is nil, nothing is
-	// downloaded. DownloadKey identifies its result.
+	// Download fills a directory with prebuilt programs. Find builds the programs only if Download fails or is nil.
+	// DownloadKey identifies the result of Download in the cache.
 	Download    func(ctx context.Context, dir string) error
 	DownloadKey string
 
-	build func(ctx context.Context, dir string) error // for tests, instead of the recipe
+	build func(ctx context.Context, dir string) error // replaces the build of the recipe in tests
 }
 
-// CacheDir returns the cache directory for name, below os.UserCacheDir(). The error says which variable to set.
+// CacheDir returns the path of a cache directory for the given name, below os.UserCacheDir(). If the system has no
+// cache directory, the error names the environment variables that can be set.
 func CacheDir(name, env string) (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -45,8 +47,8 @@ func CacheDir(name, env string) (string, error) {
 	return filepath.Join(base, "deployerkit", name), nil
 }
 
-// Find returns a directory with all required programs. It is safe for concurrent use, even by several processes: one of
-// them builds, and the others wait. Errors are one line.
+// Find returns a directory with all required programs. It is safe for concurrent use, even by several processes: one
+// process builds, and the others wait. The text of an error is one line.
 func (f *Finder) Find(ctx context.Context) (string, error) {
 	if dir, ok := f.existing(); ok {
 		return dir, nil
@@ -55,14 +57,14 @@ func (f *Finder) Find(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("make cache directory: %w", err)
 	}
 	unlock, err := lockFile(ctx, filepath.Join(f.Cache, "lock"), func() {
-		f.Report.once("another process is making %s; waiting for it", f.Recipe.What)
+		f.Report.once("another process is preparing %s; waiting for it", f.Recipe.What)
 		f.Report.state(time.Now(), "still waiting for another process")
 	})
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	// The process that held the lock before may have built the programs.
+	// Another process may have built the programs while it held the lock.
 	if dir, ok := f.existing(); ok {
 		return dir, nil
 	}
@@ -70,14 +72,15 @@ func (f *Finder) Find(ctx context.Context) (string, error) {
 	return f.make(ctx)
 }
 
-// existing checks the environment variable and the cache.
+// existing returns a directory that contains all required programs. It checks the directory in the environment
+// variable, the cache and Places.
 func (f *Finder) existing() (string, bool) {
 	if dir := os.Getenv(f.Env); dir != "" {
 		missing := Missing(dir, f.Need)
 		if len(missing) == 0 {
 			return dir, true
 		}
-		f.Report.once("%s=%s has no %s; looking further", f.Env, dir, strings.Join(missing, ", "))
+		f.Report.once("%s=%s has no %s; looking elsewhere", f.Env, dir, strings.Join(missing, ", "))
 	}
 	for _, dir := range append([]string{f.builtDir(), f.downloadedDir()}, f.Places...) {
 		if len(Missing(dir, f.Need)) == 0 {
@@ -111,7 +114,8 @@ func (f *Finder) make(ctx context.Context) (string, error) {
 	return f.builtDir(), nil
 }
 
-// fill calls produce with a temporary directory, which it renames to dir when it is complete.
+// fill calls the function `produce` with a temporary directory. If `produce` succeeds, fill renames the temporary
+// directory to dir.
 func (f *Finder) fill(ctx context.Context, dir string, produce func(context.Context, string) error) (err error) {
 	tmp, err := os.MkdirTemp(f.Cache, "tmp-")
 	if err != nil {
@@ -122,9 +126,9 @@ func (f *Finder) fill(ctx context.Context, dir string, produce func(context.Cont
 		return err
 	}
 	if missing := Missing(tmp, f.Need); len(missing) > 0 {
-		return fmt.Errorf("result has no %s", strings.Join(missing, ", "))
+		return fmt.Errorf("the result does not contain %s", strings.Join(missing, ", "))
 	}
-	if err := os.RemoveAll(dir); err != nil { // incomplete, because existing did not accept it
+	if err := os.RemoveAll(dir); err != nil { // dir is incomplete, because f.existing did not accept it
 		return fmt.Errorf("remove incomplete binaries: %w", err)
 	}
 	if err := os.Rename(tmp, dir); err != nil {
@@ -133,7 +137,7 @@ func (f *Finder) fill(ctx context.Context, dir string, produce func(context.Cont
 	return nil
 }
 
-// removeLeftovers removes the temporary directories of killed processes. The caller holds the lock.
+// removeLeftovers removes the temporary directories of processes that were killed. The caller holds the lock.
 func (f *Finder) removeLeftovers() {
 	leftovers, _ := filepath.Glob(filepath.Join(f.Cache, "tmp-*")) // the pattern is constant and valid
 	for _, dir := range leftovers {
@@ -147,7 +151,7 @@ func (f *Finder) builtDir() string { return f.Recipe.Dir(f.Cache) }
 
 func (f *Finder) downloadedDir() string { return filepath.Join(f.Cache, "downloaded-"+f.DownloadKey) }
 
-// Missing returns the names that are not executable files in dir.
+// Missing returns those names for which dir contains no executable file.
 func Missing(dir string, names []string) []string {
 	var missing []string
 	for _, name := range names {

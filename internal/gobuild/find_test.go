@@ -19,7 +19,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// fakeBinaries returns a function that fills a directory as a build or a download would.
+// fakeBinaries returns a function that writes files to a directory, in place of a build or a download.
 func fakeBinaries(names ...string) func(context.Context, string) error {
 	return func(_ context.Context, dir string) error {
 		for _, name := range names {
@@ -31,7 +31,7 @@ func fakeBinaries(names ...string) func(context.Context, string) error {
 	}
 }
 
-// newFinder returns a Finder for the test recipe that lets build fill a directory.
+// newFinder returns a Finder for testRecipe that calls `build` instead of the go command.
 func newFinder(cache string, out io.Writer, build func(context.Context, string) error, need ...string) *Finder {
 	return &Finder{
 		Recipe: testRecipe, Need: need, Env: "DEPLOYERKIT_TEST_PROGRAMS", Cache: cache, Report: NewReporter("envtest", out),
@@ -61,7 +61,7 @@ func TestFindLooksInOrder(t *testing.T) {
 		need          []string
 		download      func(context.Context, string) error
 		build         func(context.Context, string) error
-		want          string // which place
+		want          string // the kind of directory that Find must return
 		wantErr       error
 		wantReport    string
 	}{
@@ -171,7 +171,8 @@ func assertNoLeftovers(t *testing.T, cache string) {
 }
 
 func TestFindBuildsOnceForTwo(t *testing.T) {
-	// flock belongs to the open file, so two finders of one process exclude each other as two processes do.
+	// A lock belongs to an open file, so two finders in one process exclude each other in the same way as two
+	// processes.
 	var builds atomic.Int32
 	inBuild, goOn := make(chan struct{}), make(chan struct{})
 	cache := t.TempDir()
@@ -179,7 +180,7 @@ func TestFindBuildsOnceForTwo(t *testing.T) {
 	newOne := func() *Finder {
 		return newFinder(cache, &out, func(ctx context.Context, dir string) error {
 			builds.Add(1)
-			close(inBuild) // a second build would panic
+			close(inBuild) // a second build would panic here
 			<-goOn
 			return fakeBinaries(etcdName)(ctx, dir)
 		}, etcdName)
@@ -195,7 +196,7 @@ func TestFindBuildsOnceForTwo(t *testing.T) {
 	go find()
 	<-inBuild
 	go find()
-	out.waitFor(t, "another process is making the control plane")
+	out.waitFor(t, "another process is preparing the control plane")
 	close(goOn)
 	for range 2 {
 		if err := <-results; err != nil {
@@ -265,7 +266,7 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// waitFor polls until text was written.
+// waitFor polls until the buffer contains text.
 func (b *lockedBuffer) waitFor(t *testing.T, text string) {
 	t.Helper()
 	poll(t, "report of "+text, func() bool { return strings.Contains(b.String(), text) })

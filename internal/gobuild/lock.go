@@ -16,8 +16,9 @@ const lockPoll = 250 * time.Millisecond
 // errLocked is returned by tryLock when another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// lockFile waits until this process alone holds path, and calls waiting each time that another process has it. The lock
-// belongs to the open file. The system releases it when the process ends, however it ends, so there are no stale locks.
+// lockFile waits until it holds an exclusive lock of the file with the given path. While another process holds the
+// lock, lockFile calls `waiting` before each new attempt. There are no stale locks, because the system releases the
+// lock when the process ends, for whatever reason.
 func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// poll waits until done, at most half a minute.
+// poll waits until the condition is true, but at most half a minute.
 func poll(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)

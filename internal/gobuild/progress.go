@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// keptOutput is the number of lines of the go command that are kept to explain a failure.
+// keptOutput is how many lines of the go command's output are kept to explain a failure.
 const keptOutput = 40
 
-// progress parses the stderr of `go build -v`, which has one line per compiled package and one per downloaded module.
-// It keeps all other lines, because they explain a failure.
+// progress parses the stderr of `go build -v`, which has one line for each compiled package and each downloaded module.
+// It keeps the last lines of all other output, because they explain a failure.
 type progress struct {
-	what   string // what is built
+	what   string // the name of the result for messages, see Recipe.What
 	module string // the main package, which is compiled last
 
 	total int // number of packages, including those already compiled
 
 	mu         sync.Mutex
-	rest       []byte // a line that has not ended
+	rest       []byte // the beginning of an incomplete line
 	packages   int
 	downloads  int
 	linking    bool
@@ -60,12 +60,12 @@ func (p *progress) line(line string) {
 	}
 }
 
-// isPackagePath reports whether a line of -v is a package path. A path has no spaces, unlike messages.
+// isPackagePath reports whether a line of output is a package path. Unlike messages, a path contains no spaces.
 func isPackagePath(line string) bool {
 	return !strings.ContainsAny(line, " \t:#")
 }
 
-// text describes the progress of a build that has run for elapsed.
+// text returns a line about the progress of a build that has run for the given time.
 func (p *progress) text(elapsed time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *progress) setTotal(n int) {
 	p.total = n
 }
 
-// messages returns the lines that are neither a package nor a download.
+// messages returns the lines that name neither a package nor a download.
 func (p *progress) messages() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

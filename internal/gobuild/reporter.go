@@ -12,27 +12,32 @@ import (
 	"golang.org/x/term"
 )
 
-// statusInterval is how often the state of a long step is shown if lines cannot be rewritten.
+// statusInterval is how often the state of a long step is shown if the output is not a terminal.
 const statusInterval = 5 * time.Second
 
 // Reporter shows the progress of a long step to a user. It is safe for concurrent use.
 type Reporter struct {
-	name     string // begins every line
+	name     string // prefix of every line
 	w        io.Writer
-	terminal bool // status lines are rewritten in place
+	terminal bool // the output is a terminal, where a status line can be overwritten
 
 	mu     sync.Mutex
 	seen   map[string]bool
 	status bool      // the cursor is after a status line
-	last   time.Time // time of the last status line, if lines cannot be rewritten
+	last   time.Time // time of the last status line, if the output is not a terminal
 }
 
-// NewReporter returns a Reporter that writes lines that begin with name to w, or to os.Stderr if w is nil.
+// NewReporter returns a Reporter that writes to w, or to os.Stderr if w is nil. Each line begins with name. If w has a
+// method Unwrap, the returned writer determines whether the output is a terminal.
 func NewReporter(name string, w io.Writer) *Reporter {
 	if w == nil {
 		w = os.Stderr
 	}
-	f, ok := w.(*os.File)
+	out := w
+	if wrapper, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		out = wrapper.Unwrap()
+	}
+	f, ok := out.(*os.File)
 	return &Reporter{name: name, w: w, terminal: ok && term.IsTerminal(int(f.Fd())), seen: map[string]bool{}}
 }
 
@@ -54,7 +59,8 @@ func (r *Reporter) once(format string, args ...any) {
 	}
 }
 
-// follow shows the state of a long step until end is called. end returns how long the step took.
+// follow shows the state of a long step until the function `end` is called. The function `end` returns how long the
+// step took.
 func (r *Reporter) follow(text func(elapsed time.Duration) string) (end func() time.Duration) {
 	start, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -77,8 +83,8 @@ func (r *Reporter) follow(text func(elapsed time.Duration) string) (end func() t
 	}
 }
 
-// state shows the state of a long step. It rewrites the line on a terminal; otherwise it writes at most one line per
-// statusInterval.
+// state shows the state of a long step. On a terminal, it overwrites the previous state. Otherwise, it writes at most
+// one line per statusInterval.
 func (r *Reporter) state(now time.Time, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +93,7 @@ func (r *Reporter) state(now time.Time, text string) {
 		fmt.Fprintf(r.w, "\r\x1b[K%s: %s", r.name, text)
 		r.status = true
 	case r.last.IsZero():
-		r.last = now // the start of the step was just shown
+		r.last = now // the start of the step has just been shown
 	case now.Sub(r.last) >= statusInterval:
 		r.last = now
 		r.line(text)

@@ -10,8 +10,8 @@ import (
 	"runtime"
 )
 
-// errUnsupported is the error on systems without file locks, where programs must be provided by the environment
-// variable.
+// errUnsupported is returned on systems for which file locks are not implemented. On these systems, the environment
+// variable must name a directory with the programs.
 var errUnsupported = errors.New("building programs is not supported on " + runtime.GOOS)
 
 func tryLock(*os.File) error { return errUnsupported }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// tryLock locks f without waiting. It returns errLocked if another open file has the lock.
+// tryLock locks f without waiting. It returns errLocked if another process holds the lock.
 func tryLock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package heartbeat shows that a command which prints nothing for a while is still running.
+// Package heartbeat writes a line from time to time while a command writes no output, to show that the command is still
+// running.
 package heartbeat
 
 import (
@@ -10,10 +11,11 @@ import (
 	"time"
 )
 
-// Interval is how long a command may be silent.
+// Interval is the time without input after which a Writer writes a line.
 const Interval = 5 * time.Second
 
-// Writer copies its input, and writes a line after each Interval without output. It is safe for concurrent use.
+// Writer copies its input to another writer, and writes a line after each Interval without input. It is safe for
+// concurrent use.
 type Writer struct {
 	out   io.Writer
 	lines io.Writer
@@ -25,8 +27,9 @@ type Writer struct {
 	begin time.Time
 }
 
-// Start returns a Writer that copies to out, and writes the lines to lines until Stop is called. Both may be the same.
-// text returns the line without a line break; it must not write to the Writer.
+// Start returns a Writer that copies its input to out. Until Stop is called, the Writer also writes a line to `lines`
+// after each Interval without input. The arguments `out` and `lines` may be the same writer. The function `text`
+// returns such a line without a line break. It must not write to the Writer.
 func Start(out, lines io.Writer, text func(elapsed time.Duration) string) *Writer {
 	h := &Writer{out: out, lines: lines, text: text, begin: time.Now()}
 	h.mu.Lock()
@@ -45,7 +48,10 @@ func (h *Writer) Write(p []byte) (int, error) {
 	return h.out.Write(p)
 }
 
-// Stop stops the lines. Write can still be called.
+// Unwrap returns the writer to which h copies its input.
+func (h *Writer) Unwrap() io.Writer { return h.out }
+
+// Stop ends the additional lines. After that, the Writer only copies its input.
 func (h *Writer) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +59,7 @@ func (h *Writer) Stop() {
 	h.quiet.Stop()
 }
 
-// beat writes a line.
+// beat writes a line after an Interval without input.
 func (h *Writer) beat() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

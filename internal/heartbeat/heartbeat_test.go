@@ -23,7 +23,7 @@ func TestWriter(t *testing.T) {
 		}
 		after(Interval - time.Second)
 		fmt.Fprintln(h, "news")
-		after(Interval - time.Second) // after news the next line is not due yet
+		after(Interval - time.Second) // the interval began again with the last input, so no line is due yet
 		after(Interval)
 		after(Interval)
 		h.Stop()

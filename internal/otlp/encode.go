@@ -12,7 +12,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// The message ExportTraceServiceRequest of OTLP as JSON: IDs are hexadecimal, and 64-bit integers are strings.
+// These types represent the OTLP message ExportTraceServiceRequest in JSON. In this encoding, IDs are hexadecimal, and
+// 64-bit integers are strings.
 type (
 	request struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`
@@ -54,7 +55,8 @@ type (
 	}
 )
 
-// encode returns the request for spans, which all have the same resource. The library makes no events and no links.
+// encode returns the request for the given spans. All spans must have the same resource. encode ignores events and
+// links of spans, because this library does not create any.
 func encode(spans []sdktrace.ReadOnlySpan) ([]byte, error) {
 	out := resourceSpans{SchemaURL: spans[0].Resource().SchemaURL(), Resource: resource{Attributes: attributesOf(spans[0].Resource().Attributes())}}
 	places := map[scope]int{}

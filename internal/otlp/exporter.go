@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otlp sends spans to an OpenTelemetry collector by OTLP over HTTP, encoded as JSON. It is much smaller than
-// the exporter of OpenTelemetry, which needs gRPC and Protobuf.
+// Package otlp sends spans to an OpenTelemetry collector with OTLP over HTTP, encoded as JSON. It is much smaller than
+// the exporter of the OpenTelemetry project, which needs gRPC and Protobuf.
 package otlp
 
 import (
@@ -16,16 +16,16 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// maxAnswer is how many bytes of a response are read.
+// maxAnswer is the maximum number of bytes of a response that are read.
 const maxAnswer = 64 << 10
 
-// Exporter sends spans. It is a SpanExporter of OpenTelemetry.
+// Exporter sends spans. It implements the interface SpanExporter of the OpenTelemetry SDK.
 type Exporter struct {
 	settings Settings
 	client   *http.Client
 }
 
-// New returns an exporter with settings of [FromEnvironment].
+// New returns an exporter with the settings that [FromEnvironment] returned.
 func New(s Settings) *Exporter {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = s.TLS
@@ -35,7 +35,7 @@ func New(s Settings) *Exporter {
 	}}
 }
 
-// ExportSpans sends spans once. Its errors contain neither the address nor a header.
+// ExportSpans sends spans, without retries. Its errors contain neither the address of the collector nor headers.
 func (e *Exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -65,14 +65,15 @@ func (e *Exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 		return errors.New("send spans: the collector does not answer")
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection is reused
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // otherwise, the connection cannot be reused
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("send spans: the collector answers with status %d", resp.StatusCode)
 	}
 	return nil
 }
 
-// Shutdown implements SpanExporter. It does nothing, because the caller exports the remaining spans before.
+// Shutdown implements SpanExporter. It only closes idle connections, because the caller exports the remaining spans
+// before it calls Shutdown.
 func (e *Exporter) Shutdown(context.Context) error {
 	e.client.CloseIdleConnections()
 	return nil

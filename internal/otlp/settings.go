@@ -17,7 +17,7 @@ import (
 
 // Settings configures an Exporter.
 type Settings struct {
-	// Endpoint is the URL for traces.
+	// Endpoint is the URL to which traces are sent.
 	Endpoint string
 	Headers  map[string]string
 	Timeout  time.Duration
@@ -25,13 +25,13 @@ type Settings struct {
 	TLS      *tls.Config
 }
 
-// defaultTimeout is that of the specification of OpenTelemetry.
+// defaultTimeout is the default timeout that the OpenTelemetry specification defines.
 const defaultTimeout = 10 * time.Second
 
-// FromEnvironment reads the standard variables of OpenTelemetry about the export of traces. It returns nil if they
-// contain no endpoint, or disable traces. A variable for traces, such as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, takes
-// precedence over the one for all signals. It returns an error if a value is not valid or not supported. Errors contain
-// no value of a header.
+// FromEnvironment reads the standard OpenTelemetry environment variables for the export of traces. It returns nil if
+// they contain no endpoint or disable traces. A variable for traces, such as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, takes
+// precedence over the variable for all signals, such as OTEL_EXPORTER_OTLP_ENDPOINT. FromEnvironment returns an error
+// if a value is invalid or not supported. Errors contain no header values.
 func FromEnvironment(env func(string) (string, bool)) (*Settings, error) {
 	get := func(name string) string {
 		value, _ := env(name)
@@ -73,7 +73,7 @@ func FromEnvironment(env func(string) (string, bool)) (*Settings, error) {
 	return s, s.readTLS(of("CERTIFICATE"), of("CLIENT_CERTIFICATE"), of("CLIENT_KEY"))
 }
 
-// readHeaders reads "key=value,key=value", URL-encoded.
+// readHeaders reads headers in the form "key=value,key=value". The values are URL-encoded.
 func (s *Settings) readHeaders(text string) error {
 	for pair := range strings.SplitSeq(text, ",") {
 		key, value, found := strings.Cut(strings.TrimSpace(pair), "=")
@@ -89,7 +89,8 @@ func (s *Settings) readHeaders(text string) error {
 	return nil
 }
 
-// readTLS reads the certificates of the collector's authority and of this program.
+// readTLS reads the files with the CA certificate of the collector, and with the client certificate and key of this
+// program.
 func (s *Settings) readTLS(ca, cert, key string) error {
 	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {

@@ -7,16 +7,17 @@ import (
 	"slices"
 )
 
-// run is a range in which two lists differ: [from, fromEnd) of one corresponds to [to, toEnd) of the other.
+// run describes a difference between two lists: the items [from, fromEnd) of the first list are replaced by the items
+// [to, toEnd) of the second list.
 type run struct {
 	from, fromEnd int
 	to, toEnd     int
 }
 
-// pair is an item that two lists have in common.
+// pair contains the indices of equal items in two lists.
 type pair struct{ from, to int }
 
-// align returns the differing runs in order.
+// align returns all differences between a and b, in order.
 func align(a, b []any) []run {
 	head, tail := commonEnds(a, b)
 	end := pair{len(a) - tail, len(b) - tail}
@@ -31,7 +32,7 @@ func align(a, b []any) []run {
 	return runs
 }
 
-// commonEnds counts the equal items at the beginning and at the end.
+// commonEnds returns how many items are equal at the beginning and at the end of both lists.
 func commonEnds(a, b []any) (head, tail int) {
 	for head < len(a) && head < len(b) && Equal(a[head], b[head]) {
 		head++
@@ -42,7 +43,8 @@ func commonEnds(a, b []any) (head, tail int) {
 	return head, tail
 }
 
-// equalItems pairs the equal items from an index on, in the order of b. Each item is in at most one pair.
+// equalItems returns pairs of equal items, in the order of b. It skips the first `head` items of both lists. Each item
+// is in at most one pair.
 func equalItems(a, b []any, head int) []pair {
 	places := map[string][]int{}
 	for i, item := range a[head:] {
@@ -59,10 +61,10 @@ func equalItems(a, b []any, head int) []pair {
 	return out
 }
 
-// inOrder returns a longest subsequence of pairs that has the same order in both lists. The pairs are in the order of
-// one of them.
+// inOrder returns the longest subsequence of pairs whose items have the same order in both lists. The given pairs must
+// be sorted by the index in the second list.
 func inOrder(pairs []pair) []pair {
-	var last []int                    // for each length: the last pair of the best sequence of this length
+	var last []int                    // last[n] is the index of the last pair of the best sequence of n+1 pairs so far
 	before := make([]int, len(pairs)) // the predecessor of each pair in its sequence
 	for k, p := range pairs {
 		n, _ := slices.BinarySearchFunc(last, p.from, func(k, from int) int { return cmp.Compare(pairs[k].from, from) })

@@ -23,19 +23,21 @@ import (
 
 const defaultAttempts = 10
 
-// The delay before attempt n+1 is random, up to firstWait doubled n times, and at most longestWait.
+// These constants limit the random delay between two attempts. The maximum delay is firstWait. It doubles with each
+// attempt, up to longestWait.
 const (
 	firstWait   = 2 * time.Millisecond
 	longestWait = 500 * time.Millisecond
 )
 
-// guardedLists are the lists of metadata that other clients add to.
+// guardedLists contains the lists in the metadata to which other clients may add items.
 var guardedLists = []string{"finalizers", "ownerReferences"}
 
-// errNoReference is returned because functions and locks need the version from which they start.
+// errNoReference is returned if the object has no resourceVersion, but a function or the option Locked needs one.
 var errNoReference = errors.New("no reference body: the object has no resourceVersion, so it was never read")
 
-// Apply sends the content in as few calls as possible, and sets obj to what the API server returns.
+// Apply changes the object in the cluster according to the content, in as few calls as possible. It stores the response
+// of the API server in obj.
 func Apply(ctx context.Context, c client.Client, obj client.Object, content Content, opts Options) (Result, error) {
 	if isNil(obj) {
 		return Result{Left: content}, errNoReference
@@ -67,18 +69,18 @@ func Apply(ctx context.Context, c client.Client, obj client.Object, content Cont
 	return a.result, err
 }
 
-// applier is one call of Apply.
+// applier represents one call of Apply.
 type applier struct {
 	target   target
 	obj      client.Object
 	options  Options
-	endpoint StatusEndpoint // as far as it is known
+	endpoint StatusEndpoint // StatusEndpointUnknown until the endpoint is known
 
 	left  Content
-	body  map[string]any // the latest known version
-	typed reflect.Type   // the Go type of body, or nil if body is raw
-	uid   types.UID      // of the object to which the content belongs
-	fresh bool           // body came from the API server
+	body  map[string]any // the latest known version of the object
+	typed reflect.Type   // the Go type of the body, or nil if the body is raw
+	uid   types.UID      // the UID of the object for which the content was made
+	fresh bool           // the body came from the API server
 
 	result Result
 }
@@ -94,7 +96,7 @@ func (a *applier) begin() error {
 	a.uid = a.obj.GetUID()
 	metadata := member(a.left.Changes, fieldMetadata)
 	for _, list := range guardedLists {
-		// The list was computed from the known version. On any other version it could drop items of other clients.
+		// The new list is based on the known version. Writing it would remove items that only another version contains.
 		a.options.Locked = a.options.Locked || hasMember(metadata, list)
 	}
 	if a.obj.GetResourceVersion() == "" && (a.options.Locked || len(a.left.Funcs) > 0) {
@@ -103,14 +105,14 @@ func (a *applier) begin() error {
 	if _, raw := a.obj.(*unstructured.Unstructured); !raw {
 		a.typed = reflect.TypeOf(a.obj).Elem()
 		if len(a.left.Funcs) > 0 {
-			return nil // a raw body was read from the API server
+			return nil // applier.plan reads the raw body from the API server
 		}
 	}
 	a.body, err = Body(a.obj)
 	return err
 }
 
-// run tries until it succeeds, the error is not a conflict, or the attempts are used up.
+// run makes attempts until one succeeds, fails with an error that is not a conflict, or is the last one.
 func (a *applier) run(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := a.attempt(ctx)
@@ -127,8 +129,9 @@ func (a *applier) run(ctx context.Context) error {
 	}
 }
 
-// renew waits and reads until the version differs from seen, because a cache may lag behind the conflict. Each round
-// counts as an attempt. When the attempts are used up, it returns the conflict.
+// renew waits and reads the object, again and again, until it gets another version than `seen`. A single read may not
+// be enough, because a cache may lag behind. Each read counts as an attempt. After the last attempt, renew returns the
+// conflict.
 func (a *applier) renew(ctx context.Context, attempt int, seen string, conflict error) (int, error) {
 	for ; attempt < a.options.Attempts; attempt++ {
 		if err := wait(ctx, attempt); err != nil {
@@ -146,9 +149,11 @@ func (a *applier) renew(ctx context.Context, attempt int, seen string, conflict 
 	return attempt, conflict
 }
 
-// classify determines the meaning of a validation error. The API server applies the operations of a JSON patch before
-// it compares the versions, so an operation that does not fit the newer body fails first. A UID that is not the stored
-// one is a validation error too.
+// classify handles validation errors that are not caused by the patch itself. If another client has changed the object,
+// a JSON patch may lead to a validation error, because the API server applies the operations before it compares the
+// versions. In this case, classify returns a conflict. If the object was deleted and created again, a patch with the
+// old UID also leads to a validation error. In this case, classify sets Gone and returns nil. It returns any other
+// error unchanged.
 func (a *applier) classify(ctx context.Context, err error) error {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
@@ -159,7 +164,7 @@ func (a *applier) classify(ctx context.Context, err error) error {
 		if a.result.Gone {
 			return nil
 		}
-		return err // contains the field
+		return err // an error that names a field is caused by the patch
 	}
 	seen := versionOf(a.body)
 	if readErr := a.read(ctx); readErr != nil {
@@ -181,10 +186,10 @@ func (a *applier) conflict() error {
 	return apierrors.NewConflict(resource, a.target.key.Name, errChanged)
 }
 
-// wait waits for a random delay, to spread the clients that conflict on one object.
+// wait waits for a random time, so that several clients that change the same object do not conflict again.
 func wait(ctx context.Context, attempt int) error {
 	longest := min(firstWait<<min(attempt, 16), longestWait)
-	timer := time.NewTimer(rand.N(longest)) // spreads load, no security
+	timer := time.NewTimer(rand.N(longest)) // the number only spreads the load, so it need not be secure
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -194,7 +199,7 @@ func wait(ctx context.Context, attempt int) error {
 	}
 }
 
-// read gets the latest version.
+// read reads the latest version of the object, or sets Gone if the object no longer exists.
 func (a *applier) read(ctx context.Context) error {
 	raw := a.target.raw()
 	a.result.Reads++
@@ -202,7 +207,7 @@ func (a *applier) read(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read: %w", err)
 	}
-	// Another object of the same name is not the one for which the patch was made.
+	// An object with the same name but another UID is not the object for which the patch was made.
 	if err != nil || a.uid != "" && raw.GetUID() != a.uid {
 		a.result.Gone = true
 		return nil

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// attempt sends what is left, in at most two calls.
+// attempt sends the remaining content, in at most two calls.
 func (a *applier) attempt(ctx context.Context) error {
 	todo, err := a.plan(ctx)
 	if err != nil || a.result.Gone || !todo.main && !todo.status {
@@ -27,7 +27,8 @@ func (a *applier) attempt(ctx context.Context) error {
 	return a.sendStatus(ctx, todo)
 }
 
-// sendMain writes the main resource, with the status if carry is set. It reports whether nothing else has to be sent.
+// sendMain writes the main resource. If `carry` is true, the write includes the status. sendMain returns true if
+// nothing else has to be sent.
 func (a *applier) sendMain(ctx context.Context, todo plan, carry bool) (bool, error) {
 	before := a.body
 	if err := a.send(ctx, "", todo, carry); err != nil || a.result.Gone {
@@ -55,7 +56,7 @@ func (a *applier) sendStatus(ctx context.Context, todo plan) error {
 		a.result.Gone = true
 		return nil
 	case apierrors.IsNotFound(err):
-		// Either the object does not exist or the subresource does not. The main resource decides.
+		// Either the object or the subresource does not exist. A write to the main resource shows which.
 		a.options.Endpoint, a.endpoint = StatusEndpointMain, StatusEndpointMain
 		return a.attempt(ctx)
 	case err != nil:
@@ -67,8 +68,9 @@ func (a *applier) sendStatus(ctx context.Context, todo plan) error {
 	return nil
 }
 
-// send makes one call and stores the response as raw body, because no Go type shows which fields are absent. If the
-// main resource does not exist, the object is gone. Whether a missing status means the same is left to the caller.
+// send makes one call and stores the response as a raw body. A value of a Go type would not show which fields are
+// absent. If the main resource is not found, send sets Gone. If the status subresource is not found, send returns the
+// error, because the kind may not have this subresource.
 func (a *applier) send(ctx context.Context, subresource string, todo plan, status bool) error {
 	w, err := a.encode(todo, subresource, status)
 	if err != nil {
@@ -89,7 +91,8 @@ func (a *applier) send(ctx context.Context, subresource string, todo plan, statu
 	return nil
 }
 
-// carried reports whether the main resource stored the status, which means that the kind has no status subresource.
+// carried reports whether a write to the main resource has stored the status. If so, the kind has no status
+// subresource.
 func (a *applier) carried(before map[string]any) bool {
 	if len(a.left.Funcs) == 0 {
 		return Equal(a.body[fieldStatus], ApplyMerge(a.body, a.left.Changes)[fieldStatus])
@@ -97,11 +100,11 @@ func (a *applier) carried(before map[string]any) bool {
 	return !Equal(before[fieldStatus], a.body[fieldStatus])
 }
 
-// warn records what was sent and is not in the response.
+// warn records a warning for each field that was sent but is not in the response.
 func (a *applier) warn(todo plan, main, status bool) {
 	for _, path := range missing("", part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
 		if !isWriteOnly(a.target.kind, path) {
-			a.result.Warnings = append(a.result.Warnings, path+" was not stored: the API server left it out, as it does with fields that it does not know")
+			a.result.Warnings = append(a.result.Warnings, path+" was not stored: the API server removed it, probably because the schema of the kind does not contain the field")
 		}
 	}
 }

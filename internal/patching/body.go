@@ -32,8 +32,8 @@ func decode(data []byte) (map[string]any, error) {
 	return body, nil
 }
 
-// Body returns the JSON body of an object. The body of an unstructured object keeps its explicit nulls. Those of a Go
-// type are only unset fields and are dropped.
+// Body returns the JSON body of an object. For an unstructured object, the body contains all explicit nulls. For a
+// typed object, nulls are removed, because they only represent unset fields.
 func Body(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return normal(u.Object)
@@ -41,7 +41,7 @@ func Body(obj client.Object) (map[string]any, error) {
 	return Encode(obj)
 }
 
-// ObjectOf converts body to an object of the same Go type as obj, with its TypeMeta.
+// ObjectOf converts a body to an object of the same Go type as obj. The result has the TypeMeta of obj.
 func ObjectOf(obj client.Object, body map[string]any) (client.Object, error) {
 	out, err := newLike(obj)
 	if err != nil {
@@ -56,7 +56,7 @@ func ObjectOf(obj client.Object, body map[string]any) (client.Object, error) {
 	return out, err
 }
 
-// setBody sets obj to body. Everything else in it is dropped.
+// setBody replaces the content of obj by the content of a body.
 func setBody(obj client.Object, body map[string]any) error {
 	out, err := ObjectOf(obj, body)
 	if err == nil {
@@ -65,19 +65,20 @@ func setBody(obj client.Object, body map[string]any) error {
 	return err
 }
 
-// replace sets obj to another object of the same Go type.
+// replace replaces the content of obj by the content of another object of the same Go type.
 func replace(obj, by client.Object) { reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(by).Elem()) }
 
-// newLike returns an empty object of the same Go type.
+// newLike returns an empty object of the same Go type as obj.
 func newLike(obj client.Object) (client.Object, error) {
 	fresh, ok := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(obj).Elem()))
 	if !ok {
-		return nil, fmt.Errorf("%T is no object", obj)
+		return nil, fmt.Errorf("%T is not an object", obj)
 	}
 	return fresh, nil
 }
 
-// checkKnown returns an error for fields that the Go type of obj does not have, because they would be silently lost.
+// checkKnown returns an error if the body has a field that the Go type of obj does not declare. Such a field would be
+// lost silently.
 func checkKnown(obj client.Object, body map[string]any) error {
 	probe, err := newLike(obj)
 	if _, raw := obj.(*unstructured.Unstructured); raw || err != nil {
@@ -89,7 +90,7 @@ func checkKnown(obj client.Object, body map[string]any) error {
 		unknown, err = kjson.UnmarshalStrict(data, probe, kjson.DisallowUnknownFields)
 	}
 	if err != nil || len(unknown) == 0 {
-		return nil // a value of another type fails when it is decoded
+		return nil // decoding the body will report values of the wrong type
 	}
 	path := ""
 	if field, ok := errors.AsType[kjson.FieldError](unknown[0]); ok {
@@ -104,7 +105,7 @@ func isNil(obj client.Object) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// member returns a member of body that is an object, or nil.
+// member returns a member of a body, or nil if the member is not an object.
 func member(body map[string]any, key string) map[string]any {
 	out, _ := body[key].(map[string]any)
 	return out
@@ -120,7 +121,8 @@ func hasMember(body map[string]any, key string) bool {
 	return exists
 }
 
-// part returns a copy with only the status, with everything except the status, or with everything.
+// part returns a copy of a part of a body. The copy contains the status if `status` is true, and all other fields if
+// `main` is true.
 func part(body map[string]any, main, status bool) map[string]any {
 	out := map[string]any{}
 	for key, value := range body {
@@ -131,7 +133,7 @@ func part(body map[string]any, main, status bool) map[string]any {
 	return out
 }
 
-// samePart compares one part of two bodies.
+// samePart compares a part of two bodies. The part is the status if `status` is true, and everything else otherwise.
 func samePart(a, b map[string]any, status bool) bool {
 	return Equal(part(a, !status, status), part(b, !status, status))
 }

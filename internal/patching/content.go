@@ -12,11 +12,12 @@ import (
 // Func changes the raw body of an object in place.
 type Func = func(body map[string]any) error
 
-// Content is the content of a patch.
+// Content describes a change of an object.
 type Content struct {
 	// Changes is a JSON merge patch.
 	Changes map[string]any
-	// Places are the paths of objects in Changes below which changes were recorded individually.
+	// Places contains paths of objects in Changes. At these paths, Changes contains changes of individual members, and not
+	// a new value for the whole object.
 	Places [][]string
 	// Funcs run after the changes, each on the result of the previous one.
 	Funcs []Func
@@ -25,7 +26,7 @@ type Content struct {
 // Empty reports whether there is nothing to do.
 func (c Content) Empty() bool { return len(c.Changes) == 0 && len(c.Funcs) == 0 }
 
-// Fold returns the result of applying the content to a body. It does not change body.
+// Fold applies the content to a body and returns the result. It does not change the given body.
 func (c Content) Fold(body map[string]any) (map[string]any, error) {
 	start, err := normal(body)
 	if err != nil {
@@ -34,7 +35,7 @@ func (c Content) Fold(body map[string]any) (map[string]any, error) {
 	return c.fold(start)
 }
 
-// Preview returns a changed copy of obj, of the same Go type.
+// Preview applies the content to a copy of obj and returns the copy.
 func (c Content) Preview(obj client.Object) (client.Object, error) {
 	if isNil(obj) {
 		return nil, errNoReference
@@ -53,7 +54,7 @@ func (c Content) Preview(obj client.Object) (client.Object, error) {
 	return ObjectOf(obj, wanted)
 }
 
-// fold applies everything to a body of plain JSON values.
+// fold is like Fold, but for a body that consists of plain JSON values.
 func (c Content) fold(body map[string]any) (map[string]any, error) {
 	if err := c.checkPlaces(body); err != nil {
 		return nil, err
@@ -72,13 +73,14 @@ func (c Content) fold(body map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// checkPlaces returns an error for paths through lists, because such a change would replace the whole list.
+// checkPlaces returns an error if a path in Places leads through a list. A merge patch cannot change the items of a
+// list. It would replace the whole list.
 func (c Content) checkPlaces(body map[string]any) error {
 	for _, path := range c.Places {
 		at := body
 		for depth, key := range path {
 			if _, isList := at[key].([]any); isList && depth > 0 {
-				return &FieldError{Path: PathOf(path[:depth+1]...), Reason: "it is a list, whose items only a function can change"}
+				return &FieldError{Path: PathOf(path[:depth+1]...), Reason: "is a list; only a function can change the items of a list"}
 			}
 			at = member(at, key)
 		}
@@ -86,7 +88,7 @@ func (c Content) checkPlaces(body map[string]any) error {
 	return nil
 }
 
-// statusOnly returns what is left after everything except the status has been applied.
+// statusOnly returns the part of the content that changes the status.
 func (c Content) statusOnly() Content {
 	left := Content{Places: slices.Clone(c.Places)}
 	if status, exists := c.Changes[fieldStatus]; exists {
@@ -99,7 +101,7 @@ func (c Content) statusOnly() Content {
 	return left
 }
 
-// onStatus returns a function that runs fn and keeps only its changes of the status.
+// onStatus returns a function that runs fn and discards all changes except those to the status.
 func onStatus(fn Func) Func {
 	return func(body map[string]any) error {
 		work := Clone(body)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patching is the engine of package patch and of the status writer of deployerlib. It compares JSON bodies,
-// encodes the differences and sends them.
+// Package patching compares JSON bodies of objects, encodes the differences and sends them. Package patch and the
+// status writer of deployerlib use it.
 //
-// Apply applies a Content, which consists of merge changes and functions, to an object and retries after conflicts.
-// Write sends one merge patch that is bound to a version, and leaves conflicts to the caller. Both fall back to updates
-// if patches are forbidden.
+// Apply changes an object according to a Content, which consists of a merge patch and functions. It retries after
+// conflicts. Write sends one merge patch for a given version of an object, and returns conflicts to the caller. If the
+// client may not send patches, Apply and Write send updates.
 package patching

@@ -21,8 +21,8 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Path + ": " + e.Reason }
 
-// SizeError reports that the API server refused a write because of the size of the object. The limit applies to the
-// whole object, so a smaller status may help even if the spec is large.
+// SizeError reports that the API server refused a write because the object would be too large. The limit applies to the
+// whole object. Therefore a smaller status may help even if it is the spec that is large.
 type SizeError struct {
 	// Err is the error of the API server.
 	Err error
@@ -35,9 +35,9 @@ func (e *SizeError) Error() string {
 // Unwrap returns the error of the API server.
 func (e *SizeError) Unwrap() error { return e.Err }
 
-// RightsError reports that an object can neither be patched nor updated because both rights are missing.
+// RightsError reports that the client has neither the permission to patch an object nor the permission to update it.
 type RightsError struct {
-	// Resource is the kind of the object, with its subresource if there is one, for example DeployItem/status.
+	// Resource is the kind of the object, followed by the subresource if there is one, for example DeployItem/status.
 	Resource string
 	// Err is the error of the API server for the patch.
 	Err error
@@ -50,9 +50,9 @@ func (e *RightsError) Error() string {
 // Unwrap returns the error of the API server.
 func (e *RightsError) Unwrap() error { return e.Err }
 
-// Permanent reports whether the same write can never succeed because the object is too large. It works on errors of
-// this package and on raw API errors: 413, and the two kinds of 500 that result from the limits of etcd. It returns
-// false for nil.
+// Permanent reports whether err means that the object is too large, so that the same write can never succeed. It
+// recognizes errors of this package and of the API server: the status 413, and the two messages with status 500 that
+// result from the limits of etcd. It returns false for nil.
 func Permanent(err error) bool {
 	if _, sized := errors.AsType[*SizeError](err); sized {
 		return true
@@ -70,7 +70,7 @@ func Permanent(err error) bool {
 		strings.Contains(text, "ResourceExhausted") && strings.Contains(text, "larger than max"))
 }
 
-// explain wraps errors about the size of the object in a SizeError.
+// explain wraps an error in a SizeError if the object is too large. It returns any other error unchanged.
 func explain(err error) error {
 	if Permanent(err) {
 		return &SizeError{Err: err}

@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// shape is what a Go type specifies about one member of its JSON form.
+// shape describes one member of the JSON form of a Go type.
 type shape struct {
 	// elem is the type of the member, or nil if it is not known.
 	elem reflect.Type
 	// mergeKey is the key that identifies the items of a list.
 	mergeKey string
-	// absent means that the member is not stored if the JSON form does not have it. A field that is omitted when empty,
-	// and one that the type does not declare, may be stored.
+	// absent is true if a member that is missing in the JSON form is also missing in the stored object. It is false for a
+	// field with omitempty, and for a field that the type does not declare, because the API server may have stored a
+	// value.
 	absent bool
-	// inline means that Go cannot express the absence of the member.
+	// inline is true if the member is a struct and not a pointer, so that a Go value always contains it.
 	inline bool
 }
 
@@ -38,7 +39,7 @@ func pointedTo(t reflect.Type) reflect.Type {
 	return t
 }
 
-// memberOf returns the shape of a member of t. If t is a list, the member is an item.
+// memberOf returns the shape of a member of t. If t is a list, it returns the shape of an item.
 func memberOf(t reflect.Type, key string) shape {
 	t = pointedTo(t)
 	out := shape{mergeKey: defaultMergeKey, absent: true}
@@ -66,7 +67,7 @@ func memberOf(t reflect.Type, key string) shape {
 	return out
 }
 
-// fieldOf finds a field by its JSON name, including those of embedded structs.
+// fieldOf finds a field by its JSON name. It also searches embedded structs.
 func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 	if t.Kind() != reflect.Struct {
 		return reflect.StructField{}, false
@@ -85,12 +86,14 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// unproven reports what has to be done because the JSON form of a Go object does not prove that merge changes change
-// nothing: whether they must be sent, or the object must be read first, because a deletion would create its parent.
+// unproven looks for changes in a merge patch that have no effect on body but may have an effect on the stored object.
+// This is possible because body is the JSON form of a Go object, which does not show all stored fields. If `send` is
+// true, there are such changes, and they must be sent. If `read` is true, the object must be read first, because a
+// deletion could otherwise create the parent of the deleted field.
 func unproven(t reflect.Type, overlay, body map[string]any) (send, read bool) {
 	for key, change := range overlay {
 		if key == fieldMetadata && body[fieldMetadata] != nil {
-			continue // all of it is known
+			continue // a Go object shows the complete metadata
 		}
 		have, exists := body[key]
 		more, first := unprovenMember(memberOf(t, key), change, have, exists)
@@ -99,7 +102,7 @@ func unproven(t reflect.Type, overlay, body map[string]any) (send, read bool) {
 	return send, read
 }
 
-// unprovenMember is unproven for one member of an object.
+// unprovenMember is like unproven, but for one member of an object.
 func unprovenMember(member shape, change, have any, exists bool) (send, read bool) {
 	below, isObject := change.(map[string]any)
 	known, _ := have.(map[string]any)
@@ -115,8 +118,8 @@ func unprovenMember(member shape, change, have any, exists bool) (send, read boo
 	}
 }
 
-// isStoredForm reports whether the API server itself stores objects of this type, so that fields that the type omits
-// are not stored.
+// isStoredForm reports whether the API server itself uses the Go type to store objects. It does not store fields that
+// such a type omits.
 func isStoredForm(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/api") }
 
 func isMap(t reflect.Type) bool { return t != nil && t.Kind() == reflect.Map }

@@ -10,19 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// StatusEndpoint is the endpoint to which the status of a kind is written.
+// StatusEndpoint is where the status of an object is written: to the status subresource or to the main resource.
 type StatusEndpoint int
 
-// The endpoints of a status.
+// These constants are the values of StatusEndpoint.
 const (
 	StatusEndpointUnknown StatusEndpoint = iota
 	StatusEndpointSubresource
 	StatusEndpointMain
 )
 
-// kinds remembers the status endpoint of each kind. bans remembers where patches were forbidden and updates were not.
-// Both are hints: a wrong or missing entry costs one call and is corrected. A ban keeps the mapper of its client from
-// being freed, so their number is small.
+// The cache `kinds` contains the status endpoint of each kind. The cache `bans` contains the endpoints where patches
+// are forbidden but updates are allowed. Entries may be wrong or missing. In that case, one additional call is made and
+// the entry is corrected. The cache `bans` is small, because each entry keeps the RESTMapper of a client in memory.
 var (
 	kinds = lru.New(1024)
 	bans  = lru.New(maxBans)
@@ -30,9 +30,9 @@ var (
 
 const maxBans = 64
 
-// ban identifies the endpoint of a kind in a cluster.
+// ban identifies a resource or subresource of a cluster. It is a key of the cache `bans`.
 type ban struct {
-	cluster     any // distinguishes clusters and users
+	cluster     any // different for each cluster and user
 	kind        schema.GroupVersionKind
 	subresource string
 }

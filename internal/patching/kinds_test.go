@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// mapped is a client with a mapper of its own.
+// mapped is a client with its own RESTMapper.
 type mapped struct {
 	client.Client
 	mapper meta.RESTMapper
@@ -18,7 +18,8 @@ type mapped struct {
 
 func (m mapped) RESTMapper() meta.RESTMapper { return m.mapper }
 
-// counted is a mapper that can be compared as a type, but not with every value.
+// counted is a RESTMapper of a comparable type. If the values in two such mappers are not comparable, comparing the
+// mappers panics.
 type counted struct {
 	meta.RESTMapper
 	value any

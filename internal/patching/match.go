@@ -9,19 +9,20 @@ import (
 	"slices"
 )
 
-// maxCompared limits the work for items without keys. If the product of their numbers is larger, they are matched in
-// order.
+// maxCompared is the maximum number of comparisons between the items of two groups. If more comparisons would be
+// needed, the items are matched in order.
 const maxCompared = 1 << 14
 
-// matcher determines which item of one list corresponds to which item of another.
+// matcher determines which item of an old list corresponds to which item of a new list.
 type matcher struct {
 	before, after []any
-	from          []int  // for each item of after: its index in before, or -1
-	taken         []bool // for each item of before
+	from          []int  // for each item of the new list, its index in the old list, or -1
+	taken         []bool // for each item of the old list, whether it is already matched
 }
 
-// match returns, for each item of after, the index of the corresponding item of before, or -1. Items are matched by
-// their key, otherwise by equality, otherwise by common content, otherwise by their position.
+// match compares an old list with a new one. For each item of the new list, it returns the index of the corresponding
+// item of the old list, or -1. Items with a key are matched by this key. Items without a key are matched if they are
+// equal, then if they have equal members, and finally by their position.
 func match(before, after []any, key string) []int {
 	m := matcher{before: before, after: after, from: make([]int, len(after)), taken: make([]bool, len(before))}
 	head, tail := commonEnds(before, after)
@@ -34,7 +35,7 @@ func match(before, after []any, key string) []int {
 		}
 	}
 	m.pairGroups(func(item any) string { return keyOf(item, key) }, 0)
-	for i := range before { // an item with a key that is gone does not correspond to another one
+	for i := range before { // if no new item has the key of an old item, the old item stays unmatched
 		m.taken[i] = m.taken[i] || keyOf(before[i], key) != ""
 	}
 	m.pairGroups(textOf, 0)
@@ -49,7 +50,7 @@ func match(before, after []any, key string) []int {
 
 func (m *matcher) take(i, j int) { m.from[j], m.taken[i] = i, true }
 
-// keyOf returns the key of an item as text, or "" if it has none.
+// keyOf returns the value of the member `key` of an item as text, or "" if there is no such member.
 func keyOf(item any, key string) string {
 	members, _ := item.(map[string]any)
 	switch value := members[key].(type) {
@@ -61,7 +62,7 @@ func keyOf(item any, key string) string {
 	return ""
 }
 
-// textOf returns an item as text.
+// textOf returns an item as JSON text.
 func textOf(item any) string {
 	data, err := json.Marshal(item)
 	if err != nil {
@@ -70,7 +71,8 @@ func textOf(item any) string {
 	return string(data)
 }
 
-// pairGroups matches items that have the same non-empty name and at least least members in common.
+// pairGroups matches items for which the function `name` returns the same non-empty text, and which have at least
+// `least` equal members.
 func (m *matcher) pairGroups(name func(any) string, least int) {
 	left := map[string][]int{}
 	for i, item := range m.before {
@@ -90,12 +92,13 @@ func (m *matcher) pairGroups(name func(any) string, least int) {
 	}
 }
 
-// pair matches two groups of items, starting with those that have the most in common.
+// pair matches the old items in `left` with the new items in `open`. It begins with the two items that have the most
+// equal members.
 func (m *matcher) pair(left, open []int, least int) {
 	type candidate struct{ i, j, likeness int }
 	var all []candidate
 	for at, i := range left {
-		if len(left)*len(open) > maxCompared { // in order
+		if len(left)*len(open) > maxCompared { // match the items in order
 			all = append(all, candidate{i, open[min(at, len(open)-1)], 0})
 			continue
 		}

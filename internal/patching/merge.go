@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// MergePatch returns the JSON merge patch (RFC 7386) from base to wanted. It is empty if they are equal. Neither may
-// contain explicit nulls.
+// MergePatch returns the JSON merge patch (RFC 7386) that turns `base` into `wanted`. It is empty if the objects are
+// equal. The objects must not contain explicit nulls.
 func MergePatch(base, wanted map[string]any) map[string]any {
 	out := map[string]any{}
 	for key := range base {
@@ -31,8 +31,8 @@ func MergePatch(base, wanted map[string]any) map[string]any {
 	return out
 }
 
-// ApplyMerge returns base with the merge patch applied. It does not change its arguments. Unlike in RFC 7386, a
-// deletion below an absent member does not create that member.
+// ApplyMerge applies a merge patch to an object and returns the result. It does not change its arguments. There is one
+// difference to RFC 7386: deleting a field of an absent object does not create that object.
 func ApplyMerge(base, overlay map[string]any) map[string]any {
 	out := maps.Clone(base)
 	if out == nil {
@@ -56,8 +56,9 @@ func ApplyMerge(base, overlay map[string]any) map[string]any {
 	return out
 }
 
-// effective returns the overlay without the parts that only delete below what base does not have, which the API server
-// would create. stripped reports whether there were any.
+// effective returns a copy of a merge patch without useless deletions. If an object does not exist in the body, and the
+// patch only deletes members of this object, effective leaves the object out. Otherwise the API server would create it.
+// The result `stripped` is true if anything was left out.
 func effective(overlay, base map[string]any) (out map[string]any, stripped bool) {
 	out = make(map[string]any, len(overlay))
 	for key, change := range overlay {
@@ -75,7 +76,8 @@ func effective(overlay, base map[string]any) (out map[string]any, stripped bool)
 	return out, stripped
 }
 
-// deletesOnly reports whether a merge patch sets nothing, not even an empty object.
+// deletesOnly reports whether a merge patch contains only deletions. It returns false if the patch sets a value, even
+// an empty object.
 func deletesOnly(overlay map[string]any) bool {
 	for _, change := range overlay {
 		if changeObject, isObject := change.(map[string]any); change != nil && (!isObject || !deletesOnly(changeObject)) {
@@ -85,7 +87,7 @@ func deletesOnly(overlay map[string]any) bool {
 	return len(overlay) > 0
 }
 
-// Equal compares two decoded JSON values. 1 and 1.0 are the same number.
+// Equal reports whether two decoded JSON values are equal. The numbers 1 and 1.0 are equal.
 func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

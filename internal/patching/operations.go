@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// The API server accepts 10 000 operations in a JSON patch. An object or a list that needs more than manyOperations is
-// replaced.
+// The API server accepts at most 10 000 operations in a JSON patch. If the changes in one object or list need more than
+// manyOperations operations, the whole object or list is replaced.
 const (
 	maxOperations  = 9000
 	manyOperations = 500
@@ -40,11 +40,11 @@ func operations(have, want map[string]any) []operation {
 	}
 }
 
-// differ collects operations.
+// differ collects the operations of a JSON patch.
 type differ struct {
 	ops  []operation
-	size int // estimated, as text
-	many int // an object or a list that needs more operations is replaced
+	size int // estimated length of the operations as JSON
+	many int // the maximum number of operations for one object or list; if more are needed, it is replaced as a whole
 }
 
 func (d *differ) emit(op string, at pointer, value any) {
@@ -57,7 +57,8 @@ func (d *differ) emit(op string, at pointer, value any) {
 	d.ops = append(d.ops, step)
 }
 
-// object appends operations for members. "add" sets a member whether or not it exists.
+// object appends the operations that turn the object `have` into `want`. It uses "add" also for members that exist,
+// because "add" replaces them.
 func (d *differ) object(at pointer, have, want map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(have)) {
 		if _, keep := want[key]; !keep {
@@ -73,7 +74,8 @@ func (d *differ) object(at pointer, have, want map[string]any) {
 	}
 }
 
-// value appends the operations from have to want. If it is shorter, it sets the whole value with op.
+// value appends the operations that turn `have` into `want`. If a single operation that sets the whole value is
+// shorter, value appends that operation instead. The argument `op` is the type of that operation.
 func (d *differ) value(at pointer, have, want any, op string) {
 	steps, text := len(d.ops), d.size
 	switch wanted := want.(type) {
@@ -101,8 +103,9 @@ func (d *differ) value(at pointer, have, want any, op string) {
 	}
 }
 
-// list changes, removes and adds items. Items before index are already processed, so the index of a run in the list at
-// that step is its index in want.
+// list appends operations that change, remove and add items. It processes the differences in order. When it reaches a
+// difference, all earlier items already equal those of the second list. Therefore it uses the indices of the second
+// list.
 func (d *differ) list(at pointer, have, want []any) {
 	for _, run := range align(have, want) {
 		if run.fromEnd-run.from == run.toEnd-run.to {
@@ -122,8 +125,9 @@ func (d *differ) list(at pointer, have, want []any) {
 	}
 }
 
-// encodeOperations puts the lock first, so that a stale version is a conflict. A "test" operation would make the patch
-// invalid instead.
+// encodeOperations encodes a JSON patch for the given version of an object. The first operation sets the
+// resourceVersion. If another version is stored, the API server then returns a conflict. With a "test" operation, it
+// would return a validation error.
 func encodeOperations(ops []operation, resourceVersion string) ([]byte, error) {
 	lock := operation{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion}
 	data, err := json.Marshal(append([]operation{lock}, ops...))

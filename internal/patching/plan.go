@@ -11,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// plan is what one attempt has to send.
+// plan describes the writes of one attempt.
 type plan struct {
 	base, wanted map[string]any
-	main, status bool // whether the main resource and the status change
+	main, status bool // whether the main resource changes, and whether the status changes
 }
 
-// plan applies what is left to the latest version. Functions need a raw body.
+// plan applies the remaining content to the latest known version. If the content has functions, it needs a raw body,
+// which planRaw reads if necessary.
 func (a *applier) plan(ctx context.Context) (plan, error) {
 	if a.typed != nil && len(a.left.Funcs) > 0 {
 		return a.planRaw(ctx)
@@ -45,7 +46,7 @@ func (a *applier) plan(ctx context.Context) (plan, error) {
 	return todo, nil
 }
 
-// planRaw reads the object first, because its Go type does not show everything that is stored.
+// planRaw is like plan, but first reads the object, because a Go object does not show all stored fields.
 func (a *applier) planRaw(ctx context.Context) (plan, error) {
 	seen := a.obj.GetResourceVersion()
 	if err := a.read(ctx); err != nil || a.result.Gone {
@@ -57,7 +58,7 @@ func (a *applier) planRaw(ctx context.Context) (plan, error) {
 	return a.plan(ctx)
 }
 
-// blind returns a plan that sends everything, because only the name of the object is known.
+// blind returns a plan that sends all changes. It is used if only the name of the object is known.
 func (a *applier) blind() plan {
 	changes := a.left.Changes
 	return plan{
@@ -66,7 +67,7 @@ func (a *applier) blind() plan {
 	}
 }
 
-// checkIdentity returns an error for changes that would identify another object, and for changes of the lock.
+// checkIdentity returns an error if the resourceVersion, or a field that identifies the object, would change.
 func checkIdentity(base, wanted map[string]any) error {
 	for _, key := range []string{"apiVersion", "kind"} {
 		if !Equal(base[key], wanted[key]) && base[key] != nil {
@@ -75,33 +76,33 @@ func checkIdentity(base, wanted map[string]any) error {
 	}
 	for _, key := range []string{fieldResourceVersion, "name", "namespace", fieldUID} {
 		if !Equal(member(base, fieldMetadata)[key], member(wanted, fieldMetadata)[key]) {
-			return &FieldError{Path: PathOf(fieldMetadata, key), Reason: "it identifies the object"}
+			return &FieldError{Path: PathOf(fieldMetadata, key), Reason: "a patch must not change it, because it identifies the object"}
 		}
 	}
 	return nil
 }
 
-// encode returns one write: to the main resource, with or without the status, or to the status subresource.
+// encode returns the write to the main resource, with or without the status, or the write to the status subresource.
 func (a *applier) encode(todo plan, subresource string, status bool) (write, error) {
 	main := subresource == ""
 	if len(a.left.Funcs) == 0 {
 		return a.encodeMerge(todo, subresource, status)
 	}
 	w := write{subresource: subresource, contentType: types.JSONPatchType, version: versionOf(a.body)}
-	w.change = func(map[string]any) map[string]any { return todo.wanted } // the stored object has that version
+	w.change = func(map[string]any) map[string]any { return todo.wanted } // the stored object has the version of todo.base
 	var err error
 	w.data, err = encodeOperations(operations(part(todo.base, main, status), part(todo.wanted, main, status)), w.version)
 	return w, err
 }
 
-// encodeMerge encodes the recorded changes, bound to the object: by its resourceVersion if the UID is not sufficient,
-// and by its UID otherwise.
+// encodeMerge encodes the recorded changes as a merge patch. If the UID or the resourceVersion is known, the patch
+// contains one of them, so that it cannot change a new object with the same name.
 func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write, error) {
 	w := write{subresource: subresource, contentType: types.MergePatchType}
 	changes := part(a.left.Changes, subresource == "", status)
 	version, stripped := versionOf(a.body), false
 	if versionOf(todo.base) != "" {
-		metadata := changes[fieldMetadata] // an empty member of it is never stored, so a deletion creates nothing
+		metadata := changes[fieldMetadata] // metadata has no empty members in the API server, so deletions are harmless
 		delete(changes, fieldMetadata)
 		changes, stripped = effective(changes, todo.base)
 		if metadata != nil {
@@ -122,7 +123,7 @@ func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write
 	return w, nil
 }
 
-// bind returns a merge patch with one more member in its metadata.
+// bind returns a copy of a merge patch that also sets one member of the metadata.
 func bind(change map[string]any, key, value string) map[string]any {
 	out, metadata := map[string]any{}, map[string]any{key: value}
 	maps.Copy(out, change)

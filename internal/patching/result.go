@@ -14,17 +14,20 @@ import (
 
 // Options configures Apply.
 type Options struct {
-	// Locked applies the content to exactly the given version, without a retry.
+	// Locked makes Apply change only the version of the object that was passed to it. After a conflict, Apply does not
+	// retry.
 	Locked bool
-	// Attempts is the maximum number of attempts when there are conflicts. If it is less than one, it is 10.
+	// Attempts is the maximum number of attempts if there are conflicts. If it is less than one, the default of 10 is
+	// used.
 	Attempts int
 	// Reader reads the object. If it is nil, the client that writes is used.
 	Reader client.Reader
-	// Endpoint is the endpoint of the status.
+	// Endpoint is the endpoint of the status. By default, Apply detects it.
 	Endpoint StatusEndpoint
 }
 
-// Result is what Apply did, including after an error. See package patch.
+// Result describes the calls and the outcome of Apply. It is complete even if Apply returns an error. The fields are
+// documented in package patch.
 type Result struct {
 	Calls    []Call
 	Attempts int
@@ -44,8 +47,9 @@ func isWriteOnly(kind schema.GroupVersionKind, path string) bool {
 	return kind.Group == "" && kind.Kind == "Secret" && path == "stringData"
 }
 
-// missing returns the paths of changes from base to wanted that are not in answer. A zero value need not be stored. A
-// value that became another one, because of defaults or admission, is not missing.
+// missing returns the paths of values that a write has changed but that the response does not contain. A zero value
+// does not count as missing, because the API server need not store it. A value that differs in the response does not
+// count either, because defaults or admission may have changed it.
 func missing(path string, base, wanted, answer map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
@@ -74,7 +78,7 @@ func missingBelow(path string, base, want, stored any) []string {
 	case []any:
 		answer, ok := stored.([]any)
 		if !ok || len(answer) != len(wanted) {
-			return nil // others may have changed it, so items cannot be compared
+			return nil // another client may have changed the list, so its items cannot be compared
 		}
 		var out []string
 		for i := range wanted {

@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errChanged is the reason of a conflict that the API server did not report as such.
+// errChanged is the reason in a conflict that this package, and not the API server, has detected.
 var errChanged = errors.New("the object has been modified")
 
-// Call is one write.
+// Call describes one write.
 type Call struct {
 	// Subresource is "status" or empty.
 	Subresource string
@@ -32,7 +32,7 @@ type Call struct {
 	Err error
 }
 
-// target is the object to write, and how to write it.
+// target identifies the object to write, and contains the clients that read and write it.
 type target struct {
 	client client.Client
 	reader client.Reader
@@ -40,16 +40,17 @@ type target struct {
 	key    client.ObjectKey
 }
 
-// write is one patch, and the equivalent change of the stored body for the case that patches are forbidden.
+// write contains one patch. It also contains a function that makes the same change to the stored body, in case patches
+// are forbidden.
 type write struct {
 	subresource string
 	contentType types.PatchType
 	data        []byte
-	version     string // the version to which the patch is bound, if any
+	version     string // the version that the patch may change, or "" for any version
 	change      func(stored map[string]any) map[string]any
 }
 
-// send patches the object, or updates it if only that is allowed. It stores the response in answer.
+// send patches the object. If only updates are allowed, it updates the object. It stores the response in `answer`.
 func (t target) send(ctx context.Context, w write, answer client.Object, result *Result) error {
 	ban := newBan(t.client, t.kind, w.subresource)
 	if _, known := bans.Get(ban); known {
@@ -86,7 +87,8 @@ func (t target) patch(ctx context.Context, w write, answer client.Object, result
 	return err
 }
 
-// update changes the raw object, which has the fields that no Go type declares.
+// update reads the object, applies the change and sends an update. It uses an unstructured object, so that fields that
+// a Go type does not declare are not lost.
 func (t target) update(ctx context.Context, w write, answer client.Object, result *Result) error {
 	raw := t.raw()
 	result.Reads++
@@ -112,8 +114,9 @@ func (t target) update(ctx context.Context, w write, answer client.Object, resul
 	return setBody(answer, raw.Object)
 }
 
-// Write sends one merge patch of an object that is bound to a version, to the status subresource or, if subresource is
-// empty, to the main resource. The response replaces obj. A failed write does not change it.
+// Write sends a merge patch for obj to the given subresource. If `subresource` is empty, it sends the patch to the main
+// resource. If the stored object does not have the given version, Write returns a conflict. The response replaces the
+// content of obj. If the write fails, Write does not change obj.
 func Write(ctx context.Context, c client.Client, obj client.Object, subresource, version string, change map[string]any) error {
 	to := target{client: c, reader: c, key: client.ObjectKeyFromObject(obj)}
 	var err error
@@ -127,7 +130,7 @@ func Write(ctx context.Context, c client.Client, obj client.Object, subresource,
 	if w.data, err = json.Marshal(bind(change, fieldResourceVersion, version)); err != nil {
 		return fmt.Errorf("encode patch of %s: %w", to.key, err)
 	}
-	// Decoding into the object itself would keep map entries and fields that the response no longer has.
+	// Decoding into obj itself would keep map entries and fields that are not in the response.
 	answer, err := newLike(obj)
 	if err != nil {
 		return err
@@ -144,7 +147,7 @@ func Write(ctx context.Context, c client.Client, obj client.Object, subresource,
 	return nil
 }
 
-// raw returns an empty unstructured object of the target's kind and name.
+// raw returns an unstructured object that has only the kind and the name of the target.
 func (t target) raw() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(t.kind)
@@ -153,18 +156,20 @@ func (t target) raw() *unstructured.Unstructured {
 	return u
 }
 
-// isMissingRight reports whether the user lacks the right for the verb. A rejection by an admission plugin is forbidden
-// too, but another verb would not help.
+// isMissingRight reports whether err means that the client lacks the right for the verb. If an admission plugin has
+// rejected the request, the API server also returns "forbidden". In that case, isMissingRight returns false, because a
+// request with another verb would be rejected as well.
 func isMissingRight(err error, verb string) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), fmt.Sprintf("cannot %s resource", verb))
 }
 
-// isReleased reports whether a terminating object has nothing that holds it back.
+// isReleased reports whether an object is terminating and has no finalizers.
 func isReleased(obj client.Object) bool {
 	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0
 }
 
-// isGraceful reports whether a terminating object remains for a while without any finalizer, as pods do.
+// isGraceful reports whether a terminating object has a grace period, during which it remains even without finalizers,
+// as pods do.
 func isGraceful(obj client.Object) bool {
 	seconds := obj.GetDeletionGracePeriodSeconds()
 	return seconds != nil && *seconds > 0

@@ -11,7 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Typed converts a function on a Go type to a Func.
+// Typed converts a function that changes a value of a Go type to a Func.
 func Typed[T any](fn func(*T) error) Func {
 	return func(body map[string]any) error {
 		value := new(T)
@@ -34,14 +34,14 @@ func Typed[T any](fn func(*T) error) Func {
 	}
 }
 
-// decodeInto decodes body. Its errors do not contain content of the body, as those of the decoder may.
+// decodeInto decodes a body. Its errors contain no content of the body, unlike those of the decoder.
 func decodeInto(body map[string]any, into any) error {
 	data, err := json.Marshal(body)
 	if err == nil {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return &FieldError{Path: wrong.Field, Reason: fmt.Sprintf("it does not fit %T", into)}
+		return &FieldError{Path: wrong.Field, Reason: fmt.Sprintf("does not fit %T", into)}
 	}
 	if err != nil {
 		return fmt.Errorf("the body does not fit %T", into)
@@ -49,7 +49,8 @@ func decodeInto(body map[string]any, into any) error {
 	return nil
 }
 
-// Encode returns the JSON form of a value as a JSON object, without explicit nulls inside objects.
+// Encode returns the JSON form of a value. It returns an error if the result is not a JSON object. It removes all nulls
+// inside objects.
 func Encode(value any) (map[string]any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -57,14 +58,14 @@ func Encode(value any) (map[string]any, error) {
 	}
 	body, err := decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("%T is no JSON object", value)
+		return nil, fmt.Errorf("%T is not a JSON object", value)
 	}
 	dropNulls(body, true)
 	return body, nil
 }
 
-// carryObject applies the change from before to after to raw, in place. What a Go value of type t does not show is
-// kept.
+// carryObject computes the differences between `before` and `after`, two JSON forms of a value of type t, and makes the
+// same changes to `raw` in place. Members of `raw` that the type t does not declare are kept.
 func carryObject(raw, before, after map[string]any, t reflect.Type) {
 	for key, have := range before {
 		if _, kept := after[key]; kept {
@@ -87,7 +88,7 @@ func carryObject(raw, before, after map[string]any, t reflect.Type) {
 	}
 }
 
-// carry returns the new value of a member.
+// carry returns the new value of a member. It may change the raw value in place and return it.
 func carry(raw, before, after any, member shape) any {
 	switch want := after.(type) {
 	case map[string]any:
@@ -107,7 +108,8 @@ func carry(raw, before, after any, member shape) any {
 	return after
 }
 
-// carryList keeps the stored items that still exist and applies their changes to them.
+// carryList returns the new items of a list. If an item still exists, carryList makes the change in the raw form of the
+// item.
 func carryList(raw, before, after []any, item shape) []any {
 	out := make([]any, len(after))
 	for j, i := range match(before, after, item.mergeKey) {

@@ -12,7 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// normal returns a deep copy of a body that contains only plain JSON values.
+// normal is like Normal, but for a body. It returns an empty map for nil.
 func normal(body map[string]any) (map[string]any, error) {
 	value, err := Normal(body)
 	out, _ := value.(map[string]any)
@@ -28,15 +28,16 @@ func Clone(body map[string]any) map[string]any {
 	return out
 }
 
-// Normal returns a deep copy of a value that contains only nil, bool, string, int64, float64, []any and map[string]any.
-// If JSON cannot express a part of it, it returns a *FieldError with the path relative to the value.
+// Normal returns a deep copy of a value that consists only of plain JSON values: nil, bool, string, int64, float64,
+// []any and map[string]any. If JSON cannot express a part of the value, Normal returns a *FieldError. The path in the
+// error begins at the value.
 func Normal(value any) (any, error) {
 	switch v := value.(type) {
 	case nil, bool, string, int64:
 		return v, nil
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, &FieldError{Reason: "float64 without a value cannot be expressed in JSON"}
+			return nil, &FieldError{Reason: "NaN and infinity cannot be expressed in JSON"}
 		}
 		return v, nil
 	case map[string]any:
@@ -77,7 +78,7 @@ func normalList(value []any) (any, error) {
 	return out, nil
 }
 
-// Below prepends a path to the path of a *FieldError.
+// Below prepends a path to the path in a *FieldError. It returns any other error unchanged.
 func Below(path string, err error) error {
 	if field, ok := errors.AsType[*FieldError](err); ok {
 		return &FieldError{Path: joinPath(path, field.Path), Reason: field.Reason}
@@ -85,20 +86,21 @@ func Below(path string, err error) error {
 	return err
 }
 
-// recode converts other Go types by encoding them as JSON text.
+// recode converts a value to plain JSON values by encoding it as JSON text.
 func recode(value any) (any, error) {
 	data, err := json.Marshal(value)
 	var out any
 	if err == nil {
 		err = utiljson.Unmarshal(data, &out)
 	}
-	if err != nil { // its text may contain the value
+	if err != nil { // the text of err may contain the value
 		return nil, &FieldError{Reason: fmt.Sprintf("a value of the type %T cannot be expressed in JSON", value)}
 	}
 	return out, nil
 }
 
-// IsZero reports whether a value need not be stored, because a Go type shows it even if nothing is stored, or omits it.
+// IsZero reports whether a plain JSON value is null, false, 0 or empty, or an object that contains only such values. A
+// Go type may not distinguish such a value from an absent one.
 func IsZero(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -118,18 +120,18 @@ func IsZero(value any) bool {
 	return value == nil || Equal(value, int64(0))
 }
 
-// size returns the length of a plain JSON value as text.
+// size returns the length of the JSON text of a plain JSON value.
 func size(value any) int {
 	data, _ := json.Marshal(value) // plain values never fail
 	return len(data)
 }
 
-// DropListNulls removes nulls from the objects inside of lists. They delete nothing there, because the API server drops
-// them from merge patches.
+// DropListNulls removes nulls from objects inside lists. In a merge patch, a null usually deletes a field. Inside a
+// list, it has no effect, because the API server drops it.
 func DropListNulls(value any) { dropNulls(value, false) }
 
-// dropNulls removes the keys with a null value from objects below value, in place: from all objects, or from those
-// inside of lists. Null items of lists are kept.
+// dropNulls removes, in place, the keys of objects whose value is null. If `all` is false, it changes only objects
+// inside lists. It keeps null items of lists.
 func dropNulls(value any, all bool) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -6,5 +6,6 @@ package process
 
 import "syscall"
 
-// endWithParent does nothing. The programs that this module builds detect the end of their parent themselves.
+// endWithParent does nothing, because these systems cannot end a child together with its parent. Instead, the programs
+// that this module builds detect themselves that their parent has ended.
 func endWithParent(*syscall.SysProcAttr) {}

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// ownGroup makes a command that has not started the leader of a process group, so that Ctrl-C in a terminal does not
-// reach it.
+// ownGroup makes the process that cmd will start the leader of a process group, so that the process does not receive
+// Ctrl-C from a terminal.
 func ownGroup(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process starts programs that end with this process, and keeps the end of their output to explain why they
-// ended.
+// Package process starts programs and stops them when this process ends. It keeps the last output of each program,
+// which can explain why the program ended.
 package process
 
 import (
@@ -17,13 +17,15 @@ import (
 	"time"
 )
 
-// stopTimeout is how long Stop waits for a process to end by itself. It is long because the machine may be loaded.
+// stopTimeout is how long Stop waits for a process to end before it kills the process. It is long because the machine
+// may be under load.
 const stopTimeout = 3 * time.Minute
 
-// outputDelay is how long the output of a process that has ended is read, because its children may hold it open.
+// outputDelay limits how long the output is read after the process has ended. Without a limit, children of the process
+// could keep the output open.
 const outputDelay = 2 * time.Second
 
-// keptLog is how many bytes of a process's output are kept to explain its end.
+// keptLog is how many bytes at the end of the output of a process are kept.
 const keptLog = 8 << 10
 
 // Process is a running program. Its methods are safe for concurrent use.
@@ -36,8 +38,9 @@ type Process struct {
 	err  error // valid after Done is closed
 }
 
-// Start starts cmd as the leader of a process group. logs receives its output unless cmd.Stdout or cmd.Stderr is set;
-// it may be nil. If the system supports it, the kernel kills the process when this one ends.
+// Start starts cmd as the leader of a process group. Unless cmd.Stdout or cmd.Stderr is set, the output of the process
+// is written to `logs`, which may be nil. If the operating system supports this, the kernel kills the started process
+// when this process ends.
 func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 	done := make(chan struct{})
 	p := &Process{Done: done, cmd: cmd, tail: NewTail(keptLog, logs)}
@@ -48,7 +51,8 @@ func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 	cmd.WaitDelay = outputDelay
 	started := make(chan error)
 	go func() {
-		// The kernel kills the child when the thread that started it ends, so keep the thread as long as the child.
+		// The kernel kills the child when the thread that started the child ends, so the thread must live as long as the
+		// child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -59,7 +63,7 @@ func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 		close(done)
 	}()
 	if err := <-started; err != nil {
-		return nil, err // contains the path
+		return nil, err // the error contains the path
 	}
 	return p, nil
 }
@@ -67,7 +71,7 @@ func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 // PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Err waits for the end of the process, and returns an error unless it ended with code 0.
+// Err waits for the end of the process, and returns an error unless the process ended with code 0.
 func (p *Process) Err() error {
 	<-p.Done
 	return p.err
@@ -77,7 +81,7 @@ func (p *Process) Err() error {
 func (p *Process) Stop() error { return p.StopWithin(stopTimeout) }
 
 // StopWithin asks the process and its children to end. If the process has not ended after the timeout, StopWithin kills
-// them and returns an error. It does nothing if the process has already ended.
+// the process and its children, and returns an error. It does nothing if the process has already ended.
 func (p *Process) StopWithin(timeout time.Duration) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -90,7 +94,8 @@ func (p *Process) StopWithin(timeout time.Duration) error {
 	return errors.Join(fmt.Errorf("stop %s: it did not end within %s", p.name(), timeout), p.Kill())
 }
 
-// Kill ends the process and its children without giving them a chance to clean up, and returns when the process has ended.
+// Kill ends the process and its children without giving them a chance to clean up. It returns when the process has
+// ended.
 func (p *Process) Kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -106,7 +111,7 @@ func (p *Process) signal(s syscall.Signal) error {
 	default:
 	}
 	if err := signalGroup(p.cmd, s); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("%s to %s: %w", s, p.name(), err)
+		return fmt.Errorf("send the signal %q to %s: %w", s.String(), p.name(), err)
 	}
 	return nil
 }

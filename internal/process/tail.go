@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Tail is a writer that keeps the end of its input. It is safe for concurrent use.
+// Tail is a writer that keeps the last bytes of its input. It is safe for concurrent use.
 type Tail struct {
 	keep int
 	next io.Writer
@@ -17,7 +17,8 @@ type Tail struct {
 	end []byte
 }
 
-// NewTail returns a Tail that keeps the last keep bytes and copies everything to next, which may be nil.
+// NewTail returns a Tail that keeps the last `keep` bytes. The Tail also copies its whole input to `next`, unless
+// `next` is nil.
 func NewTail(keep int, next io.Writer) *Tail { return &Tail{keep: keep, next: next} }
 
 // Write implements io.Writer.

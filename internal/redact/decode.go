@@ -2,8 +2,8 @@
 
 package redact
 
-// decoders decode what others encoded. Each decodes a whole stream. The position at which an encoded part begins is not
-// known, so there is one decoder per possible offset.
+// decoders contains functions that decode a whole stream, because a text may contain a value in an encoding such as
+// base64. It is not known where an encoded value begins. Therefore there is one function for each possible offset.
 var decoders = []func(stream) stream{
 	func(in stream) stream { return base64At(in, 0) },
 	func(in stream) stream { return base64At(in, 1) },
@@ -14,12 +14,12 @@ var decoders = []func(stream) stream{
 	decimals,
 }
 
-// base64At decodes each run of base64 letters (of both alphabets) starting at its letter number skip. It ignores white
-// space, quotes and backslashes within a run.
+// base64At decodes each sequence of base64 letters (of both alphabets), but skips the first `skip` letters of the
+// sequence. Within a sequence, it ignores white space, quotes and backslashes.
 func base64At(in stream, skip int) stream {
 	out := stream{bytes: make([]byte, 0, len(in.bytes)), at: make([]span, 0, len(in.bytes))}
 	var bits uint32
-	last, n := span{}, -skip // letters of the run
+	last, n := span{}, -skip // number of letters in the sequence so far
 	for i, c := range in.bytes {
 		value := base64Values[c]
 		switch {
@@ -56,7 +56,8 @@ var base64Values = func() (out [256]int8) {
 	return out
 }()
 
-// hexAt decodes each run of hexadecimal digits starting at its digit number skip. Two digits are one byte.
+// hexAt decodes each sequence of hexadecimal digits, but skips the first `skip` digits of the sequence. Two digits are
+// one byte.
 func hexAt(in stream, skip int) stream {
 	out := stream{}
 	for i := 0; i < len(in.bytes); i++ {

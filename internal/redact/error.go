@@ -9,11 +9,12 @@ import (
 	"errors"
 )
 
-// shortestHidden is the minimum length of a value of a document that is hidden. Shorter ones would hide ordinary words.
+// shortestHidden is the minimum length of a value in a document that is hidden. If shorter values were hidden, ordinary
+// words would disappear, too.
 const shortestHidden = 6
 
-// Documents removes the values of JSON documents from a text, because an API server or an admission webhook may quote
-// the object in its messages.
+// Documents removes the values in JSON documents from a text. The text may be a message of an API server or an
+// admission webhook that quotes such a document.
 func Documents(text string, documents ...[]byte) string {
 	r := New(shortestHidden)
 	for _, document := range documents {
@@ -28,7 +29,8 @@ func Documents(text string, documents ...[]byte) string {
 	return r.Redact(text)
 }
 
-// hideValues hides the strings in a JSON value, both as they are and decoded, and the numbers.
+// hideValues hides the numbers and the strings in a JSON value. If a string is base64, it also hides the decoded
+// content.
 func hideValues(r *Redactor, value any) {
 	switch v := value.(type) {
 	case string:
@@ -49,13 +51,14 @@ func hideValues(r *Redactor, value any) {
 	}
 }
 
-// redactedError is an error whose text contained values.
+// redactedError is an error with a text from which values were removed.
 type redactedError struct {
 	text string
 	err  error
 }
 
-// Error removes the values of JSON documents from the text of an error. errors.Is and errors.As still match the error.
+// Error removes the values in JSON documents from the text of an error. errors.Is and errors.As still match the
+// original error.
 func Error(err error, documents ...[]byte) error {
 	if err == nil {
 		return nil
@@ -68,8 +71,9 @@ func Error(err error, documents ...[]byte) error {
 
 func (e *redactedError) Error() string { return e.text }
 
-// Is matches the redacted error. There is no Unwrap, so the unredacted text cannot be reached.
+// Is reports whether the original error matches target. There is no method Unwrap, because it would reveal the original
+// text.
 func (e *redactedError) Is(target error) bool { return errors.Is(e.err, target) }
 
-// As matches the redacted error.
+// As sets target to the first matching error in the original error, and reports whether there is one.
 func (e *redactedError) As(target any) bool { return errors.As(e.err, target) }

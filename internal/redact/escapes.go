@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// escapes are the characters with which escape sequences begin.
+	// escapes contains the characters that begin an escape sequence.
 	escapes = `\%&`
-	// maxQuoted is the maximum nesting of quotations.
+	// maxQuoted is the maximum number of times that a text is unescaped. A quoted text that contains another quoted text
+	// must be unescaped twice.
 	maxQuoted = 8
 )
 
@@ -30,8 +31,8 @@ const (
 	webText
 )
 
-// forms returns the stream as it is and after each round of unescaping. The last form has no escape sequences. isStable
-// is false if there are too many rounds.
+// forms returns the stream as it is, and the results of unescaping it once, twice and so on. The last form contains no
+// escape sequences. isStable is false if the stream must be unescaped more than maxQuoted times.
 func forms(in stream) (out []stream, isStable bool) {
 	quoted, isStable := unquoted(in, goText)
 	all := append([]stream{in}, quoted...)
@@ -52,7 +53,7 @@ func forms(in stream) (out []stream, isStable bool) {
 	return append(out, quoted...), isStable
 }
 
-// ends returns the first and the last of the forms.
+// ends returns the first and the last form.
 func ends(forms []stream) []stream {
 	if len(forms) < 2 {
 		return forms
@@ -60,7 +61,8 @@ func ends(forms []stream) []stream {
 	return []stream{forms[0], forms[len(forms)-1]}
 }
 
-// unquoted returns the results of repeated unescaping.
+// unquoted returns the results of unescaping the stream once, twice and so on. isStable is false if the last result
+// still contains escape sequences.
 func unquoted(in stream, d dialect) (out []stream, isStable bool) {
 	for range maxQuoted {
 		next, hadEscapes := unescape(in, d)
@@ -73,7 +75,8 @@ func unquoted(in stream, d dialect) (out []stream, isStable bool) {
 	return out, !hadEscapes
 }
 
-// unescape replaces the escape sequences of JSON, YAML, Go, URLs or HTML once. It reports whether there were any.
+// unescape replaces the escape sequences of JSON, YAML, Go, URLs or HTML once. It reports whether the stream contained
+// any escape sequences.
 func unescape(in stream, d dialect) (out stream, hadEscapes bool) {
 	if !bytes.ContainsAny(in.bytes, escapes) {
 		return in, false
@@ -98,8 +101,8 @@ func unescape(in stream, d dialect) (out stream, hadEscapes bool) {
 	return out, hadEscapes
 }
 
-// escape is the value of an escape sequence and its length in bytes, which is 0 if there is none. isByte is set if the
-// value may be a part of a character.
+// escape is an escape sequence: the character that it stands for, and the length of the sequence in bytes. The length
+// is 0 if there is no escape sequence. isByte is true if the sequence may stand for one byte of a multi-byte character.
 type escape struct {
 	char   rune
 	length int
@@ -125,7 +128,7 @@ func escapeAt(text []byte, d dialect) escape {
 	return escape{}
 }
 
-// controls maps letters to the control characters that they escape.
+// controls maps a letter after a backslash to the control character that it stands for.
 var controls = map[byte]rune{
 	'0': 0,
 	'a': '\a', 'b': '\b', 'e': 0x1b, 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'N': 0x85, 'L': 0x2028, 'P': 0x2029, '_': 0xa0,
@@ -157,7 +160,7 @@ func backslash(text []byte, d dialect) escape {
 	return escape{' ', 1, false} // not a known escape sequence; the following bytes are read individually
 }
 
-// unicodeEscape parses \uXXXX, two of them for one character, or \u{X…}.
+// unicodeEscape parses \uXXXX, a surrogate pair of two such sequences, or \u{X…}.
 func unicodeEscape(text []byte) escape {
 	if end := bytes.IndexByte(text[:min(len(text), 10)], '}'); end > 3 && text[2] == '{' {
 		if char, isHex := number(text[3:], end-3, 16); isHex {

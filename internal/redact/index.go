@@ -5,16 +5,18 @@ package redact
 import "math/bits"
 
 const (
-	// part is the length of the parts by which longer values are found.
+	// part is the length, in bytes, of the parts into which long values are divided. Each part of a value is searched for
+	// separately.
 	part = 16
-	// large is the length from which only the parts at every stride of a value are indexed.
+	// large is the maximum length of a value for which the index contains the parts at every position. For a longer value,
+	// it contains only the parts at multiples of `stride`, and the last part.
 	large  = 16 << 10
 	stride = 8
-	// factor is the base of the rolling hash.
+	// factor is the base of the rolling hash of a text.
 	factor = 0x9e3779b97f4a7c15
 )
 
-// powers are the powers of factor.
+// powers contains the powers of `factor`, by exponent.
 var powers = func() (out [part + 1]uint64) {
 	out[0] = 1
 	for i := range part {
@@ -23,11 +25,12 @@ var powers = func() (out [part + 1]uint64) {
 	return out
 }()
 
-// index finds parts of values by their hashes. A collision hides more, never less.
+// index finds parts of values by their hashes. If two texts have the same hash, too much may be hidden, but never too
+// little.
 type index struct {
-	head  int                 // length of the shortest value
-	heads map[uint64]uint32   // hashes of the beginnings of values, with a bit for each length
-	parts map[uint64]struct{} // hashes of values shorter than part, and of all parts of longer ones
+	head  int                 // the minimum length of a value
+	heads map[uint64]uint32   // maps the hash of the first `head` bytes of parts to a bit set of their lengths
+	parts map[uint64]struct{} // hashes of short values, and of the parts of longer values
 }
 
 func newIndex(shortest int) index {
@@ -38,7 +41,7 @@ func (x *index) isEmpty() bool { return len(x.parts) == 0 }
 
 func (x *index) size() int { return len(x.parts) }
 
-// add adds a value of at least head bytes.
+// add adds a value. The value must have at least x.head bytes.
 func (x *index) add(value []byte) {
 	sums := sums(value)
 	n, step := min(len(value), part), 1
@@ -57,13 +60,13 @@ func (x *index) note(sums []uint64, i, n int) {
 	x.parts[key(sums, i, n)] = struct{}{}
 }
 
-// find calls found for each part of the stream that belongs to a value.
+// find searches a stream for parts of the values, and calls `found` for each of them.
 func (x *index) find(in stream, found func(span)) {
 	if x.isEmpty() {
 		return
 	}
 	sums := sums(in.bytes)
-	until := int32(0) // everything before this is already found
+	until := int32(0) // all bytes before this position are already found
 	for i := range len(in.bytes) - x.head + 1 {
 		lengths := x.heads[sum(sums, i, x.head)]
 		for lengths != 0 {
@@ -76,13 +79,13 @@ func (x *index) find(in stream, found func(span)) {
 				at := span{max(in.at[i].from, until), in.at[i+n-1].to}
 				until = max(until, at.to)
 				found(at)
-				break // a shorter one is within this one
+				break // a shorter part is within this part
 			}
 		}
 	}
 }
 
-// sums returns the hashes of all prefixes of a text.
+// sums returns the hash of each prefix of a text.
 func sums(text []byte) []uint64 {
 	out := make([]uint64, len(text)+1)
 	for i, b := range text {
@@ -91,8 +94,10 @@ func sums(text []byte) []uint64 {
 	return out
 }
 
-// sum returns the hash of the n bytes at i.
+// sum returns the hash of the n bytes of a text that begin at index i. The argument `sums` is the result of the
+// function sums for this text.
 func sum(sums []uint64, i, n int) uint64 { return sums[i+n] - sums[i]*powers[n] }
 
-// key returns a hash of the n bytes at i that includes the length.
+// key returns a hash of the n bytes of a text that begin at index i. Unlike the result of sum, it also depends on n.
+// The argument `sums` is the result of the function sums for this text.
 func key(sums []uint64, i, n int) uint64 { return sum(sums, i, n)*factor + uint64(n) }

@@ -24,7 +24,7 @@ cZk=
 -----END RSA PRIVATE KEY-----
 `
 
-// canaries are values that must not show.
+// canaries are values that must not appear in the result.
 var canaries = map[string]string{
 	"a word":        "k4n4ry-secret",
 	"ampersands":    "k4n&4ry&&secret&",
@@ -43,7 +43,8 @@ var canaries = map[string]string{
 	"blanks within": "k 4 n\t4  r y",
 }
 
-// quotings are the ways in which others repeat a value. None loses it.
+// quotings contains functions that write a value in other forms, in the same way as other programs. The value can be
+// recovered from each of these forms.
 var quotings = map[string]func(string) string{
 	"plain":             func(v string) string { return v },
 	"line by line":      func(v string) string { return strings.ReplaceAll(v, "\n", "\n> ") },
@@ -112,12 +113,13 @@ func asJSON(value any) string {
 func asYAML(value any) string {
 	raw, err := yaml.Marshal(value)
 	if err != nil {
-		return asJSON(value) // control characters
+		return asJSON(value) // the conversion fails for some control characters
 	}
 	return string(raw)
 }
 
-// asPython quotes characters as \x where others quote bytes.
+// asPython quotes a character as \x followed by the code point of the character. Other programs quote the bytes of the
+// character.
 func asPython(v string) string {
 	out := strings.Builder{}
 	for _, r := range v {
@@ -137,7 +139,7 @@ func asPython(v string) string {
 	return `"` + out.String() + `"`
 }
 
-// escapedAll is JSON with an escape for each character.
+// escapedAll returns a JSON string with an escape sequence for each character.
 func escapedAll(v string) string {
 	out := strings.Builder{}
 	for _, unit := range utf16.Encode([]rune(v)) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact removes secret values from texts of others, such as the errors of API servers and admission webhooks,
-// which may repeat their input in another form.
+// Package redact removes secret values from texts of other programs. Examples are the errors of API servers and
+// admission webhooks, which may quote a part of a request in another form.
 //
-// A value is found in any quotation: as it is, as JSON, JSON within JSON, YAML, a Go or URL or HTML literal, in base64,
-// in hexadecimal, as a list of bytes, and with different white space. Of a value of at least 16 characters, each part
-// of 16 characters is found too.
+// A value is found in many forms: as it is, as JSON, as JSON within JSON, as YAML, in the syntax of Go, URLs or HTML,
+// in base64, in hexadecimal, as a list of bytes, and with different white space. If a value has at least 16 characters,
+// each part of 16 characters is also found.
 //
-// The time is linear in the sizes of the values and the texts, and both sizes are limited. A text that cannot be
-// checked is withheld.
+// The running time is linear in the sizes of the values and the texts, and both sizes are limited. If a text cannot be
+// checked, a fixed message replaces the whole text.
 package redact
 
 import (
@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// Mask replaces what was removed.
+	// Mask replaces each value that is removed from a text.
 	Mask = "***"
-	// Withheld is the beginning of a text that replaces one that could not be checked.
+	// Withheld is the beginning of the message that replaces a text if the text cannot be checked.
 	Withheld = "withheld, because it may contain secret values: "
-	// MaxText is how many bytes of a text are checked. The rest is cut off.
+	// MaxText is the maximum number of bytes of a text that are checked. The rest is cut off.
 	MaxText = 4 << 10
 	// MaxBytes is the maximum size of all values of a Redactor in bytes.
 	MaxBytes = 4 << 20
-	// MaxParts is the maximum number of parts of all values of a Redactor. A short value has one part, a longer one a
-	// part for each of its characters, and one for every eighth beyond 16 KiB.
+	// MaxParts is the maximum number of parts of all values of a Redactor. A value of up to 16 characters is one part. A
+	// longer value has about one part for each character, or, above 16 KiB, for every eighth character.
 	MaxParts = 1 << 20
 
-	// margin is how much of the end of a text that is too long is checked but not shown, because a value may begin
-	// there.
+	// margin is the number of bytes at the end of a shortened text that are not shown, because they may be the beginning
+	// of a value.
 	margin = 1 << 10
-	// maxNested is how many levels of encoding, such as base64, are decoded.
+	// maxNested is the maximum number of levels of encoding, such as base64, that are decoded.
 	maxNested = 2
 )
 
@@ -45,16 +45,16 @@ type Redactor struct {
 	mu      sync.Mutex
 	seed    maphash.Seed
 	seen    map[uint64]struct{} // hashes of the values
-	pending []string            // values that are not in the indexes yet, because many runs have no text to redact
-	bytes   int                 // size of all values
-	gaveUp  string              // why texts can no longer be checked
+	pending []string            // values that are not in an index yet; the next call of Redact adds them
+	bytes   int                 // total size of all values
+	gaveUp  string              // the reason why texts cannot be checked, or ""
 
-	signs index // of values without the characters that quoting changes
-	exact index // of values that consist mostly of such characters
+	signs index // the values, without the characters that quoting may change
+	exact index // values that consist mostly of such characters, unchanged
 }
 
-// New returns a Redactor for values of at least shortest bytes. Shorter ones are ignored, because they are part of many
-// words.
+// New returns a Redactor that hides the given values. It ignores values with fewer than `shortest` bytes, because they
+// could be part of many words.
 func New(shortest int, values ...string) *Redactor {
 	r := &Redactor{
 		shortest: shortest, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{},
@@ -64,7 +64,7 @@ func New(shortest int, values ...string) *Redactor {
 	return r
 }
 
-// Hide adds values.
+// Hide adds values to remove.
 func (r *Redactor) Hide(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,19 +79,20 @@ func (r *Redactor) Hide(values ...string) {
 		r.seen[id] = struct{}{}
 		r.pending = append(r.pending, value)
 		if r.bytes += len(value); r.bytes > MaxBytes {
-			r.giveUp("there are too many bytes of them")
+			r.giveUp("the secret values are too long in total")
 		}
 	}
 }
 
-// giveUp drops all values. From now on each text is withheld.
+// giveUp discards all values. From now on, Redact returns only the reason why it cannot check a text.
 func (r *Redactor) giveUp(why string) {
 	r.gaveUp = why
 	r.seen, r.pending, r.signs, r.exact = nil, nil, index{}, index{}
 }
 
-// Redact returns the text with values replaced by Mask. If the text has more than MaxText bytes, its end and a little
-// more is cut off. If there are too many values, or the text is quoted too deeply, the result says so instead.
+// Redact returns the text with each value replaced by Mask. If the text is longer than MaxText bytes, Redact returns
+// only the beginning, which is somewhat shorter than MaxText. If there are too many values, or if the text contains too
+// many levels of quoting, Redact returns a message that begins with Withheld.
 func (r *Redactor) Redact(text string) string {
 	whole := len(text)
 	text = cut(text, MaxText)
@@ -111,8 +112,8 @@ func (r *Redactor) Redact(text string) string {
 	if len(text) < whole {
 		s.end = max(0, len(text)-margin)
 	}
-	if !s.all(read(text), maxNested) {
-		return Withheld + "it is quoted too deeply"
+	if !s.searchAll(read(text), maxNested) {
+		return Withheld + "the text is quoted too deeply"
 	}
 	return s.show(text, whole)
 }
@@ -129,14 +130,14 @@ func (r *Redactor) learn() {
 			r.index([]byte(value), signs(value))
 		}
 		if r.signs.size()+r.exact.size() > MaxParts {
-			r.giveUp("there are too many of them")
+			r.giveUp("there are too many secret values")
 			return
 		}
 	}
 	r.pending = nil
 }
 
-// index adds one form of a value.
+// index adds one form of a value to the indexes.
 func (r *Redactor) index(value, signs []byte) {
 	switch {
 	case len(signs) >= r.shortest:
@@ -146,25 +147,25 @@ func (r *Redactor) index(value, signs []byte) {
 	}
 }
 
-// search is the search of one text.
+// search is the state of the search in one text.
 type search struct {
 	*Redactor
 
-	hidden []bool // by byte of the text
-	end    int    // end of what is shown
+	hidden []bool // for each byte of the text, whether it is hidden
+	end    int    // end of the part of the text that is shown
 }
 
-// all searches all readings of a stream, and what it contains in base64 and other encodings. It reports whether that
-// was possible.
-func (s *search) all(in stream, nested int) bool {
+// searchAll searches all forms of a stream. It also decodes base64 and other encodings in these forms, and searches the
+// results. It returns false if the stream must be unescaped too many times.
+func (s *search) searchAll(in stream, nested int) bool {
 	readings, isStable := forms(in)
 	if !isStable {
 		return false
 	}
 	for _, reading := range readings {
-		s.one(reading, nested == maxNested)
+		s.searchForm(reading, nested == maxNested)
 		if lines, had := reading.unmarked(); had {
-			s.one(lines, nested == maxNested)
+			s.searchForm(lines, nested == maxNested)
 		}
 	}
 	if nested == 0 {
@@ -173,7 +174,7 @@ func (s *search) all(in stream, nested int) bool {
 	for _, reading := range ends(readings) {
 		for _, decode := range decoders {
 			inner := decode(reading)
-			if len(inner.bytes) >= s.shortest && !s.all(inner, nested-1) {
+			if len(inner.bytes) >= s.shortest && !s.searchAll(inner, nested-1) {
 				return false
 			}
 		}
@@ -181,8 +182,9 @@ func (s *search) all(in stream, nested int) bool {
 	return true
 }
 
-// one searches one reading. A value that may continue beyond the end of the text shortens what is shown.
-func (s *search) one(reading stream, isOuter bool) {
+// searchForm searches one form of a stream. If the text was cut, its end may be the beginning of a value. searchForm
+// therefore shortens the part of the text that is shown.
+func (s *search) searchForm(reading stream, isOuter bool) {
 	signs := reading.signs(!isOuter)
 	s.signs.find(signs, s.hide)
 	if !s.exact.isEmpty() {
@@ -216,7 +218,7 @@ func (s *search) show(text string, whole int) string {
 	return join(cut(out.String(), out.Len()), len(text) < whole)
 }
 
-// cut returns at most limit bytes of the beginning of a text, without a partial character at its end.
+// cut returns the first bytes of a text, at most `limit`. It does not split a multi-byte character.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -227,7 +229,7 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// join appends a mark to a text that continues.
+// join appends "…" to a text if goesOn is true.
 func join(text string, goesOn bool) string {
 	if goesOn {
 		return text + "…"

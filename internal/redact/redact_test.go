@@ -16,8 +16,9 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// leak returns a part of a quoted value that a text shows. It does not use the tested code: it searches for six
-// consecutive letters and digits, other than those that the quotation adds to any value.
+// leak returns a part of the value that the text `shown` still contains, or "" if there is none. It does not use the
+// tested code: it searches for six consecutive letters and digits of the value, and ignores those that `quote` adds to
+// every value.
 func leak(shown, value string, quote func(string) string) string {
 	const enough = 6
 	added := strings.Map(alphanumeric, quote(strings.Repeat("~", len(value)))+quote("\x01"))
@@ -94,7 +95,8 @@ func TestRedactWithoutValues(t *testing.T) {
 	}
 }
 
-// TestRedactCuts checks that a cut text does not end with the beginning of a value, in any quotation.
+// TestRedactCuts checks that a shortened text does not end with the beginning of a value, for each function in
+// `quotings`.
 func TestRedactCuts(t *testing.T) {
 	for canary, value := range canaries {
 		for quoting, quote := range quotings {
@@ -156,8 +158,8 @@ func TestRedactGivesUp(t *testing.T) {
 		values     []string
 		text, want string
 	}{
-		"too many values":        {many, "a text", "too many of them"},
-		"too large values":       {[]string{strings.Repeat("a long value", MaxBytes/11)}, "a text", "too many bytes"},
+		"too many values":        {many, "a text", "too many secret values"},
+		"too large values":       {[]string{strings.Repeat("a long value", MaxBytes/11)}, "a text", "too long in total"},
 		"quoted too deeply":      {[]string{"canary"}, deep[:min(len(deep), MaxText)], "too deeply"},
 		"escapes within escapes": {[]string{"canary"}, "%" + strings.Repeat("25", 40) + "63anary", "too deeply"},
 	} {
@@ -191,7 +193,7 @@ func TestRedactLearns(t *testing.T) {
 	}
 }
 
-// costly are the values and the text of a failing run, as large as they may be.
+// costly returns many values and a long error text, which are as large as they can be in practice.
 func costly() (values []string, text string) {
 	values = make([]string, 40_000)
 	for i := range values {
@@ -200,7 +202,8 @@ func costly() (values []string, text string) {
 	return values, strings.Repeat("a webhook says at length that something is wrong: ", 1<<20/50)
 }
 
-// TestRedactIsCheap checks that a text that once took half a minute takes less than half a second, on any machine.
+// TestRedactIsCheap checks that redacting a text takes less than half a second on any machine. This text once took half
+// a minute.
 func TestRedactIsCheap(t *testing.T) {
 	t.Run("many values and long errors [F7]", func(t *testing.T) {
 		values, text := costly()
@@ -258,7 +261,7 @@ func FuzzRedact(f *testing.F) {
 		f.Add(value, "before ", " after", uint8(i), uint8(3*i))
 		f.Add(value, `\`, "1234", uint8(5*i), uint8(0))
 	}
-	// The order of a map is not the same in each process, but names in the corpus are numbers.
+	// The names are sorted because the corpus refers to them by index, and the iteration order of a map is random.
 	slices.Sort(names)
 	f.Fuzz(func(t *testing.T, value, before, after string, first, second uint8) {
 		if len(value) > 1000 || len(before) > 1000 || len(after) > 1000 {
@@ -287,7 +290,7 @@ func FuzzRedact(f *testing.F) {
 		readings, _ := forms(read(value))
 		for _, reading := range readings {
 			if len(reading.signs(false).bytes) < 4 {
-				return // what is left of it is too short to be found in any quoting
+				return // quoting may change almost all characters of the value, so it may not be found
 			}
 		}
 		if !strings.Contains(got, Mask) && len(text) <= MaxText {

@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// span is a part of the text, in bytes.
+// span is a range of bytes in the original text.
 type span struct{ from, to int32 }
 
-// stream is one reading of a text, with the position of each byte in the original.
+// stream is one form of a text, such as the text without escape sequences. For each byte of this form, the stream
+// contains the corresponding span of the original text.
 type stream struct {
 	bytes []byte
 	at    []span
@@ -36,11 +37,11 @@ func (s *stream) addRune(r rune, at span) {
 	}
 }
 
-// over returns the span of the bytes from i to before j.
+// over returns the span of the bytes from index i up to, but not including, index j.
 func (s *stream) over(i, j int) span { return span{s.at[i].from, s.at[j-1].to} }
 
-// isSign reports whether a character survives every quotation. White space, quotes and backslashes do not, and a plus
-// sign is a blank in URLs.
+// isSign reports whether no form of quoting changes the character. Quoting may change white space, quotes and
+// backslashes, and a plus sign in a URL means a space.
 func isSign(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && r != 0x7f && !isQuote(byte(r)) && r != '+'
@@ -50,7 +51,7 @@ func isSign(r rune) bool {
 
 func isQuote(b byte) bool { return b == '"' || b == '\'' || b == '`' || b == '\\' }
 
-// signs returns a text without the characters that quoting changes.
+// signs returns a text without the characters that quoting may change.
 func signs(text string) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
@@ -61,8 +62,9 @@ func signs(text string) []byte {
 	return out
 }
 
-// signs returns the stream without the characters that quoting changes. If isWide is set, white space belongs to the
-// preceding sign, so that the line break at the end of a value is hidden with it.
+// signs returns the stream without the characters that quoting may change. If isWide is true, the span of each
+// remaining character includes the white space that follows. A line break at the end of a value is then hidden together
+// with the value.
 func (s *stream) signs(isWide bool) stream {
 	out := stream{bytes: make([]byte, 0, len(s.bytes)), at: make([]span, 0, len(s.bytes))}
 	for i := 0; i < len(s.bytes); {
@@ -80,11 +82,11 @@ func (s *stream) signs(isWide bool) stream {
 	return out
 }
 
-// marks are characters before each line of a quotation, as in mails, comments, diffs and tables.
+// marks contains the characters that may precede each line of a quoted text, as in emails, comments, diffs and tables.
 const marks = ">|#*-/;:%"
 
-// unmarked returns the stream without the marks before its lines and the adjacent white space. It reports whether there
-// were any.
+// unmarked removes the characters in `marks` from the beginnings of lines, together with the white space before them.
+// It reports whether there were any such characters.
 func (s *stream) unmarked() (out stream, had bool) {
 	for i := 0; i < len(s.bytes); i++ {
 		out.add(s.bytes[i], s.at[i])
@@ -100,7 +102,7 @@ func (s *stream) unmarked() (out stream, had bool) {
 	return out, had
 }
 
-// skip returns the end of a run of the given characters.
+// skip returns the index of the first byte that is not in `chars`, starting at the index `from`.
 func skip(text []byte, from int, chars string) int {
 	for from < len(text) && strings.IndexByte(chars, text[from]) >= 0 {
 		from++

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rewatch notices that an API server was restored from a backup.
+// Package rewatch detects that an API server was restored from a backup.
 //
-// The resource versions of a restored API server begin again where they were at the time of the backup. A watch that
-// continues from a later version gets no events, and no error either, until the server has given out that many versions
-// again. A transport of this package therefore asks for the server's version before it continues a watch. If that
-// version is older, it refuses the watch as expired, so that a reflector lists all objects again.
+// After a restore, the resource versions of the API server continue from the version at the time of the backup. A watch
+// that continues from a later version receives neither events nor an error until the server reaches this version again.
+// A transport of this package therefore reads the server's current version before it continues a watch. If the current
+// version is older than the version of the watch, the transport returns the error that the version has expired. The
+// reflector in client-go then lists all objects again.
 //
-// Watches end when an API server restarts, which a restore requires, and otherwise after five to ten minutes. The price
-// is one small list for each of them.
+// The check happens often enough, because a watch ends when the API server restarts, and a restore requires a restart.
+// Even without a restart, a watch ends after five to ten minutes. Each check costs one small list request.
 package rewatch
 
 import (
@@ -30,19 +31,21 @@ import (
 )
 
 const (
-	// listTimeout bounds how long the server may take to tell its version.
+	// listTimeout limits the duration of the list request that reads the server's version.
 	listTimeout = 10 * time.Second
-	// maxList is how much of the answer is read. It holds the metadata of one object.
+	// maxList is the maximum number of bytes of the response that are read. The response contains the metadata of one
+	// object.
 	maxList = 8 << 20
-	// metadataOnly asks for a list without the content of its objects.
+	// metadataOnly is the Accept header for a list that contains only the metadata of the objects.
 	metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json"
 )
 
-// transport is what Wrap returns.
+// transport is the transport that Wrap returns.
 type transport struct{ next http.RoundTripper }
 
-// Wrap returns a transport that sends requests through next and refuses to continue a watch on a restored API server.
-// The default for next is http.DefaultTransport. Wrapping a transport again has no effect.
+// Wrap returns a transport that sends requests through `next`. If the API server was restored, the returned transport
+// refuses to continue a watch. If `next` is nil, http.DefaultTransport is used. If `next` is already the result of
+// Wrap, Wrap returns `next`.
 func Wrap(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -53,7 +56,7 @@ func Wrap(next http.RoundTripper) http.RoundTripper {
 	return &transport{next}
 }
 
-// WrappedRoundTripper returns the transport that t wraps, for client-go.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
@@ -74,7 +77,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return expired(req, from, current)
 }
 
-// continued returns the query of a request that continues a watch. It returns false for all other requests.
+// continued returns the query of a request that continues a watch. The second result is false for all other requests.
 func continued(req *http.Request) (url.Values, bool) {
 	if req.Method != http.MethodGet || !strings.Contains(req.URL.RawQuery, "watch=") {
 		return nil, false
@@ -84,8 +87,9 @@ func continued(req *http.Request) (url.Values, bool) {
 	return query, (watch == "true" || watch == "1") && from != "" && from != "0" && query.Get("sendInitialEvents") != "true"
 }
 
-// current returns the version that the API server has now. The version is empty if the server does not tell it, as where
-// only watches are allowed. A refusal is the answer of a server that is not ready.
+// current returns the current version of the API server. The version is empty if the server does not return one, for
+// example because the client may only watch the objects. If the server is overloaded or fails, the result `refusal` is
+// its response.
 func (t *transport) current(req *http.Request, query url.Values) (current string, refusal *http.Response, err error) {
 	ctx, cancel := context.WithTimeout(req.Context(), listTimeout)
 	defer cancel()
@@ -93,7 +97,7 @@ func (t *transport) current(req *http.Request, query url.Values) (current string
 	for _, option := range []string{"watch", "resourceVersion", "resourceVersionMatch", "timeout", "timeoutSeconds", "allowWatchBookmarks", "sendInitialEvents"} {
 		query.Del(option)
 	}
-	query.Set("limit", "1") // without a version, a list tells the latest
+	query.Set("limit", "1") // without resourceVersion, the response contains the latest version
 	list.URL.RawQuery = query.Encode()
 	list.Header.Set("Accept", metadataOnly)
 	resp, err := t.next.RoundTrip(list)
@@ -118,7 +122,7 @@ func (t *transport) current(req *http.Request, query url.Values) (current string
 	return answer.ResourceVersion, nil, nil
 }
 
-// expired is the answer to a watch that must begin anew.
+// expired returns the response "410 Gone", which makes the client list the objects and begin a new watch.
 func expired(req *http.Request, from, current string) (*http.Response, error) {
 	status := apierrors.NewResourceExpired(fmt.Sprintf("resource version %s is later than %s, the latest of the API server", from, current)).ErrStatus
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}

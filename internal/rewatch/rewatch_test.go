@@ -25,7 +25,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/rewatch"
 )
 
-// server answers lists as it is made, and watches with one event. It notes the queries.
+// server responds to a list request with the given code and body, and to a watch request with one event. It records the
+// queries.
 type server struct {
 	code int
 	list string
@@ -47,12 +48,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, s.list)
 }
 
-// listed is a list of one object at a version.
+// listed returns a list with the given version that contains one object.
 func listed(version string) string {
 	return `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"` + version + `"},"items":[{"metadata":{"resourceVersion":"3"}}]}`
 }
 
-// status is a refusal.
+// status returns a Status with the given reason, as the response to a rejected request.
 func status(reason metav1.StatusReason) string {
 	return `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"` + string(reason) + `"}`
 }
@@ -64,8 +65,8 @@ func TestWrap(t *testing.T) {
 		code int
 		list string
 
-		refused func(error) bool // the watch must begin anew, or wait
-		asked   string           // in front of the watch
+		refused func(error) bool // reports whether an error is the expected refusal; nil if the watch must succeed
+		asked   string           // the query that the transport must send before the watch
 	}{
 		"a watch that begins":                                 {from: ""},
 		"a watch that begins with what the server has":        {from: "0"},
@@ -85,7 +86,7 @@ func TestWrap(t *testing.T) {
 			t.Cleanup(srv.Close)
 			cfg := &rest.Config{Host: srv.URL}
 			cfg.Wrap(rewatch.Wrap)
-			cfg.Wrap(rewatch.Wrap) // has no effect
+			cfg.Wrap(rewatch.Wrap) // the second call must have no effect
 			client, err := metadata.NewForConfig(cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -121,12 +122,12 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// roundTrip is a transport.
+// roundTrip is a function that implements http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// request is a request to list or watch.
+// request returns a list or watch request with the given query.
 func request(t *testing.T, query url.Values) *http.Request {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.example.com/api/v1/pods?"+query.Encode(), http.NoBody)
 	if err != nil {
@@ -184,7 +185,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// errReader breaks off.
+// errReader is a reader that fails.
 type errReader struct{}
 
 func (errReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

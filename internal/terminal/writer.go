@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal writes texts of others for users.
+// Package terminal makes it safe to show texts from untrusted sources to users.
 package terminal
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Writer returns a writer that replaces bidirectional control characters by escape sequences, which are also valid in
-// JSON. Texts of targets and items may contain them to look like other texts. Each call of Write must contain whole
-// characters.
+// Writer returns a writer that replaces bidirectional control characters by escape sequences. With such characters, a
+// text from a target or an item could look like a different text. The escape sequences are also valid in JSON. A call
+// of Write must not split a multi-byte character.
 func Writer(to io.Writer) io.Writer { return &writer{to: to} }
 
 type writer struct{ to io.Writer }

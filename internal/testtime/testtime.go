@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testtime stretches the deadlines of tests on a machine that is busy with other work.
+// Package testtime extends the deadlines of tests while the machine is busy with other work.
 package testtime
 
 import (
@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// most bounds how much longer a deadline becomes.
+// most is the maximum factor by which a deadline is extended.
 const most = 20
 
-// Stretch returns how long a test should allow for what takes d on an idle machine: d times the threads that want
-// to run per processor, at most 20 times d. Where the system does not say how many threads there are, it returns d.
+// Stretch returns the time that a test should allow for an operation that takes d on an idle machine. It multiplies d
+// by the number of runnable threads per processor, and returns at least d and at most 20 times d. If the system does
+// not report the number of runnable threads, Stretch returns d.
 func Stretch(d time.Duration) time.Duration {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -24,8 +25,9 @@ func Stretch(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * factor(load, runtime.NumCPU()))
 }
 
-// factor returns the number of runnable threads per processor: the average of the last minute or the current number,
-// whichever is greater.
+// factor returns the number of runnable threads per processor, but at least 1 and at most `most`. The argument `load`
+// is the content of /proc/loadavg. It contains the average number of runnable threads during the last minute and the
+// current number, and factor uses the greater one. If the content cannot be parsed, factor returns 1.
 func factor(load []byte, processors int) float64 {
 	var minute, five, fifteen, now float64
 	load, _, _ = bytes.Cut(load, []byte("/"))

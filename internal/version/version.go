@@ -5,8 +5,8 @@ package version
 
 import "k8s.io/apimachinery/pkg/util/resourceversion"
 
-// Older reports whether resource version a certainly precedes b. Versions that cannot be compared, such as an empty
-// one, are not older than each other.
+// Older reports whether the resource version a is older than b. It returns false if the versions cannot be compared,
+// for example because one of them is empty.
 func Older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0

@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
-// manifest is an Installation of one deploy item, whose export it exports.
+// manifest contains an Installation with one deploy item. The Installation exports the value that this item exports.
 const manifest = `
 apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: Installation
@@ -104,7 +104,7 @@ func TestDeployerUnderLandscaper(t *testing.T) {
 	})
 }
 
-// eventually waits until ok returns true, for a minute at most.
+// eventually waits until ok returns true, for at most one minute.
 func eventually(t *testing.T, ok wait.ConditionWithContextFunc) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, ok); err != nil {

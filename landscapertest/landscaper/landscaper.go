@@ -29,33 +29,34 @@ import (
 // Namespace is the namespace of Landscaper's own objects. Start creates it.
 const Namespace = "landscaper-system"
 
-// startTimeout limits the start of each process. It is long because the machine may be loaded.
+// startTimeout limits the start of each process. It is long because the machine may be busy.
 const startTimeout = 2 * time.Minute
 
-// contextPoll is the poll interval of AwaitContext.
+// contextPoll is the interval at which AwaitContext polls.
 const contextPoll = 100 * time.Millisecond
 
-// Options configures Start.
+// Options configures a Landscaper.
 type Options struct {
-	// PickupTimeout is the time in which a deployer must start a job before Landscaper fails the deploy item.
-	// Landscaper checks it five seconds later. The default is 5 minutes, as in Landscaper.
+	// PickupTimeout is the time in which a deployer must start a job. Five seconds after this time, Landscaper marks
+	// the deploy item as failed. The default is 5 minutes, as in Landscaper.
 	PickupTimeout time.Duration
-	// Workers is the number of Installations, and of Executions, that are reconciled at the same time. The default is
-	// 10. (Landscaper's own default is 1, and its chart sets 30.)
+	// Workers is the number of Installations, and also the number of Executions, that are reconciled concurrently. The
+	// default is 10. (Landscaper's own default is 1, and its chart sets 30.)
 	Workers int
-	// Programs is a directory with Landscaper's programs. By default, [Programs] finds or builds them.
+	// Programs is a directory that contains Landscaper's programs. By default, the package function [Programs] finds or
+	// builds them.
 	Programs string
-	// Progress receives one line per long step. The default is os.Stderr.
+	// Progress receives a line for each long step. The default is os.Stderr.
 	Progress io.Writer
 	// Logs receives the output of the processes. By default it is discarded.
 	Logs io.Writer
 }
 
-// Landscaper is a running Landscaper. Its methods are safe for concurrent use.
+// Landscaper is a running instance of Landscaper. Its methods are safe for concurrent use.
 type Landscaper struct {
 	client     client.Client
 	programs   string
-	dir        string // configuration and kubeconfig files, removed by Stop
+	dir        string // contains the configuration file and the kubeconfig files; Stop removes it
 	config     string
 	kubeconfig string
 	logs       io.Writer
@@ -64,13 +65,13 @@ type Landscaper struct {
 	parts []*process.Process
 }
 
-// Start starts Landscaper on cp, whose CRDs must include those of Landscaper, and returns when its controllers are
-// running. ctx limits only the start. Landscaper runs until Stop or until this process ends.
+// Start starts Landscaper on cp and returns when its controllers are running. Landscaper's CRDs must exist on cp. The
+// context limits only the start. Landscaper runs until Stop is called or this process ends.
 func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Landscaper, error) {
 	if o.Programs == "" {
 		var err error
 		if o.Programs, err = Programs(ctx, o.Progress); err != nil {
-			return nil, err // one line that contains everything
+			return nil, err // the error already names its cause
 		}
 	}
 	c, err := client.New(cp.Config, client.Options{Scheme: clientgoscheme.Scheme})
@@ -101,9 +102,9 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Land
 	return l, nil
 }
 
-// AwaitContext waits until Landscaper has created the Context "default" of a namespace. An Installation that Landscaper
-// processes before that fails. Start waits for the Context of the namespace "default". Call AwaitContext after the
-// creation of any other namespace.
+// AwaitContext waits until Landscaper has created the Context "default" in a namespace. An Installation fails if
+// Landscaper processes it before this Context exists. Start waits for the Context of the namespace "default"; after the
+// creation of any other namespace, call AwaitContext.
 func (l *Landscaper) AwaitContext(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -119,7 +120,8 @@ func (l *Landscaper) AwaitContext(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// StartLandscaper is Start for tests. An error fails the test, and Landscaper is stopped at the end of the test.
+// StartLandscaper starts Landscaper like Start, but for a test. It fails the test on an error and stops Landscaper at
+// the end of the test.
 func StartLandscaper(tb testing.TB, cp *controlplane.ControlPlane, o Options) *Landscaper {
 	tb.Helper()
 	l, err := Start(tb.Context(), cp, o)
@@ -134,7 +136,7 @@ func StartLandscaper(tb testing.TB, cp *controlplane.ControlPlane, o Options) *L
 	return l
 }
 
-// configuration returns the content of the configuration file.
+// configuration returns the content of Landscaper's configuration file.
 func (o Options) configuration() string {
 	pickup, workers := 5*time.Minute, 10
 	if o.PickupTimeout > 0 {
@@ -161,14 +163,15 @@ lsDeployments:
 `, workers, pickup, Namespace)
 }
 
-// Restart starts the processes of Landscaper that are not running, and returns when their controllers are running.
+// Restart ends the processes of Landscaper that are still running, and starts them again. It returns when their
+// controllers are running.
 func (l *Landscaper) Restart(ctx context.Context) error {
 	if err := l.Kill(); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The two modes of the controller, and the number of controllers that each of them runs.
+	// Each mode of the program runs in a process of its own. The value is the number of controllers in this process.
 	for mode, controllers := range map[string]int{"": 2, "central-landscaper": 3} {
 		p, err := l.start(ctx, Controller, controllers, l.kubeconfig, []string{"--config=" + l.config}, "LANDSCAPER_MODE="+mode)
 		if err != nil {
@@ -179,8 +182,8 @@ func (l *Landscaper) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends Landscaper's processes without giving them a chance to clean up. Restart starts them again. Landscaper's
-// deployers continue to run.
+// Kill ends Landscaper's processes immediately. They cannot clean up. Restart starts them again. The deployers that
+// StartDeployer started continue to run.
 func (l *Landscaper) Kill() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,21 +195,22 @@ func (l *Landscaper) Kill() error {
 	return errors.Join(errs...)
 }
 
-// Stop stops Landscaper and the deployers that StartDeployer started, and removes their files.
+// Stop stops Landscaper and removes its files. The deployers that StartDeployer started continue to run.
 func (l *Landscaper) Stop() error {
 	// Landscaper does not react to SIGTERM.
 	return errors.Join(l.Kill(), os.RemoveAll(l.dir))
 }
 
-// Deployer is a running deployer of Landscaper.
+// Deployer is one of Landscaper's own deployers. StartDeployer starts it.
 type Deployer struct{ process *process.Process }
 
 // Stop ends the deployer. It does nothing if the deployer has ended.
 func (d *Deployer) Stop() error { return d.process.Kill() }
 
-// StartDeployer starts one of Landscaper's own deployers and returns when its controller is running. program is its
-// name, for example ManifestDeployer. It processes ten items at a time. kubeconfig is a file with the access of the
-// deployer; if it is empty, the deployer uses that of Landscaper. It runs until Stop or until this process ends.
+// StartDeployer starts one of Landscaper's own deployers and returns when its controller is running. The parameter
+// `program` is the name of the deployer's program, for example ManifestDeployer. The parameter `kubeconfig` is the path
+// of a kubeconfig file for the deployer. If it is empty, the deployer uses Landscaper's kubeconfig file. The deployer
+// processes ten items at a time. It runs until Deployer.Stop is called or this process ends.
 func (l *Landscaper) StartDeployer(ctx context.Context, program, kubeconfig string) (*Deployer, error) {
 	if kubeconfig == "" {
 		kubeconfig = l.kubeconfig
@@ -222,14 +226,16 @@ func (l *Landscaper) StartDeployer(ctx context.Context, program, kubeconfig stri
 	return &Deployer{process: p}, nil
 }
 
-// deployerConfigurations make Landscaper's deployers process ten deploy items at a time.
+// deployerConfigurations are the configurations of Landscaper's own deployers. In these configurations, each deployer
+// processes ten deploy items at a time.
 var deployerConfigurations = map[string]string{
 	MockDeployer:     `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"Configuration","controller":{"workers":10}}`,
 	ManifestDeployer: `{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha2","kind":"Configuration","controller":{"workers":10}}`,
 	HelmDeployer:     `{"apiVersion":"helm.deployer.landscaper.gardener.cloud/v1alpha1","kind":"Configuration","controller":{"workers":10}}`,
 }
 
-// start starts a program and waits until its controllers have reported that they are running.
+// start starts a program and waits until its controllers have reported that they are running. The parameter
+// `controllers` is the number of these controllers.
 func (l *Landscaper) start(ctx context.Context, program string, controllers int, kubeconfig string, args []string, env ...string) (*process.Process, error) {
 	cmd := exec.Command(filepath.Join(l.programs, program), args...) //nolint:gosec // one of our own programs
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "MY_POD_NAMESPACE="+Namespace, "MY_POD_NAME="+program,

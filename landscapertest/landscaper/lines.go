@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// lineCounter copies output to a writer and signals each line that contains a text.
+// lineCounter copies output to a writer. It sends a signal for each line that contains a given text.
 type lineCounter struct {
 	text []byte
 	next io.Writer
-	seen chan struct{} // receives one value per line, up to its capacity
+	seen chan struct{} // receives a value for each line that contains the text, until the channel is full
 
 	mu   sync.Mutex
-	rest []byte // a line that has not ended
+	rest []byte // the last line, if its end has not been written yet
 }
 
 func newLineCounter(text string, next io.Writer) *lineCounter {

@@ -16,10 +16,10 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// Version is the version of Landscaper that Programs builds. It follows the job-ID revision of the contract.
+// Version is the version of Landscaper that Programs builds. This version follows the job-ID revision of the contract.
 const Version = "v0.127.0"
 
-// The programs that Programs builds.
+// These are the programs that Programs builds.
 const (
 	// Controller is Landscaper itself.
 	Controller = "landscaper-controller"
@@ -29,7 +29,8 @@ const (
 	HelmDeployer     = "helm-deployer-controller"
 )
 
-// programsEnv is the name of an environment variable with a directory of programs. It takes precedence over the cache.
+// programsEnv is the name of an environment variable. If it is set, it contains a directory of prebuilt programs, which
+// are used instead of the cache.
 const programsEnv = "DEPLOYERKIT_LANDSCAPER"
 
 var (
@@ -41,7 +42,7 @@ var (
 	recipeMain string
 )
 
-// recipe returns the module that the build compiles.
+// recipe returns the module from which the programs are built.
 func recipe() gobuild.Recipe {
 	return gobuild.Recipe{
 		What:    "Landscaper",
@@ -56,10 +57,11 @@ func recipe() gobuild.Recipe {
 	}
 }
 
-// Programs returns a directory with Landscaper's programs. It uses the directory in the environment variable
-// DEPLOYERKIT_LANDSCAPER, then the cache below os.UserCacheDir(), and otherwise builds the programs from Go modules,
-// which takes about five minutes on two cores, once. progress receives one line per long step; if it is nil, os.Stderr
-// is used. Programs is safe for concurrent use, even by several processes.
+// Programs returns a directory that contains Landscaper's programs. If the environment variable DEPLOYERKIT_LANDSCAPER
+// is set, it returns that directory. Otherwise it uses a cache below os.UserCacheDir(). If the programs are not in the
+// cache, it builds them from Go modules, which takes about five minutes on two cores. The writer `progress` receives a
+// line for each long step; if it is nil, os.Stderr is used. Programs is safe for concurrent use, even by several
+// processes.
 func Programs(ctx context.Context, progress io.Writer) (string, error) {
 	cache, err := gobuild.CacheDir("landscaper", programsEnv)
 	if err != nil {
@@ -79,8 +81,8 @@ func Programs(ctx context.Context, progress io.Writer) (string, error) {
 	return dir, nil
 }
 
-// Source returns the directory of Landscaper's module in the module cache, with its documentation and examples. It
-// downloads the module if necessary.
+// Source returns the directory in the module cache that contains Landscaper's module, including its documentation and
+// examples. It downloads the module if necessary.
 func Source(ctx context.Context) (string, error) {
 	dir, err := os.MkdirTemp("", "deployerkit-landscaper-")
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package envtest forwards to package controlplane, for tests that import it by this path. New code should import that
-// package. The directories below this one have the suites that need a control plane.
+// Package envtest contains aliases for package controlplane, for tests that import that package under its old path.
+// New code should import package controlplane. The subdirectories contain the suites that need a control plane.
 package envtest
 
 import (

@@ -9,13 +9,13 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* The selector of a Deployment cannot be changed: these are Landscaper's, and stay. */ -}}
+{{- /* The selector of a Deployment cannot be changed. These labels are the same as in Landscaper's charts, and must stay the same. */ -}}
 {{- define "mock-deployer.selectorLabels" -}}
 app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- /* A map with numbers and booleans, as texts. */ -}}
+{{- /* The entries of a map. Numbers and booleans are converted to strings. */ -}}
 {{- define "mock-deployer.texts" -}}
 {{- range $key, $value := . }}
 {{ $key | quote }}: {{ $value | toString | quote }}
@@ -46,7 +46,7 @@ landscaper.gardener.cloud/topology-ns: {{ .Release.Namespace }}
 {{- default $name $account.name }}{{ if $account.tmpSuffix }}-tmp{{ end }}
 {{- end -}}
 
-{{- /* Conditions: the text is empty if they do not hold. */ -}}
+{{- /* The following templates are conditions. The result is empty if the condition is false. */ -}}
 {{- define "mock-deployer.hasRights" -}}
 {{- $create := (.Values.rbac | default dict).create -}}
 {{- if kindIs "invalid" $create -}}{{- $create = ne (.Values.serviceAccount | default dict).create false -}}{{- end -}}
@@ -119,7 +119,7 @@ controller:
 {{- end }}
 {{- range .Values.extraArgs }}
 {{- if regexMatch "^--?(config|landscaper-kubeconfig|health-probe-bind-address|metrics-bind-address|grace-period|leader-elect|leader-election-namespace|namespace)(=|$)" . }}
-{{- fail (printf "extraArgs: %s is not possible here, because other objects depend on it: there is a value for it" .) }}
+{{- fail (printf "extraArgs: %s cannot be set here, because other objects of the chart depend on it; use the corresponding value instead" .) }}
 {{- end }}
 - {{ . | quote }}
 {{- end }}
@@ -166,7 +166,7 @@ secret: {secretName: {{ $bundle.secret | quote }}}
 {{- end -}}
 {{- end -}}
 
-{{- /* The rules of a part of rbac.yaml: main, tokens, token-reviews or election. */ -}}
+{{- /* The rules in one part of rbac.yaml: main, tokens, token-reviews or election. */ -}}
 {{- define "mock-deployer.rules" -}}
 {{- $rules := list -}}
 {{- range splitList "\n---\n" (printf "\n%s" (.root.Files.Get "rbac.yaml")) -}}

@@ -19,37 +19,38 @@ import (
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
-// Errors that indicate how the command ended.
+// Execute of the command returns these errors, or another error.
 var (
-	// ErrFailed indicates that the report was written and that a check failed.
+	// ErrFailed is returned if a check failed. In this case, the report was written.
 	ErrFailed = errors.New("the deployer does not fulfil the contract")
-	// ErrUsage indicates an invalid flag or file. Nothing was checked.
+	// ErrUsage is returned for an invalid flag or file, before anything was checked.
 	ErrUsage = errors.New("wrong usage")
 )
 
-// usageError is an ErrUsage with its own text.
+// usageError is an error that matches ErrUsage but has a different text.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == ErrUsage }
 
 func (e usageError) Unwrap() error { return e.error }
 
-const long = `Check from outside whether a deployer fulfils the contract between Landscaper and its deployers. The command plays
-Landscaper, watches every version of every deploy item, and reports what was promised and what was observed. The deployer
-may be written in any language.
+const long = `Check whether a deployer fulfils the contract between Landscaper and its deployers. The command starts the deployer,
+simulates Landscaper, watches every change of the deploy items, and reports what was expected and what was observed. The
+deployer can be written in any language.
 
---command starts the deployer. It is split into words at blanks. Quotes and backslashes work as in a shell; variables and
-pipes do not. {kubeconfig} is replaced by the path of a kubeconfig file, which is also in the environment variable
-KUBECONFIG. Leader election should be disabled or fast, because the deployer is killed and started again.
+--command is the command line that starts the deployer. It is split into words at spaces. Quotes and backslashes work as in
+a shell; variables and pipes do not. {kubeconfig} is replaced with the path of a kubeconfig file. The environment variable
+KUBECONFIG contains the same path. Leader election should be disabled or fast, because the deployer is killed and started
+again.
 
-Only the type and the configuration of the items are used. In strings of the configuration, {namespace} and {name} are
-replaced by those of the created item. In strings of the invalid configuration, {note} is replaced by a text, which is
-long in one check. In strings of the Target, {kubeconfig} is replaced by the content of a kubeconfig of the cluster with
-the items.
+The checks create their own deploy items. They use only the type and the configuration of the items in the files. In strings
+of a configuration, {namespace} and {name} are replaced with the namespace and the name of the created item. In strings of
+the invalid configuration, {note} is replaced with a text, which is long in one of the checks. In strings of the Target,
+{kubeconfig} is replaced with the content of a kubeconfig for the cluster of the items.
 
-Without --kubeconfig a control plane is started for each revision of the contract. With --kubeconfig the checks run on that
-cluster, which must have Landscaper's definitions. They use new namespaces, which are deleted afterwards. Neither
-Landscaper nor another deployer of this type may run there.
+Without --kubeconfig, a control plane is started for each revision of the contract. With --kubeconfig, the checks run on an
+existing cluster, in which Landscaper's definitions must be installed. The checks create namespaces and delete them
+afterwards. Neither Landscaper nor another deployer of the same type may run in that cluster.
 
 Exit codes: 0 all applicable checks passed, 1 a check failed or the deployer cannot be checked, 2 wrong usage.`
 
@@ -58,8 +59,8 @@ const example = `  deployerkit conformance --item item.yaml --command 'bin/my-de
     --deployed-command 'kubectl get configmap {name} -n {namespace}' --kubeconfig test.kubeconfig --junit report.xml \
     --except 'job-id/abort=it cannot be stopped' --command bin/my-deployer`
 
-// Command returns the command. It writes the report to its output, and each result to its error output as it arrives.
-// Its error is ErrFailed, ErrUsage or another one.
+// Command returns the command `conformance`. The command writes the report to its standard output. It writes each
+// result to its error output as soon as the result is known. The command returns ErrFailed, ErrUsage or another error.
 func Command() *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
@@ -67,7 +68,7 @@ func Command() *cobra.Command {
 		Long: long, Example: example, SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
-				return usageError{fmt.Errorf("%w; quote the words of --command", err)}
+				return usageError{fmt.Errorf("%w; quote the whole value of --command", err)}
 			}
 			return nil
 		},
@@ -105,10 +106,10 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	}
 	report, err := execute(ctx, subject, cmd.ErrOrStderr())
 	if err != nil && output.String() != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "the deployer wrote last:\n%s\n", output)
+		fmt.Fprintf(cmd.ErrOrStderr(), "last output of the deployer:\n%s\n", output)
 	}
 	if err != nil && report.Count(conformance.Pass)+report.Count(conformance.Fail) == 0 {
-		return err // there is nothing to report
+		return err // there are no results to report
 	}
 	if err := errors.Join(err, f.write(cmd.OutOrStdout(), report)); err != nil {
 		return errors.Join(err, verdict(report))
@@ -116,8 +117,8 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	return verdict(report)
 }
 
-// execute runs the checks. It writes each result as it arrives, and the number of results if there was none for a
-// while.
+// execute runs the checks and writes each result as soon as it is known. If there is no new result for a while, execute
+// writes the number of results so far.
 func execute(ctx context.Context, subject conformance.Subject, w io.Writer) (*conformance.Report, error) {
 	var done atomic.Int64
 	progress := heartbeat.Start(w, w, func(elapsed time.Duration) string {
@@ -133,10 +134,10 @@ func execute(ctx context.Context, subject conformance.Subject, w io.Writer) (*co
 	return conformance.Execute(ctx, subject)
 }
 
-// keptOutput is how many bytes of the deployer's output are kept to explain why it cannot be checked.
+// keptOutput is how many bytes of the deployer's last output are shown if the deployer cannot be checked.
 const keptOutput = 4 << 10
 
-// log opens the file for the deployer's output. logs is nil if the user wants none.
+// log opens the file for the output of the deployer. If the user did not specify a file, the result `logs` is nil.
 func (f *flags) log() (logs io.Writer, done func(), err error) {
 	if f.logFile == "" {
 		return nil, func() {}, nil

@@ -33,13 +33,13 @@ const (
 	targetHead = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Target\n"
 )
 
-// item writes a file with a deploy item of type t.
+// item writes a file with a deploy item of type "t" and returns its path.
 func item(t *testing.T, config string) string {
 	t.Helper()
 	return write(t, itemHead+"spec: {type: t, config: "+config+"}\n")
 }
 
-// made is the subject of a command line.
+// made returns the conformance.Subject that the command creates from the given arguments.
 func made(t *testing.T, args ...string) (conformance.Subject, error) {
 	t.Helper()
 	f := &flags{}
@@ -126,31 +126,31 @@ func TestCommandsTell(t *testing.T) {
 func TestWrongUsage(t *testing.T) {
 	fine := item(t, "{}")
 	for want, args := range map[string][]string{
-		"--command and --item are required":             {"--command=true"},
-		"required":                                      {"--item=" + fine},
-		"unknown flag: --comand":                        {"--comand=true"},
-		`unknown command "up" for "conformance"`:        {"--command=run", "up"},
-		"a quote is not closed":                         {"--command=run 'a", "--item=" + fine},
-		"executable file not found":                     {"--command=no-such-program", "--item=" + fine},
-		"no such file":                                  {"--command=true", "--item=missing"},
-		`is v1 "Secret"`:                                {"--command=true", "--item=" + write(t, "apiVersion: v1\nkind: Secret\n")},
-		"spec.type: required":                           {"--command=true", "--item=" + write(t, itemHead)},
-		"spec.config: required":                         {"--command=true", "--item=" + write(t, itemHead+"spec: {type: t}")},
-		`unknown field "spec.typ"`:                      {"--command=true", "--item=" + write(t, itemHead+"spec: {typ: t}")},
-		"give it with --target":                         {"--command=true", "--item=" + write(t, itemHead+"spec: {type: t, config: {}, target: {name: a}}")},
-		`spec.type: is "u", that of --item is "t"`:      {"--command=true", "--item=" + fine, "--slow-item=" + write(t, itemHead+"spec: {type: u, config: {}}")},
-		"--invalid-item: only --item":                   {"--command=true", "--item=" + fine, "--invalid-item=-"},
-		"--target: only --item":                         {"--command=true", "--item=" + fine, "--target=-"},
-		"spec.secretRef":                                {"--command=true", "--item=" + fine, "--target=" + write(t, targetHead+"spec: {type: t, secretRef: {name: a}}")},
-		"--other-target-labels: needs":                  {"--command=true", "--item=" + fine, "--other-target-labels=a=b"},
-		"want one of them":                              {"--command=true", "--item=" + fine, "--slow-item=" + fine, "--finish-item=" + fine, "--finish-command=true"},
-		"need --slow-item":                              {"--command=true", "--item=" + fine, "--finish-command=true"},
-		`there is no check "abbort"`:                    {"--command=true", "--item=" + fine, "--except=abbort=why"},
-		"want [revision/]check=reason":                  {"--command=true", "--item=" + fine, "--except=abort"},
-		`there is no revision "v3"`:                     {"--command=true", "--item=" + fine, "--except=v3/abort=why"},
-		`only[0]: there is no check "abbort"`:           {"--command=true", "--item=" + fine, "--only=abbort"},
-		`revisions: there is no revision "annotations"`: {"--command=true", "--item=" + fine, "--revision=annotations"},
-		"--log-file: ":                                  {"--command=true", "--item=" + fine, "--log-file=/"},
+		"--command and --item are required":                {"--command=true"},
+		"required":                                         {"--item=" + fine},
+		"unknown flag: --comand":                           {"--comand=true"},
+		`unknown command "up" for "conformance"`:           {"--command=run", "up"},
+		"a quote is not closed":                            {"--command=run 'a", "--item=" + fine},
+		"executable file not found":                        {"--command=no-such-program", "--item=" + fine},
+		"no such file":                                     {"--command=true", "--item=missing"},
+		`is v1 "Secret"`:                                   {"--command=true", "--item=" + write(t, "apiVersion: v1\nkind: Secret\n")},
+		"spec.type: required":                              {"--command=true", "--item=" + write(t, itemHead)},
+		"spec.config: required":                            {"--command=true", "--item=" + write(t, itemHead+"spec: {type: t}")},
+		`unknown field "spec.typ"`:                         {"--command=true", "--item=" + write(t, itemHead+"spec: {typ: t}")},
+		"provide that Target with --target":                {"--command=true", "--item=" + write(t, itemHead+"spec: {type: t, config: {}, target: {name: a}}")},
+		`spec.type: is "u", but the type of --item is "t"`: {"--command=true", "--item=" + fine, "--slow-item=" + write(t, itemHead+"spec: {type: u, config: {}}")},
+		"--invalid-item: only --item":                      {"--command=true", "--item=" + fine, "--invalid-item=-"},
+		"--target: only --item":                            {"--command=true", "--item=" + fine, "--target=-"},
+		"spec.secretRef":                                   {"--command=true", "--item=" + fine, "--target=" + write(t, targetHead+"spec: {type: t, secretRef: {name: a}}")},
+		"--other-target-labels: needs":                     {"--command=true", "--item=" + fine, "--other-target-labels=a=b"},
+		"set only one of them":                             {"--command=true", "--item=" + fine, "--slow-item=" + fine, "--finish-item=" + fine, "--finish-command=true"},
+		"need --slow-item":                                 {"--command=true", "--item=" + fine, "--finish-command=true"},
+		`there is no check "abbort"`:                       {"--command=true", "--item=" + fine, "--except=abbort=why"},
+		"want [revision/]check=reason":                     {"--command=true", "--item=" + fine, "--except=abort"},
+		`there is no revision "v3"`:                        {"--command=true", "--item=" + fine, "--except=v3/abort=why"},
+		`only[0]: there is no check "abbort"`:              {"--command=true", "--item=" + fine, "--only=abbort"},
+		`revisions: there is no revision "annotations"`:    {"--command=true", "--item=" + fine, "--revision=annotations"},
+		"--log-file: ":                                     {"--command=true", "--item=" + fine, "--log-file=/"},
 	} {
 		out := &bytes.Buffer{}
 		cmd := Command()

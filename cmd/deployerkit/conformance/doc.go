@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance implements `deployerkit conformance`. It checks any deployer that can be started with a command
-// line against the deployer contract, and writes the report. See docs/testing-your-deployer.md.
+// Package conformance implements `deployerkit conformance`. The command checks whether a deployer fulfils the contract
+// between Landscaper and its deployers, and writes a report. The deployer can be any program that a command line
+// starts. See docs/testing-your-deployer.md.
 //
 //	root.AddCommand(conformance.Command())
 //	switch err := root.Execute(); {

@@ -16,8 +16,9 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// readItem reads the deploy item of a flag. If of is not empty, the item must have that type.
-func readItem(flag, path string, of lsv1alpha1.DeployItemType, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
+// readItem reads a deploy item from a file. The argument `flag` is the flag that names the file, for errors. If
+// itemType is not empty, the item must have this type.
+func readItem(flag, path string, itemType lsv1alpha1.DeployItemType, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
 	if path == "-" && flag != "--item" {
 		return nil, fmt.Errorf("%s: only --item can be the standard input", flag)
 	}
@@ -28,29 +29,31 @@ func readItem(flag, path string, of lsv1alpha1.DeployItemType, stdin io.Reader) 
 	switch {
 	case di.Spec.Type == "":
 		return nil, fmt.Errorf("%s: %s: spec.type: required", flag, path)
-	case of != "" && di.Spec.Type != of:
-		return nil, fmt.Errorf("%s: %s: spec.type: is %q, that of --item is %q", flag, path, di.Spec.Type, of)
+	case itemType != "" && di.Spec.Type != itemType:
+		return nil, fmt.Errorf("%s: %s: spec.type: is %q, but the type of --item is %q", flag, path, di.Spec.Type, itemType)
 	case di.Spec.Configuration == nil || len(di.Spec.Configuration.Raw) == 0:
 		return nil, fmt.Errorf("%s: %s: spec.config: required", flag, path)
 	}
 	return di, nil
 }
 
-// configOf returns a function that returns the configuration of an item, based on that of a file.
+// configOf returns a function that returns the configuration of di with the placeholders replaced.
 func configOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName) any {
-	return func(item types.NamespacedName) any { return fill(di, of(item)) }
+	return func(item types.NamespacedName) any { return fill(di, placeholdersFor(item)) }
 }
 
-// invalidOf is configOf for the invalid item.
+// invalidOf returns the function for Subject.Invalid. This function returns the configuration of di with the
+// placeholders replaced, including the placeholder for the note.
 func invalidOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName, string) any {
 	return func(item types.NamespacedName, note string) any {
-		values := of(item)
+		values := placeholdersFor(item)
 		values[noteHere] = note
 		return fill(di, values)
 	}
 }
 
-// fill replaces the placeholders in a configuration. The configuration was read from a file, so it is valid JSON.
+// fill returns the configuration of di with the placeholders replaced. The configuration must be valid JSON, which is
+// always true if it was read from a file.
 func fill(di *lsv1alpha1.DeployItem, values placeholders) []byte {
 	raw, err := values.inJSON(di.Spec.Configuration.Raw)
 	if err != nil {
@@ -59,7 +62,7 @@ func fill(di *lsv1alpha1.DeployItem, values placeholders) []byte {
 	return raw
 }
 
-// addTarget reads the Target.
+// addTarget reads the file with the Target.
 func (f *flags) addTarget(s *conformance.Subject, stdin io.Reader) error {
 	target := &lsv1alpha1.Target{}
 	if f.target == "-" {
@@ -69,7 +72,7 @@ func (f *flags) addTarget(s *conformance.Subject, stdin io.Reader) error {
 		return fmt.Errorf("--target: %w", err)
 	}
 	if target.Spec.SecretRef != nil {
-		return fmt.Errorf("--target: %s: spec.secretRef: the namespaces of the checks have no such Secret: give spec.config", f.target)
+		return fmt.Errorf("--target: %s: spec.secretRef: not supported, because the namespaces of the checks do not contain the Secret; use spec.config", f.target)
 	}
 	s.TargetLabels, s.OtherTargetLabels = target.Labels, f.otherLabels
 	s.Target = func(cfg *rest.Config) (lsv1alpha1.TargetSpec, error) {

@@ -13,10 +13,10 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// flags holds the values of the command line.
+// flags contains the values of the flags.
 type flags struct {
 	name, command                       string
-	item, invalid, slow, finish, target string // files
+	item, invalid, slow, finish, target string // names of files
 	otherLabels                         map[string]string
 	finishCommand, deployedCommand      string
 	kubeconfig, junit, logFile          string
@@ -27,15 +27,15 @@ type flags struct {
 
 func (f *flags) addTo(fs *pflag.FlagSet) {
 	fs.StringVar(&f.command, "command", "", "command line that starts the deployer; required")
-	fs.StringVar(&f.item, "item", "", `file with a deploy item that succeeds soon; "-" for the standard input; required`)
+	fs.StringVar(&f.item, "item", "", `file with a deploy item that succeeds quickly; "-" for the standard input; required`)
 	fs.StringVar(&f.invalid, "invalid-item", "", "file with a deploy item that can never succeed")
-	fs.StringVar(&f.slow, "slow-item", "", "file with a deploy item that stays in progress until it is finished, or at least for some seconds")
+	fs.StringVar(&f.slow, "slow-item", "", "file with a deploy item that stays in progress: until --finish-item or --finish-command lets it succeed, or for at least some seconds if neither flag is set")
 	fs.StringVar(&f.finish, "finish-item", "", "file with a deploy item whose configuration lets the slow item succeed")
-	fs.StringVar(&f.finishCommand, "finish-command", "", "command line that lets the slow item {namespace}, {name} succeed")
+	fs.StringVar(&f.finishCommand, "finish-command", "", "command line that lets the slow item succeed; {namespace} and {name} are replaced")
 	fs.StringVar(&f.deployedCommand, "deployed-command", "",
-		"command line that exits with 0 if what the item {namespace}, {name} deploys exists, and with 1 if not")
-	fs.StringVar(&f.target, "target", "", "file with the Target that items name (default: they name none)")
-	fs.StringToStringVar(&f.otherLabels, "other-target-labels", nil, "labels of Targets that the deployer must not accept (default: it accepts all)")
+		"command line that exits with 0 if the objects of the item exist, and with 1 if they do not; {namespace} and {name} are replaced")
+	fs.StringVar(&f.target, "target", "", "file with the Target of the items (default: the items have no Target)")
+	fs.StringToStringVar(&f.otherLabels, "other-target-labels", nil, "labels of Targets for which the deployer is not responsible (default: it is responsible for all Targets)")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to use (default: a control plane is started)")
 	fs.StringSliceVar(&f.revisions, "revision", nil, "revision of the contract to check, job-id or annotation; repeatable (default: all)")
 	fs.StringSliceVar(&f.only, "only", nil, "name of a check to run; repeatable (default: all)")
@@ -44,10 +44,10 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 	fs.StringVar(&f.logFile, "log-file", "", "file for the output of the deployer")
 	fs.StringVar(&f.name, "name", "", "name of the deployer in the report (default: the type of the item)")
 	fs.IntVar(&f.parallel, "parallel", 0, "how many checks run at the same time (default 4)")
-	fs.DurationVar(&f.bounds.Start, "start-within", 0, "time limit for the deployer to write an item after its start (default 1m)")
+	fs.DurationVar(&f.bounds.Start, "start-within", 0, "time limit for the first write of the deployer after its start (default 1m)")
 	fs.DurationVar(&f.bounds.Finish, "finish-within", 0, "time limit for a run (default 30s)")
 	fs.DurationVar(&f.bounds.Stop, "stop-within", 0, "time limit for the deployer to stop (default 30s)")
-	fs.DurationVar(&f.bounds.Timeout, "item-timeout", 0, "spec.timeout of an item that must time out; long enough for the deployer to write its phase (default 2s)")
+	fs.DurationVar(&f.bounds.Timeout, "item-timeout", 0, "spec.timeout of the item that must time out; it must be long enough for the deployer to write a phase (default 2s)")
 }
 
 // exceptions parses --except.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The placeholders in command lines and in texts of files.
+// These constants are the placeholders that command lines and files may contain.
 const (
 	kubeconfigHere = "{kubeconfig}"
 	namespaceHere  = "{namespace}"
@@ -21,13 +21,14 @@ const (
 // placeholders maps placeholders to their values.
 type placeholders map[string]string
 
-// of returns the placeholders of an item.
-func of(item types.NamespacedName) placeholders {
+// placeholdersFor returns the placeholders that describe an item.
+func placeholdersFor(item types.NamespacedName) placeholders {
 	return placeholders{namespaceHere: item.Namespace, nameHere: item.Name}
 }
 
-// in replaces the placeholders in a text. Replacements are not searched again.
-func (p placeholders) in(text string) string {
+// replaceIn returns a text with the placeholders replaced. If an inserted value contains a placeholder, that
+// placeholder is not replaced.
+func (p placeholders) replaceIn(text string) string {
 	var pairs []string
 	for here, value := range p {
 		pairs = append(pairs, here, value)
@@ -35,10 +36,10 @@ func (p placeholders) in(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// inJSON replaces the placeholders in all strings of a JSON value, which must be valid.
+// inJSON returns a JSON value with the placeholders in all strings replaced. The parameter `raw` must be valid JSON.
 func (p placeholders) inJSON(raw []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber() // keeps large numbers as they are
+	decoder.UseNumber() // preserves large numbers
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (p placeholders) inJSON(raw []byte) ([]byte, error) {
 func (p placeholders) inValue(value any) any {
 	switch v := value.(type) {
 	case string:
-		return p.in(v)
+		return p.replaceIn(v)
 	case []any:
 		for i := range v {
 			v[i] = p.inValue(v[i])

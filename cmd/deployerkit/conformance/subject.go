@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// subject returns the subject that the flags describe. It reads all files.
+// subject returns the conformance.Subject that the flags describe. It reads all files that the flags name.
 func (f *flags) subject(stdin io.Reader) (conformance.Subject, error) {
 	s := conformance.Subject{Bounds: f.bounds, Options: conformance.Options{Kubeconfig: f.kubeconfig, Only: f.only, Parallel: f.parallel}}
 	for _, revision := range f.revisions {
@@ -38,7 +38,7 @@ func (f *flags) subject(stdin io.Reader) (conformance.Subject, error) {
 	return s, f.addCommands(&s)
 }
 
-// addItems reads the files.
+// addItems reads the files of the deploy items.
 func (f *flags) addItems(s *conformance.Subject, stdin io.Reader) error {
 	valid, err := readItem("--item", f.item, "", stdin)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *flags) addItems(s *conformance.Subject, stdin io.Reader) error {
 		return f.addTarget(s, stdin)
 	}
 	if valid.Spec.Target != nil {
-		return errors.New("--item: spec.target: the item names a Target: give it with --target")
+		return errors.New("--item: spec.target: the item names a Target; provide that Target with --target")
 	}
 	if f.otherLabels != nil {
 		return errors.New("--other-target-labels: needs --target")
@@ -72,7 +72,7 @@ func (f *flags) addItems(s *conformance.Subject, stdin io.Reader) error {
 	return nil
 }
 
-// addCommands parses the command lines, and what lets a slow item succeed.
+// addCommands parses the command lines and sets the functions of the subject that run these commands.
 func (f *flags) addCommands(s *conformance.Subject) error {
 	start, err := parse(f.command)
 	if err != nil {
@@ -81,11 +81,11 @@ func (f *flags) addCommands(s *conformance.Subject) error {
 	if _, err := exec.LookPath(start[0]); err != nil {
 		return fmt.Errorf("--command: %w", err)
 	}
-	kubeconfig := "" // the deployer and the other commands use the same one; revisions are checked one after the other
+	kubeconfig := "" // all commands can share this variable, because the revisions are checked one after the other
 	s.Command = func(path string) *exec.Cmd {
 		kubeconfig = path
-		words := start.with(placeholders{kubeconfigHere: path})
-		command := exec.Command(words[0], words[1:]...) //nolint:gosec // the user says which command
+		words := start.words(placeholders{kubeconfigHere: path})
+		command := exec.Command(words[0], words[1:]...) //nolint:gosec // the user chooses the command
 		command.Env = environment(path)
 		return command
 	}
@@ -95,17 +95,17 @@ func (f *flags) addCommands(s *conformance.Subject) error {
 			return fmt.Errorf("--deployed-command: %w", err)
 		}
 		s.Deployed = func(ctx context.Context, _ client.Client, item types.NamespacedName) (bool, error) {
-			return look.tells(ctx, item, kubeconfig)
+			return look.succeeds(ctx, item, kubeconfig)
 		}
 	}
 	return f.addFinish(s, &kubeconfig)
 }
 
-// addFinish parses what lets a slow item succeed.
+// addFinish sets the function that lets a slow item succeed.
 func (f *flags) addFinish(s *conformance.Subject, kubeconfig *string) error {
 	switch {
 	case f.finish != "" && f.finishCommand != "":
-		return errors.New("--finish-item, --finish-command: want one of them")
+		return errors.New("--finish-item, --finish-command: set only one of them")
 	case (f.finish != "" || f.finishCommand != "") && f.slow == "":
 		return errors.New("--finish-item, --finish-command: need --slow-item")
 	case f.finish != "":
@@ -120,7 +120,7 @@ func (f *flags) addFinish(s *conformance.Subject, kubeconfig *string) error {
 			return fmt.Errorf("--finish-command: %w", err)
 		}
 		s.Finish = func(ctx context.Context, _ client.Client, item types.NamespacedName) error {
-			ok, err := finish.tells(ctx, item, *kubeconfig)
+			ok, err := finish.succeeds(ctx, item, *kubeconfig)
 			if err == nil && !ok {
 				err = fmt.Errorf("%s: exit status 1", finish[0])
 			}
@@ -130,12 +130,13 @@ func (f *flags) addFinish(s *conformance.Subject, kubeconfig *string) error {
 	return nil
 }
 
-// tells runs a command about an item. Exit code 0 means yes, 1 means no, and anything else is an error.
-func (w commandLine) tells(ctx context.Context, item types.NamespacedName, kubeconfig string) (bool, error) {
-	values := of(item)
+// succeeds runs the command line for an item. It returns true if the exit code is 0, false if it is 1, and an error
+// otherwise.
+func (w commandLine) succeeds(ctx context.Context, item types.NamespacedName, kubeconfig string) (bool, error) {
+	values := placeholdersFor(item)
 	values[kubeconfigHere] = kubeconfig
-	words := w.with(values)
-	command := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user says which command
+	words := w.words(values)
+	command := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user chooses the command
 	command.Env = environment(kubeconfig)
 	output, err := command.CombinedOutput()
 	if fault, ok := errors.AsType[*exec.ExitError](err); ok && fault.ExitCode() == 1 {
@@ -147,7 +148,7 @@ func (w commandLine) tells(ctx context.Context, item types.NamespacedName, kubec
 	return true, nil
 }
 
-// configure returns a function that replaces the configuration of an item.
+// configure returns a function that writes the configuration of an item in the cluster.
 func configure(config func(types.NamespacedName) any) func(context.Context, client.Client, types.NamespacedName) error {
 	return func(ctx context.Context, c client.Client, key types.NamespacedName) error {
 		di := &lsv1alpha1.DeployItem{}

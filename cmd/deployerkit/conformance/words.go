@@ -9,29 +9,29 @@ import (
 	"github.com/google/shlex"
 )
 
-// commandLine is a command as a list of words, with placeholders.
+// commandLine is a command with its arguments, which may contain placeholders.
 type commandLine []string
 
-// parse splits a command line into words as a shell does. Nothing is expanded.
+// parse splits a command line into words as a shell does, but without expansions.
 func parse(line string) (commandLine, error) {
 	words, err := shlex.Split(line)
 	switch {
 	case err != nil:
-		return nil, errors.New("a quote is not closed, or a backslash is the end")
+		return nil, errors.New("a quote is not closed, or a backslash is the last character")
 	case len(words) == 0:
 		return nil, errors.New("is empty")
 	}
 	return words, nil
 }
 
-// with returns the words with the placeholders replaced.
-func (w commandLine) with(values placeholders) []string {
+// words returns the words of the command line with the placeholders replaced.
+func (w commandLine) words(values placeholders) []string {
 	words := make([]string, 0, len(w))
 	for _, word := range w {
-		words = append(words, values.in(word))
+		words = append(words, values.replaceIn(word))
 	}
 	return words
 }
 
-// environment returns the environment of this process with KUBECONFIG set.
+// environment returns the environment variables of this process, followed by KUBECONFIG.
 func environment(kubeconfig string) []string { return append(os.Environ(), "KUBECONFIG="+kubeconfig) }

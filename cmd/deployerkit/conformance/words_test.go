@@ -35,9 +35,9 @@ func TestParse(t *testing.T) {
 
 func TestWith(t *testing.T) {
 	line := commandLine{"look", "{namespace}/{name}", "{kubeconfig}", "{other}"}
-	got := line.with(placeholders{namespaceHere: "ns", nameHere: "{kubeconfig}", kubeconfigHere: "/a b"})
+	got := line.words(placeholders{namespaceHere: "ns", nameHere: "{kubeconfig}", kubeconfigHere: "/a b"})
 	if diff := cmp.Diff([]string{"look", "ns/{kubeconfig}", "/a b", "{other}"}, got); diff != "" {
-		t.Errorf("with(...): -want, +got:\n%s", diff)
+		t.Errorf("words(...): -want, +got:\n%s", diff)
 	}
 }
 

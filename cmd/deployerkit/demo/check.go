@@ -21,22 +21,23 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// timeout is how long a check may take to succeed.
+// timeout is how long a check may take to succeed, unless check.within is set.
 const timeout = time.Minute
 
 // look is the poll interval of a check.
 const look = 50 * time.Millisecond
 
-// check is an outcome that the demo waits for and verifies.
+// check is an expected outcome. The demo waits until it becomes true.
 type check struct {
-	item  string // name of the item; empty if the check is not about a single item
+	item  string // name of the item; empty if the check does not concern a single item
 	text  string
 	holds condition
-	// within is how long the check may take to succeed. The default is timeout.
+	// within is how long the check may take to succeed. Zero means `timeout`.
 	within time.Duration
 }
 
-// condition returns why a check does not succeed yet, or nil. di is nil if the item does not exist.
+// condition returns nil if a check succeeds. Otherwise it returns an error that explains why the check does not succeed
+// yet. The argument di is nil if the item does not exist.
 type condition func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error
 
 // String returns the check as a sentence.
@@ -64,7 +65,7 @@ func (p check) await(ctx context.Context, st *env, sc *terminal) error {
 		case <-ticker.C:
 			continue
 		case <-ctx.Done():
-			return context.Cause(ctx) // it is not known whether it would have succeeded
+			return context.Cause(ctx) // the demo was interrupted, so the check has not failed
 		case <-limit.C:
 		}
 		sc.printf("  ✗ %s: %v", p, err)
@@ -84,7 +85,7 @@ func (p check) verify(ctx context.Context, st *env) error {
 	return p.holds(ctx, st, di)
 }
 
-// existing returns a condition that requires the item to exist.
+// existing returns a condition that calls f if the item exists, and fails otherwise.
 func existing(f func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error) condition {
 	return func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		if di == nil {
@@ -102,13 +103,14 @@ func status(f func(di *lsv1alpha1.DeployItem) error) condition {
 func hasPhase(want lsv1alpha1.DeployItemPhase) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		if di.Status.Phase != want {
-			return fmt.Errorf("its phase is %q, not %q%s", di.Status.Phase, want, because(di))
+			return fmt.Errorf("the phase is %q, not %q%s", di.Status.Phase, want, because(di))
 		}
 		return nil
 	})
 }
 
-// because returns the error of an item for a message.
+// because returns a text with the error of an item, which can be appended to a message. It returns "" if there is no
+// error.
 func because(di *lsv1alpha1.DeployItem) string {
 	if di.Status.LastError == nil {
 		return ""
@@ -120,7 +122,7 @@ func failedWith(code lsv1alpha1.ErrorCode) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		e := di.Status.LastError
 		if di.Status.Phase != lsv1alpha1.DeployItemPhases.Failed || e == nil || !slices.Contains(e.Codes, code) {
-			return fmt.Errorf("its phase is %q, its error %+v", di.Status.Phase, e)
+			return fmt.Errorf("the phase is %q, and the error is %+v", di.Status.Phase, e)
 		}
 		return nil
 	})
@@ -129,14 +131,14 @@ func failedWith(code lsv1alpha1.ErrorCode) condition {
 var aborted = status(func(di *lsv1alpha1.DeployItem) error {
 	e := di.Status.LastError
 	if di.Status.Phase != lsv1alpha1.DeployItemPhases.Failed || e == nil || e.Reason != contract.AbortedReason {
-		return fmt.Errorf("its phase is %q, its error %+v", di.Status.Phase, e)
+		return fmt.Errorf("the phase is %q, and the error is %+v", di.Status.Phase, e)
 	}
 	return nil
 })
 
 var operationGone = status(func(di *lsv1alpha1.DeployItem) error {
 	if operation := di.Annotations[lsv1alpha1.OperationAnnotation]; operation != "" {
-		return fmt.Errorf("it still has the operation %q", operation)
+		return fmt.Errorf("the item still has the operation %q", operation)
 	}
 	return nil
 })
@@ -144,7 +146,7 @@ var operationGone = status(func(di *lsv1alpha1.DeployItem) error {
 func observed(generation int64) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		if di.Generation != generation || di.Status.ObservedGeneration != generation {
-			return fmt.Errorf("its generation is %d, observed is %d, expected is %d", di.Generation, di.Status.ObservedGeneration, generation)
+			return fmt.Errorf("the generation is %d and the observed generation is %d, but both should be %d", di.Generation, di.Status.ObservedGeneration, generation)
 		}
 		return nil
 	})
@@ -154,7 +156,7 @@ func finishedJob(id string) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		s := di.Status
 		if s.JobID != id || s.JobIDFinished != id || s.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
-			return fmt.Errorf("its job is %q, finished is %q, its phase %q%s", s.JobID, s.JobIDFinished, s.Phase, because(di))
+			return fmt.Errorf("the job is %q, the finished job is %q, the phase is %q%s", s.JobID, s.JobIDFinished, s.Phase, because(di))
 		}
 		return nil
 	})
@@ -165,35 +167,36 @@ func hasProviderStatus(kind string) condition {
 		var meta metav1.TypeMeta
 		if raw := di.Status.ProviderStatus; raw != nil {
 			if err := json.Unmarshal(raw.Raw, &meta); err != nil {
-				return fmt.Errorf("its provider status: %w", err)
+				return fmt.Errorf("decode the provider status: %w", err)
 			}
 		}
 		if meta.Kind != kind {
-			return fmt.Errorf("its provider status is %q, not %q%s", meta.Kind, kind, because(di))
+			return fmt.Errorf("the provider status is %q, not %q%s", meta.Kind, kind, because(di))
 		}
 		return nil
 	})
 }
 
-// exports compares the values in the export Secret.
+// exports requires the export Secret to contain these values.
 func exports(want string) condition {
 	return existing(func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		ref := di.Status.ExportReference
 		if ref == nil {
-			return fmt.Errorf("it exports nothing%s", because(di))
+			return fmt.Errorf("the item exports nothing%s", because(di))
 		}
 		secret := &corev1.Secret{}
 		if err := st.client.Get(ctx, ref.NamespacedName(), secret); err != nil {
-			return fmt.Errorf("its export: %w", err)
+			return fmt.Errorf("get the export Secret: %w", err)
 		}
 		if got := string(secret.Data[lsv1alpha1.DataObjectSecretDataKey]); got != want {
-			return fmt.Errorf("it exports %s, not %s", got, want)
+			return fmt.Errorf("the item exports %s, not %s", got, want)
 		}
 		return nil
 	})
 }
 
-// calledFor requires a minimum number of calls of the demo's hook at a hook point.
+// calledFor requires that the hook of the demo was called for the item at hook point t at least the given number of
+// times.
 func calledFor(t extension.HookType, times int) condition {
 	return existing(func(_ context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		if got := st.state.called(di.Name, t); got < times {
@@ -205,7 +208,7 @@ func calledFor(t extension.HookType, times int) condition {
 
 func gone(_ context.Context, _ *env, di *lsv1alpha1.DeployItem) error {
 	if di != nil {
-		return fmt.Errorf("it still exists, in phase %q%s", di.Status.Phase, because(di))
+		return fmt.Errorf("the item still exists, in phase %q%s", di.Status.Phase, because(di))
 	}
 	return nil
 }
@@ -224,7 +227,7 @@ func secretGone(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 
 func allHooks(_ context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 	if silent := st.state.silent(); len(silent) > 0 {
-		return fmt.Errorf("never reached: %q", silent)
+		return fmt.Errorf("these hook points were never reached: %q", silent)
 	}
 	return nil
 }

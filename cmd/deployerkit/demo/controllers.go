@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// addControllers adds what the scenario of the deploy items needs of kube-controller-manager, which the prebuilt binaries
-// come without: Deployments become ready, and deleted namespaces go.
+// addControllers adds controllers that replace kube-controller-manager, because the prebuilt binaries do not include
+// it. These controllers make Deployments ready and remove deleted namespaces. The scenario without the real Landscaper
+// needs nothing more.
 func addControllers(mgr manager.Manager) error {
 	c := mgr.GetClient()
 	return errors.Join(
@@ -41,7 +42,7 @@ func addControllers(mgr manager.Manager) error {
 	)
 }
 
-// rollOut makes the status of a Deployment say that all its replicas are ready.
+// rollOut sets the status of a Deployment as if all its replicas were ready.
 func rollOut(ctx context.Context, c client.Client, d *appsv1.Deployment) error {
 	before, n := d.DeepCopy(), ptr.Deref(d.Spec.Replicas, 1)
 	d.Status.ObservedGeneration = d.Generation
@@ -57,14 +58,14 @@ func rollOut(ctx context.Context, c client.Client, d *appsv1.Deployment) error {
 	return c.Status().Patch(ctx, d, client.MergeFrom(before))
 }
 
-// finish removes what a deleted namespace holds, and then the namespace.
+// finish deletes the objects in a deleted namespace and then removes the namespace.
 func finish(ctx context.Context, c client.Client, ns *corev1.Namespace) error {
 	if ns.DeletionTimestamp == nil {
 		return nil
 	}
 	for _, obj := range []client.Object{&appsv1.Deployment{}, &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Event{}} {
 		if err := c.DeleteAllOf(ctx, obj, client.InNamespace(ns.Name)); err != nil {
-			return fmt.Errorf("empty namespace %s: %w", ns.Name, err)
+			return fmt.Errorf("delete the objects in namespace %s: %w", ns.Name, err)
 		}
 	}
 	ns.Spec.Finalizers = nil

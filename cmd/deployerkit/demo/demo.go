@@ -16,16 +16,17 @@ import (
 
 // Options configures the demo.
 type Options struct {
-	// Out receives the output: a live table if it is a terminal, otherwise lines.
+	// Out receives the output. If Out is a terminal, the output contains a table that is updated in place. Otherwise each
+	// change is written as a line.
 	Out io.Writer
-	// Keep leaves everything running after the scenario until the context is done.
+	// Keep means that everything keeps running after the scenario until the context is done.
 	Keep bool
-	// Landscaper selects the scenario of two Installations with the real Landscaper.
+	// Landscaper selects the scenario that runs the real Landscaper with two Installations.
 	Landscaper bool
 }
 
-// Run runs the demo. It returns nil only if all checks succeed; otherwise the error lists those that failed. The demo
-// ends early when ctx is done.
+// Run runs the demo. It returns nil if all checks have succeeded. Otherwise the error lists the failed checks. If ctx
+// is done, the demo ends early.
 func Run(ctx context.Context, o Options) error {
 	began := time.Now()
 	sc := newTerminal(o.Out)
@@ -35,7 +36,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	sc.printf("Starting a control plane: %s …", servers)
 	progress := heartbeat.Start(o.Out, o.Out, func(elapsed time.Duration) string { return fmt.Sprintf("still starting, %s", elapsed) })
-	st, err := setUp(ctx, o.Out, o.Landscaper)
+	st, err := setUp(ctx, progress, o.Landscaper)
 	progress.Stop()
 	if err != nil {
 		return cmp.Or(interruption(ctx), err)
@@ -48,7 +49,7 @@ func Run(ctx context.Context, o Options) error {
 	sc.printf("It is running, with the mock deployer and the manifest deployer (%s).", since(began))
 	stop := sc.follow(st.state)
 	progress = heartbeat.Start(sc, sc, func(elapsed time.Duration) string { return fmt.Sprintf("… %s", elapsed) })
-	broken := tell(ctx, st, sc, steps)
+	broken := runSteps(ctx, st, sc, steps)
 	progress.Stop()
 	stop()
 	sc.printf("\nHooks called: %s.", st.state.summary())
@@ -62,7 +63,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// verdictOf returns the failed checks as one error.
+// verdictOf returns an error that lists the failed checks, or nil if there are none.
 func verdictOf(ctx context.Context, broken []string) error {
 	if err := interruption(ctx); err != nil {
 		return err
@@ -73,7 +74,7 @@ func verdictOf(ctx context.Context, broken []string) error {
 	return fmt.Errorf("%d of the checks failed:\n  %s", len(broken), strings.Join(broken, "\n  "))
 }
 
-// interruption returns the error of an interrupted demo, or nil if ctx is not done.
+// interruption returns an error if ctx is done, which means that the user has interrupted the demo.
 func interruption(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -109,5 +110,5 @@ func keep(ctx context.Context, st *env, sc *terminal) error {
 	return nil
 }
 
-// since returns a duration for users.
+// since returns the time since t, rounded for display.
 func since(t time.Time) time.Duration { return time.Since(t).Round(100 * time.Millisecond) }

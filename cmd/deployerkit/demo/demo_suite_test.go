@@ -42,7 +42,7 @@ var _ = Describe("the demo", func() {
 		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "no terminal, no escape sequences")
 	},
 		Entry("of deploy items", Options{}, scenario, SpecTimeout(10*time.Minute)),
-		// The first run on a machine builds Landscaper.
+		// The first time on a machine, this takes long, because Landscaper is built.
 		Entry("of Installations under the real Landscaper", Options{Landscaper: true}, landscaperScenario, SpecTimeout(15*time.Minute)),
 	)
 
@@ -86,7 +86,7 @@ var _ = Describe("the demo", func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(st.close()).To(Succeed()) })
 		out := &bytes.Buffer{}
-		broken := tell(ctx, st, newTerminal(out), []step{
+		broken := runSteps(ctx, st, newTerminal(out), []step{
 			{title: "Deploy", do: deploy, checks: []check{
 				{item: "hello", text: "succeeds", holds: hasPhase("Succeeded")},
 				{item: "hello", text: "fails", holds: hasPhase("Failed"), within: time.Second},
@@ -95,7 +95,7 @@ var _ = Describe("the demo", func() {
 			{title: "Abort nobody", do: operate("nobody", "abort"), checks: []check{{item: "nobody", text: "x", holds: gone}}},
 		})
 		Expect(broken).To(ConsistOf(
-			ContainSubstring(`Deploy: hello fails: its phase is "Succeeded", not "Failed"`),
+			ContainSubstring(`Deploy: hello fails: the phase is "Succeeded", not "Failed"`),
 			ContainSubstring("Deploy: nobody succeeds: the item does not exist"),
 			ContainSubstring("Abort nobody: patch deploy item demo/nobody:"),
 		))
@@ -131,13 +131,13 @@ var _ = Describe("the demo", func() {
 			interrupt()
 			return errors.New("it does not hold yet")
 		}}
-		broken := tell(stopped, nil, newTerminal(out), []step{{title: "Wait", checks: []check{never}}})
+		broken := runSteps(stopped, nil, newTerminal(out), []step{{title: "Wait", checks: []check{never}}})
 		Expect(verdictOf(stopped, broken)).To(MatchError(context.Canceled))
 		Expect(out.String()).NotTo(ContainSubstring("✗"))
 	})
 })
 
-// writerFunc is a Writer.
+// writerFunc is a function that implements io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

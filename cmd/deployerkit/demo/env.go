@@ -32,25 +32,26 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// namespace is the namespace of the items of examples/deploy-items.
+// namespace is the namespace of the items in examples/deploy-items.
 const namespace = "demo"
 
-// Durations that are shorter than those of a real deployer, so that the demo is short.
+// These durations are shorter than the defaults of a deployer, so that the demo does not take long.
 const (
 	pollInterval = 500 * time.Millisecond
 	gracePeriod  = 2 * time.Second
 )
 
-// env is the environment of the scenario.
+// env is the environment of a scenario.
 type env struct {
 	cp     *controlplane.ControlPlane
 	client client.Client // reads from the API server
 	state  *state
 
-	// They play Landscaper in the two revisions of the contract.
+	// classic simulates a Landscaper with the annotation revision of the contract, and modern one with the job-ID
+	// revision.
 	classic, modern *landscapertest.Landscaper
 
-	// The real Landscaper, or nil, and the last known job of each Installation.
+	// landscaper is the real Landscaper, or nil. The field `jobs` maps each Installation to its last known job.
 	landscaper *landscaper.Landscaper
 	jobs       map[string]string
 
@@ -108,7 +109,7 @@ func (st *env) populate(ctx context.Context) error {
 		}
 	}
 	controllers := addControllers
-	if st.landscaper != nil { // kube-controller-manager runs
+	if st.landscaper != nil { // if the real Landscaper runs, kube-controller-manager runs, too
 		controllers = func(mgr manager.Manager) error { return controlplane.AddKubelet(mgr, nil) }
 	}
 	if err := controllers(mgr); err != nil {
@@ -117,7 +118,7 @@ func (st *env) populate(ctx context.Context) error {
 	return st.run(ctx, mgr)
 }
 
-// run starts the manager and updates the state with the objects.
+// run starts the manager. From then on, the state is updated whenever an object changes.
 func (st *env) run(ctx context.Context, mgr manager.Manager) error {
 	for _, obj := range []client.Object{&lsv1alpha1.DeployItem{}, &lsv1alpha1.Installation{}, &lsv1alpha1.Execution{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false))
@@ -150,8 +151,8 @@ func (st *env) close() error {
 	return errors.Join(err, st.cp.Stop())
 }
 
-// get reads an item, or returns nil if it does not exist. Items that Landscaper creates are identified by their names
-// in the blueprint.
+// get reads an item. It returns nil if the item does not exist. If Landscaper has created the item, `name` is the name
+// of the item in the blueprint. Otherwise it is the name of the object.
 func (st *env) get(ctx context.Context, name string) (*lsv1alpha1.DeployItem, error) {
 	if st.landscaper != nil {
 		items := &lsv1alpha1.DeployItemList{}
@@ -168,7 +169,7 @@ func (st *env) get(ctx context.Context, name string) (*lsv1alpha1.DeployItem, er
 	return di, nil
 }
 
-// item returns the key of an item of the demo.
+// item returns the namespace and the name of an item of the demo.
 func item(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// edit replaces a part of the text of a manifest.
+// edit replaces a part of a manifest.
 type edit struct{ old, new string }
 
-// apply creates all objects of all manifests, in the order of their names.
+// apply creates the objects in all files, in the order of the file names.
 func apply(ctx context.Context, c client.Client, files fs.FS) error {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
@@ -38,7 +38,7 @@ func apply(ctx context.Context, c client.Client, files fs.FS) error {
 	return nil
 }
 
-// decode reads the objects of one manifest after applying the edits.
+// decode reads a file, applies the edits and returns the objects in it.
 func decode(files fs.FS, name string, edits ...edit) ([]*unstructured.Unstructured, error) {
 	body, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -46,7 +46,7 @@ func decode(files fs.FS, name string, edits ...edit) ([]*unstructured.Unstructur
 	}
 	for _, e := range edits {
 		if bytes.Count(body, []byte(e.old)) != 1 {
-			return nil, fmt.Errorf("edit manifest %s: %q is not there once", name, e.old)
+			return nil, fmt.Errorf("edit manifest %s: %q does not occur exactly once", name, e.old)
 		}
 		body = bytes.Replace(body, []byte(e.old), []byte(e.new), 1)
 	}

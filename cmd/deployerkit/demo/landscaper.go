@@ -19,12 +19,12 @@ import (
 	installations "github.com/deployerkit/deployerkit/examples/landscaper"
 )
 
-// demoNamespace is the namespace of the Installations.
+// demoNamespace returns the namespace of the Installations.
 func demoNamespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 }
 
-// install returns an action that applies the manifest of an Installation after the edits.
+// install returns an action that edits the manifest of an Installation and applies the result.
 func install(file string, edits ...edit) func(context.Context, *env) error {
 	return func(ctx context.Context, st *env) error {
 		objects, err := decode(installations.Files, file, edits...)
@@ -44,17 +44,17 @@ func install(file string, edits ...edit) func(context.Context, *env) error {
 	}
 }
 
-// uninstall returns an action that deletes an Installation without waiting.
+// uninstall returns an action that deletes an Installation and does not wait until it is gone.
 func uninstall(name string) func(context.Context, *env) error {
 	return func(ctx context.Context, st *env) error { return st.client.Delete(ctx, installation(name)) }
 }
 
-// installation returns an Installation that has only a name.
+// installation returns an Installation in which only the name and the namespace are set.
 func installation(name string) *lsv1alpha1.Installation {
 	return &lsv1alpha1.Installation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// rememberJobs stores the last job of each Installation, so that ends waits for the next one.
+// rememberJobs stores the last job of each Installation. The function `ends` uses this to wait for the next job.
 func (st *env) rememberJobs(ctx context.Context) error {
 	list := &lsv1alpha1.InstallationList{}
 	if err := st.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -70,7 +70,8 @@ func hasContext(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 	return st.client.Get(ctx, item(lsv1alpha1.DefaultContextName), &lsv1alpha1.Context{})
 }
 
-// ends requires the end of a job that began in the current step.
+// ends requires that a new job of the Installation has ended in the given phase. A job is new if it began after the
+// last call of rememberJobs.
 func ends(name string, want lsv1alpha1.InstallationPhase) condition {
 	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		in := installation(name)
@@ -79,13 +80,13 @@ func ends(name string, want lsv1alpha1.InstallationPhase) condition {
 		}
 		s := in.Status
 		if s.JobID == st.jobs[name] || s.JobID != s.JobIDFinished || s.InstallationPhase != want {
-			return fmt.Errorf("its phase is %q, its job %q, the finished one %q%s", s.InstallationPhase, s.JobID, s.JobIDFinished, why(s.LastError))
+			return fmt.Errorf("the phase is %q, the job is %q, the finished job is %q%s", s.InstallationPhase, s.JobID, s.JobIDFinished, why(s.LastError))
 		}
 		return nil
 	}
 }
 
-// why returns an error for the end of a message.
+// why returns a text with an error, which can be appended to a message. It returns "" if e is nil.
 func why(e *lsv1alpha1.Error) string {
 	if e == nil {
 		return ""
@@ -93,17 +94,17 @@ func why(e *lsv1alpha1.Error) string {
 	return ": " + e.Message
 }
 
-// hasError requires a text in the error of an item.
+// hasError requires that the error of an item contains a text.
 func hasError(text string) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		if e := di.Status.LastError; e == nil || !strings.Contains(e.Message, text) {
-			return fmt.Errorf("its error is %+v", e)
+			return fmt.Errorf("the error is %+v", e)
 		}
 		return nil
 	})
 }
 
-// startedAfter requires that an item started after another one ended.
+// startedAfter requires that the run of an item started after the run of the item with the given name had ended.
 func startedAfter(name string) condition {
 	return existing(func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		other, err := st.get(ctx, name)
@@ -111,11 +112,11 @@ func startedAfter(name string) condition {
 			return err
 		}
 		if other == nil || other.Status.TransitionTimes == nil || di.Status.TransitionTimes == nil {
-			return errors.New("one of the two has not run")
+			return errors.New("one of the two items has not run")
 		}
 		end, start := other.Status.TransitionTimes.FinishedTime, di.Status.TransitionTimes.InitTime
 		if end == nil || start.Before(end) {
-			return fmt.Errorf("it started at %v, %s ended at %v", start, name, end)
+			return fmt.Errorf("the item started at %v, but the item %s ended at %v", start, name, end)
 		}
 		return nil
 	})
@@ -128,16 +129,16 @@ func dataObjectIs(name, want string) condition {
 			return err
 		}
 		if err := json.Unmarshal(data.Data.RawMessage, &got); err != nil {
-			return fmt.Errorf("decode its data: %w", err)
+			return fmt.Errorf("decode the value of the DataObject: %w", err)
 		}
 		if got != want {
-			return fmt.Errorf("it is %q, not %q", got, want)
+			return fmt.Errorf("the value is %q, not %q", got, want)
 		}
 		return nil
 	}
 }
 
-// appHas checks the ConfigMap of Installation app.
+// appHas requires that the ConfigMap of the Installation "app" contains the given value under the given key.
 func appHas(key, want string) condition {
 	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		cm := &corev1.ConfigMap{}
@@ -161,7 +162,7 @@ func isUninstalled(name string) condition {
 		case err != nil:
 			return err
 		}
-		return fmt.Errorf("it still exists, in phase %q%s", in.Status.InstallationPhase, why(in.Status.LastError))
+		return fmt.Errorf("the Installation still exists, in phase %q%s", in.Status.InstallationPhase, why(in.Status.LastError))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Parts of the manifests of the Installations that the scenario changes.
+// These variables are the parts of the manifests that the scenario changes.
 var (
 	newHost      = edit{"host: db-1.example.com", "host: db-2.example.com"}
 	noMetrics    = edit{"          - {name: metrics, type: GoTemplate, file: /metrics.yaml}\n", ""}
@@ -16,10 +16,10 @@ var (
 	more         = edit{`connections: "10"`, `connections: "20"`}
 )
 
-// mistake is the error that moreUnquoted causes.
+// mistake is a part of the error that the edit moreUnquoted causes.
 const mistake = "ConfigMap default/app: .data.connections: expected string"
 
-// targetNamespace is the namespace of the manifests of the Installations.
+// targetNamespace is the namespace of the objects that the Installations deploy.
 const targetNamespace = "default"
 
 var (
@@ -27,7 +27,7 @@ var (
 	failed    = lsv1alpha1.InstallationPhases.Failed
 )
 
-// landscaperScenario is what the demo shows with the real Landscaper, in order.
+// landscaperScenario contains the steps of the demo with the real Landscaper.
 var landscaperScenario = []step{
 	{
 		title: `Create a namespace and a Target "workload", which is this cluster`, do: furnish,
@@ -37,8 +37,8 @@ var landscaperScenario = []step{
 		title: "Install database, with the deploy items server, address and metrics", do: install("database.yaml"),
 		checks: []check{
 			{text: "Installation database succeeds", holds: ends("database", succeeded)},
-			{text: "its server runs in the cluster", holds: isThere("Deployment", targetNamespace, "database")},
-			{text: "its metrics are configured", holds: isThere("ConfigMap", targetNamespace, "database-metrics")},
+			{text: "the server of database runs in the cluster", holds: isThere("Deployment", targetNamespace, "database")},
+			{text: "the metrics of database are configured", holds: isThere("ConfigMap", targetNamespace, "database-metrics")},
 			{item: "address", text: "started when server was ready", holds: startedAfter("server")},
 			{text: "the host that address exports is the DataObject database-host", holds: dataObjectIs("database-host", "db-1.example.com")},
 		},
@@ -81,7 +81,7 @@ var landscaperScenario = []step{
 		title: "Add the quotes", do: install("app.yaml", more),
 		checks: []check{
 			{text: "Installation app succeeds", holds: ends("app", succeeded)},
-			{text: "its ConfigMap has the new value", holds: appHas("connections", "20")},
+			{text: "the ConfigMap of app has the new value", holds: appHas("connections", "20")},
 		},
 	},
 	{
@@ -101,7 +101,7 @@ var landscaperScenario = []step{
 	},
 }
 
-// furnish creates the namespace and the Target.
+// furnish creates the namespace and the Target of the Installations.
 func furnish(ctx context.Context, st *env) error {
 	if err := st.client.Create(ctx, demoNamespace()); err != nil {
 		return err

@@ -22,7 +22,8 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// mirror serves an archive with etcd and kube-apiserver on loopback, as it is released. It returns the address of the list.
+// mirror serves an archive with etcd and kube-apiserver on a loopback address, in the same form as the site with the
+// official releases. It returns the URL of the index.
 func mirror(ctx context.Context) string {
 	GinkgoHelper()
 	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{Progress: GinkgoWriter})
@@ -45,7 +46,7 @@ func mirror(ctx context.Context) string {
 	return server.URL + "/index"
 }
 
-// pack writes files into an archive and returns its hash.
+// pack writes files to an archive and returns the hash of the archive.
 func pack(archive string, files ...string) (sum []byte, err error) {
 	out, err := os.Create(archive)
 	if err != nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// row is the table row of one deploy item, Installation or Execution.
+// row is a row of the table: a deploy item, an Installation or an Execution.
 type row struct {
-	order string // sort key in the table
+	order string // sort key of the row in the table
 	name  string
 	phase string
 	job   string
-	hooks int    // hook calls so far; noHooks if there are none to count
+	hooks int    // hook calls so far, or noHooks
 	event string // the last event
 }
 
-// noHooks marks the rows of Landscaper's own objects.
+// noHooks is the number of hook calls in the rows of Installations and Executions, which have no hooks.
 const noHooks = -1
 
-// rowOf returns the row of an object and its key in the state: the name of a deploy item, and kind and name of other
-// objects.
+// rowOf returns the row for an object and the key of the row. The key of a deploy item is its name. The key of any
+// other object consists of its kind and its name.
 func rowOf(obj any) (key string, now row, ok bool) {
 	switch o := obj.(type) {
 	case *lsv1alpha1.DeployItem:
@@ -46,8 +46,8 @@ func rowOf(obj any) (key string, now row, ok bool) {
 	return now.name, now, now.name != ""
 }
 
-// itemRow returns the row of a deploy item. An item that Landscaper created has its name in the blueprint, and is shown
-// below its Execution.
+// itemRow returns the row for a deploy item. If Landscaper has created the item, the row contains the name in the
+// blueprint, and is below the row of the Execution.
 func itemRow(di *lsv1alpha1.DeployItem) row {
 	r := row{order: di.Name, name: di.Name, phase: phaseText(di.Status.Phase), job: jobText(di), event: errorText(di.Status.LastError)}
 	if name := di.Labels[lsv1alpha1.ExecutionManagedNameLabel]; name != "" {
@@ -56,7 +56,7 @@ func itemRow(di *lsv1alpha1.DeployItem) row {
 	return r
 }
 
-// phaseText returns a phase, or "(new)" if there is none yet.
+// phaseText returns a phase as text. The text for an empty phase is "(new)".
 func phaseText[T ~string](phase T) string { return cmp.Or(string(phase), "(new)") }
 
 // errorText returns an error as one line, or "" if there is none.
@@ -67,7 +67,7 @@ func errorText(e *lsv1alpha1.Error) string {
 	return contract.OneLine(e.Reason+": "+e.Message, maxEvent)
 }
 
-// jobText returns the last request for the item, and whether it is done.
+// jobText describes the last requested run of an item, and whether this run is done.
 func jobText(di *lsv1alpha1.DeployItem) string {
 	if text, ok := jobTexts[contract.Detect(di)]; ok {
 		return text(di)
@@ -75,7 +75,8 @@ func jobText(di *lsv1alpha1.DeployItem) string {
 	return ""
 }
 
-// jobTexts returns the job or, without job IDs, the generation.
+// jobTexts contains a function for each revision of the contract. One function describes a run by the job ID, and the
+// other one by the generation of the item.
 var jobTexts = map[contract.Revision]func(*lsv1alpha1.DeployItem) string{
 	contract.RevisionJobID: func(di *lsv1alpha1.DeployItem) string {
 		return jobName(di.Status.JobID, di.Status.JobID == di.Status.JobIDFinished)
@@ -86,9 +87,9 @@ var jobTexts = map[contract.Revision]func(*lsv1alpha1.DeployItem) string{
 	},
 }
 
-// jobName returns the first characters of a job's ID, and whether it is done.
+// jobName returns the beginning of the ID of a job. If the job is done, jobName adds "done".
 func jobName(id string, done bool) string {
-	const enough, long = 8, 36 // the lengths of the prefix and of a UUID
+	const enough, long = 8, 36 // the length of the shown prefix, and the length of a UUID
 	if len(id) >= long {
 		id = id[:enough]
 	}

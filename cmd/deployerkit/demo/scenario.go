@@ -13,14 +13,14 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// step is an action and the checks of its outcome.
+// step is an action, and the checks that must succeed afterwards.
 type step struct {
 	title  string
 	do     func(context.Context, *env) error
 	checks []check
 }
 
-// scenario is what the demo shows, in order.
+// scenario contains the steps of the demo without the real Landscaper.
 var scenario = []step{
 	{
 		title: "Deploy the items of examples/deploy-items", do: deploy,
@@ -40,7 +40,7 @@ var scenario = []step{
 		title: "Scale the logging agent to zero by hand, and take its label away", do: tamper,
 		checks: []check{
 			{text: "the agent has two replicas and its label again", holds: agentIs(2, "observability")},
-			{item: "logging", text: "still says Succeeded", holds: hasPhase("Succeeded")},
+			{item: "logging", text: "is still Succeeded", holds: hasPhase("Succeeded")},
 		},
 	},
 	{
@@ -98,7 +98,7 @@ var scenario = []step{
 	},
 }
 
-// deploy applies all manifests and hands out the first job.
+// deploy creates the objects in all files, and sets the first job of the item that follows the job-ID revision.
 func deploy(ctx context.Context, st *env) error {
 	if err := apply(ctx, st.client, deployitems.Files); err != nil {
 		return err
@@ -109,29 +109,30 @@ func deploy(ctx context.Context, st *env) error {
 	return st.modern.TriggerAs(ctx, item("modern"), "job-1")
 }
 
-// change gives ingress a new configuration.
+// change changes the configuration of the item "ingress".
 func change(ctx context.Context, st *env) error {
 	return st.classic.Update(ctx, item("ingress"), `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1",`+
 		`"kind":"ProviderConfiguration","export":{"host":"green.example.com","port":null}}`)
 }
 
-// operate sets the operation annotation of an item.
+// operate returns an action that sets the operation annotation of an item.
 func operate(name string, operation lsv1alpha1.Operation) func(context.Context, *env) error {
 	return func(ctx context.Context, st *env) error { return st.classic.Operate(ctx, item(name), operation) }
 }
 
-// handOut gives the modern item another job.
+// handOut returns an action that gives a new job to the item that follows the job-ID revision.
 func handOut(job string) func(context.Context, *env) error {
 	return func(ctx context.Context, st *env) error { return st.modern.TriggerAs(ctx, item("modern"), job) }
 }
 
-// remove deletes an item, without waiting.
+// remove returns an action that deletes an item. The action does not wait until the item is gone.
 func remove(name string) func(context.Context, *env) error {
 	return func(ctx context.Context, st *env) error { return st.classic.Mark(ctx, item(name)) }
 }
 
-// tell runs the steps and returns the failed checks. After an action that failed, its checks are skipped.
-func tell(ctx context.Context, st *env, sc *terminal, steps []step) (broken []string) {
+// runSteps runs the steps and returns a text for each failure. If the action of a step fails, the checks of the step
+// are skipped.
+func runSteps(ctx context.Context, st *env, sc *terminal, steps []step) (broken []string) {
 	for i, s := range steps {
 		sc.printf("\n%d. %s", i+1, s.title)
 		if s.do != nil {

@@ -19,20 +19,19 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// state holds what happened so far: the events of the API server, the hook calls, and the calls of the deployer. It is
-// safe for concurrent use.
+// state contains the rows of the table and the numbers of hook calls. It is safe for concurrent use.
 type state struct {
 	mu      sync.Mutex
-	rows    map[string]*row                       // by the key of rowOf
-	calls   map[string]map[extension.HookType]int // by item; "" is the key of the Start hook, which has no item
-	changed chan struct{}                         // holds one token after a change
+	rows    map[string]*row                       // by key, see rowOf
+	calls   map[string]map[extension.HookType]int // by item; the key is "" for the Start hook, which has no item
+	changed chan struct{}                         // contains an element after a change
 }
 
 func newState() *state {
 	return &state{rows: map[string]*row{}, calls: map[string]map[extension.HookType]int{}, changed: make(chan struct{}, 1)}
 }
 
-// hook is called at every hook point. It counts and logs the call, and has no opinion.
+// hook is called at every hook point. It counts and logs the call and returns no result.
 func (b *state) hook(_ context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 	log.Info("hook", "hookType", string(t))
 	name := ""
@@ -52,14 +51,14 @@ func (b *state) hook(_ context.Context, log logr.Logger, di *lsv1alpha1.DeployIt
 	return nil, nil
 }
 
-// called returns how often the hook was called at a hook point for an item.
+// called returns the number of calls of the hook at a hook point for an item.
 func (b *state) called(name string, t extension.HookType) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.calls[name][t]
 }
 
-// silent returns the hook points that were never reached.
+// silent returns the hook points for which the hook was never called.
 func (b *state) silent() []extension.HookType {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +72,8 @@ func (b *state) silent() []extension.HookType {
 	})
 }
 
-// summary returns how often each hook point was reached, in the order of the flow.
+// summary returns, as text, the number of calls for each hook point, in the order in which a reconcile reaches the hook
+// points.
 func (b *state) summary() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +88,7 @@ func (b *state) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// step records the calls of the deployer.
+// step records a call of the deployer.
 func (b *state) step(s deployerlib.Step) {
 	if s.Kind != deployerlib.StepCall {
 		return
@@ -108,7 +108,7 @@ func (b *state) step(s deployerlib.Step) {
 // maxEvent is the maximum length of the text of an event.
 const maxEvent = 100
 
-// handler updates the state from events of the API server.
+// handler returns an event handler that updates the state.
 func (b *state) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    b.observe,
@@ -135,7 +135,8 @@ func (b *state) gone(obj any) {
 	}
 }
 
-// update changes a row. The row of an item keeps its hook count, and the last event if there is no new one.
+// update replaces a row. The new row of an item keeps the number of hook calls. It also keeps the last event unless
+// there is a new one.
 func (b *state) update(key string, now row) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +148,7 @@ func (b *state) update(key string, now row) {
 	b.notify()
 }
 
-// snapshot returns the table in order.
+// snapshot returns the rows in the order of the table.
 func (b *state) snapshot() []row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,7 +168,7 @@ func (b *state) row(key string) *row {
 	return b.rows[key]
 }
 
-// notify leaves a token for the terminal.
+// notify sends to the channel `b.changed`, so that the terminal displays the change.
 func (b *state) notify() {
 	select {
 	case b.changed <- struct{}{}:

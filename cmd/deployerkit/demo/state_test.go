@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// itemIn makes an item in a phase.
+// itemIn returns an item in the given phase, with the given changes.
 func itemIn(phase lsv1alpha1.DeployItemPhase, change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Name, di.Generation, di.Status.Phase = "a", 2, phase

@@ -16,16 +16,16 @@ import (
 // redraw is the minimum interval between redraws of the table.
 const redraw = 100 * time.Millisecond
 
-// terminal displays lines and, on a terminal, a table below them that is redrawn in place. Otherwise each change of a
-// row is a line. It is safe for concurrent use.
+// terminal displays lines and rows. If the output is a terminal, the rows are a table below the lines, which is updated
+// in place. Otherwise, each change of a row is displayed as a line. A terminal is safe for concurrent use.
 type terminal struct {
 	out  io.Writer
-	size func() (width, height int) // size of the terminal; nil if out is not a terminal
+	size func() (width, height int) // returns the size of the terminal; nil if the output is not a terminal
 
 	mu    sync.Mutex
 	table []row
-	drawn int               // number of table lines on the terminal
-	known map[string]string // without a terminal: the last text about an item
+	drawn int               // number of lines of the table that are on the terminal
+	known map[string]string // the last displayed text of each row, if the output is not a terminal
 }
 
 func newTerminal(out io.Writer) *terminal {
@@ -56,7 +56,7 @@ func (s *terminal) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// follow displays the state until the returned function is called. The last table remains visible.
+// follow displays changes of the state until the function `stop` is called. The last table remains visible.
 func (s *terminal) follow(b *state) (stop func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -102,7 +102,7 @@ func (s *terminal) show(rows []row) {
 	}
 }
 
-// leave makes the table a permanent part of the output.
+// leave makes the current table a permanent part of the output.
 func (s *terminal) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,14 +128,14 @@ func (s *terminal) draw() {
 		lines = append(lines, r.line(wide))
 	}
 	width, height := s.size()
-	lines = lines[:min(len(lines), max(height-1, 0))] // lines that have scrolled out cannot be erased
+	lines = lines[:min(len(lines), max(height-1, 0))] // lines that have scrolled off the screen cannot be erased
 	for _, line := range lines {
 		fmt.Fprintln(s.out, cut(line, max(width-1, 20)))
 	}
 	s.drawn = len(lines)
 }
 
-// line returns a row as text.
+// line returns a row as one line of text.
 func (r row) line(wide int) string {
 	hooks := ""
 	if r.hooks != noHooks {
@@ -144,12 +144,12 @@ func (r row) line(wide int) string {
 	return strings.TrimRight(rowLine(wide, r.name, r.phase, r.job, hooks, r.event), " ")
 }
 
-// rowLine formats cells in columns, the first of which has the given width.
+// rowLine formats the cells of a row in columns. The parameter `wide` is the width of the first column.
 func rowLine(wide int, name, phase, job, hooks, event string) string {
 	return fmt.Sprintf("%-*s %-15s %-18s %5s  %s", wide, name, phase, job, hooks, event)
 }
 
-// nameWidth returns the width of the column of names.
+// nameWidth returns the width of the first column.
 func nameWidth(rows []row) int {
 	wide := 12
 	for _, r := range rows {
@@ -158,7 +158,8 @@ func nameWidth(rows []row) int {
 	return wide
 }
 
-// cut shortens a line so that it does not wrap, which would make the table taller than its number of lines.
+// cut shortens a text to one line of the terminal. A longer text would need several lines, and the method `erase` would
+// remove only some of them.
 func cut(line string, width int) string {
 	if runes := []rune(line); len(runes) > width {
 		return string(runes[:width-1]) + "…"

@@ -19,10 +19,10 @@ import (
 	deployitems "github.com/deployerkit/deployerkit/examples/deploy-items"
 )
 
-// workloadNamespace is the namespace of the manifests of logging.
+// workloadNamespace is the namespace of the objects that the item "logging" deploys.
 const workloadNamespace = "logging"
 
-// createTarget creates the Target "workload", which is the control plane itself.
+// createTarget creates the Target "workload". The Target refers to the control plane itself.
 func (st *env) createTarget(ctx context.Context) error {
 	config, err := json.Marshal(map[string]string{"kubeconfig": string(st.cp.Kubeconfig())})
 	if err != nil {
@@ -38,7 +38,7 @@ func (st *env) createTarget(ctx context.Context) error {
 	return nil
 }
 
-// tamper changes the agent in two ways, as an impatient user does.
+// tamper changes two fields of the Deployment "agent", as a user might do by mistake.
 func tamper(ctx context.Context, st *env) error {
 	scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 	if err := st.client.SubResource("scale").Patch(ctx, agent(), scale, client.FieldOwner("kubectl-scale")); err != nil {
@@ -51,14 +51,14 @@ func tamper(ctx context.Context, st *env) error {
 	return nil
 }
 
-// agent returns the Deployment with its name.
+// agent returns a Deployment in which only the name and the namespace of the Deployment "agent" are set.
 func agent() *appsv1.Deployment {
 	d := &appsv1.Deployment{}
 	d.Namespace, d.Name = workloadNamespace, "agent"
 	return d
 }
 
-// agentIs checks the agent.
+// agentIs requires that the Deployment "agent" has the given number of replicas and the given label.
 func agentIs(replicas int32, team string) condition {
 	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		d := agent()
@@ -66,13 +66,13 @@ func agentIs(replicas int32, team string) condition {
 			return err
 		}
 		if d.Status.ReadyReplicas != replicas || *d.Spec.Replicas != replicas || d.Labels["team"] != team {
-			return fmt.Errorf("%d of %d replicas are ready, its team is %q", d.Status.ReadyReplicas, *d.Spec.Replicas, d.Labels["team"])
+			return fmt.Errorf("%d of %d replicas are ready, and the label team is %q", d.Status.ReadyReplicas, *d.Spec.Replicas, d.Labels["team"])
 		}
 		return nil
 	}
 }
 
-// shrink removes the dashboards from the configuration of logging.
+// shrink removes the dashboards from the configuration of the item "logging".
 func shrink(ctx context.Context, st *env) error {
 	file, err := deployitems.Files.ReadFile("logging.yaml")
 	if err != nil {
@@ -84,7 +84,7 @@ func shrink(ctx context.Context, st *env) error {
 	}
 	manifests, _, err := unstructured.NestedSlice(di.Object, "spec", "config", "manifests")
 	if err != nil {
-		return fmt.Errorf("manifests: %w", err)
+		return fmt.Errorf("find the field manifests: %w", err)
 	}
 	manifests = slices.DeleteFunc(manifests, func(m any) bool {
 		entry, _ := m.(map[string]any)
@@ -93,7 +93,7 @@ func shrink(ctx context.Context, st *env) error {
 	})
 	config, _, err := unstructured.NestedMap(di.Object, "spec", "config")
 	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
+		return fmt.Errorf("find the field config: %w", err)
 	}
 	config["manifests"] = manifests
 	raw, err := json.Marshal(config)

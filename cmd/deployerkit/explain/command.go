@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain implements `deployerkit explain`, which explains why a deploy item is in its state, and what to do
-// about it.
+// Package explain implements `deployerkit explain`. The command explains the state of a deploy item, and says what a
+// user should do.
 package explain
 
 import (
@@ -20,17 +20,17 @@ import (
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
-const long = `Say why a deploy item is in its state: which contract it follows, whether a run is due and why not, who is responsible,
-what it waits for and since when, when something happens next, how the last run ended, and what to do.
+const long = `Explain the state of a deploy item: which revision of the contract it follows, whether a run is due and why, which deployer
+is responsible, what the item waits for and since when, what happens next, how the last run ended, and what you can do.
 
-The command only reads, and with your own rights. What you may not read is listed as unknown. The history of a deployer is read
-if you name its address with --history-address, or may forward ports to its pod.`
+The command changes nothing and uses your own rights. It lists the parts that you may not read as unknown. To include the
+history of the deployer, set --history-address, or --history-pod if you may forward ports to its pod.`
 
 const example = `  deployerkit explain shop/web
   deployerkit explain -n shop web --watch
   kubectl deployer explain web -o yaml`
 
-// options holds the values of the command line.
+// options contains the values of the flags.
 type options struct {
 	clientflags.Flags
 
@@ -39,11 +39,11 @@ type options struct {
 	history historyFlags
 }
 
-// Command returns the command.
+// Command returns the command `explain`.
 func Command() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
-		Use: "explain (NAMESPACE/NAME | -n NAMESPACE NAME)", Short: "Say why a deploy item is in its state, and what to do",
+		Use: "explain (NAMESPACE/NAME | -n NAMESPACE NAME)", Short: "Explain the state of a deploy item, and what to do",
 		Long: long, Example: example, Args: cobra.ExactArgs(1), SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
@@ -56,7 +56,7 @@ func Command() *cobra.Command {
 	return cmd
 }
 
-// run explains the item once, or after each change.
+// run explains the item once. With --watch, it explains the item again after each change.
 func (o *options) run(cmd *cobra.Command, arg string) error {
 	if err := clientflags.ValidFormat(o.output, clientflags.Text, clientflags.YAML, clientflags.JSON); err != nil {
 		return err
@@ -93,11 +93,11 @@ func (o *options) run(cmd *cobra.Command, arg string) error {
 	if err := o.once(cmd.Context(), cmd, c, key, gather); err != nil || !o.watch {
 		return err
 	}
-	progress.Stop() // from here on there may be no output for hours
+	progress.Stop() // from now on, it is normal if there is no output for hours
 	return o.follow(cmd.Context(), cmd, c, key, gather)
 }
 
-// once explains the item.
+// once explains the item and writes the explanation.
 func (o *options) once(ctx context.Context, cmd *cobra.Command, c client.Reader, key types.NamespacedName, gather explain.Options) error {
 	facts, err := explain.Gather(ctx, c, key, gather)
 	if err != nil {
@@ -111,10 +111,11 @@ func (o *options) once(ctx context.Context, cmd *cobra.Command, c client.Reader,
 	return err
 }
 
-// refresh is how long --watch waits after a change, because several changes often come together.
+// refresh is how long --watch waits after a change before it explains the item again, because changes often come in
+// groups.
 const refresh = 200 * time.Millisecond
 
-// follow explains the item after each change, until it is deleted or ctx is done.
+// follow explains the item after each change, until the item is deleted or ctx is done.
 func (o *options) follow(ctx context.Context, cmd *cobra.Command, c client.WithWatch, key types.NamespacedName, gather explain.Options) error {
 	for ctx.Err() == nil {
 		changes, err := c.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
@@ -128,12 +129,12 @@ func (o *options) follow(ctx context.Context, cmd *cobra.Command, c client.WithW
 				return ended(ctx, cmd, key, err)
 			}
 		}
-		drain(ctx, nil, time.Second) // the watch ended; open another one
+		drain(ctx, nil, time.Second) // the watch has ended; open another one
 	}
 	return nil
 }
 
-// again explains the item below what was written before.
+// again writes a new explanation below the previous one.
 func (o *options) again(ctx context.Context, cmd *cobra.Command, c client.Reader, key types.NamespacedName, gather explain.Options) error {
 	switch o.output {
 	case clientflags.Text:
@@ -144,7 +145,8 @@ func (o *options) again(ctx context.Context, cmd *cobra.Command, c client.Reader
 	return o.once(ctx, cmd, c, key, gather)
 }
 
-// ended returns the error that ends --watch, or nil if the item is gone or the user wants the end.
+// ended returns the error of the command after --watch has ended. It returns nil if the item no longer exists or the
+// user has ended the command.
 func ended(ctx context.Context, cmd *cobra.Command, key types.NamespacedName, err error) error {
 	switch {
 	case explain.IsMissing(err):
@@ -156,7 +158,7 @@ func ended(ctx context.Context, cmd *cobra.Command, key types.NamespacedName, er
 	return err
 }
 
-// drain takes what comes for a while.
+// drain discards events for the given time.
 func drain(ctx context.Context, from <-chan watch.Event, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -177,7 +179,7 @@ func drain(ctx context.Context, from <-chan watch.Event, d time.Duration) {
 // maxCompletions is the maximum number of names for shell completion.
 const maxCompletions = 100
 
-// completeItems completes the names of deploy items.
+// completeItems returns a function that completes the names of deploy items.
 func completeItems(o *options) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

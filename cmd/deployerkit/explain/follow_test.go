@@ -21,7 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/explain"
 )
 
-// output is a buffer that a command writes and a test reads.
+// output is a buffer that a command writes to and a test reads from.
 type output struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer

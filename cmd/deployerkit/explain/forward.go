@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// defaultHistoryPort is the port of a deployer without flags.
+	// defaultHistoryPort is the port at which a deployer serves its history by default.
 	defaultHistoryPort = "8082"
-	// forwardTimeout is how long a port-forward may take to begin.
+	// forwardTimeout is the time that a port-forward may take to become ready.
 	forwardTimeout = 10 * time.Second
 )
 
@@ -41,7 +41,8 @@ func podOf(text string) (namespace, name, port string, err error) {
 	return namespace, name, port, nil
 }
 
-// forward forwards a port of a pod through the API server, and returns the local address. The caller must call stop.
+// forward forwards a local port to a port of a pod through the API server. It returns the local address. The caller
+// must call the function `stop`.
 func forward(ctx context.Context, cfg *rest.Config, namespace, pod, port string) (address string, stop func(), err error) {
 	pods, err := corev1client.NewForConfig(cfg)
 	if err != nil {

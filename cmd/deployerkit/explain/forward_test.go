@@ -20,7 +20,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// pod plays an API server that forwards port 8082 of a pod to an address, as a kubelet does.
+// pod returns a fake API server that supports port forwarding to one pod. It connects each stream to the given address,
+// which stands for the port of the pod.
 func pod(t *testing.T, address string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -53,7 +54,7 @@ func pod(t *testing.T, address string) *httptest.Server {
 	return server
 }
 
-// copyBoth connects a stream with an address until one of them ends.
+// copyBoth connects a stream to an address. It copies bytes in both directions until one side ends.
 func copyBoth(stream httpstream.Stream, address string) {
 	defer func() { _ = stream.Reset() }()
 	conn, err := net.Dial("tcp", address)
@@ -112,8 +113,8 @@ func TestHistoryFlags(t *testing.T) {
 		err   string
 	}{
 		"none":                    {historyFlags{}, ""},
-		"pod and address":         {historyFlags{pod: "a/b", address: "c"}, "want one of them"},
-		"certificate and without": {historyFlags{address: "c", ca: "x", insecure: true}, "want one of them"},
+		"pod and address":         {historyFlags{pod: "a/b", address: "c"}, "set only one of them"},
+		"certificate and without": {historyFlags{address: "c", ca: "x", insecure: true}, "set only one of them"},
 		"address alone":           {historyFlags{address: "c"}, "needs --history-ca or --history-insecure"},
 		"no such certificate":     {historyFlags{address: "c", ca: "/none"}, "/none"},
 		"pod without a namespace": {historyFlags{pod: "b"}, "NAMESPACE/NAME"},

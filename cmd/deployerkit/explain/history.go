@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// historyFlags holds the flags for the address of the deployer's history. There is no default, because the token of the
-// user is sent there.
+// historyFlags contains the flags that select the server of the deployer's history. There is no default, because the
+// command sends the token of the user to the server.
 type historyFlags struct {
 	address  string
 	ca       string
@@ -24,29 +24,31 @@ type historyFlags struct {
 }
 
 func (f *historyFlags) addTo(fs *pflag.FlagSet) {
-	fs.StringVar(&f.pod, "history-pod", "", "NAMESPACE/NAME[:PORT] of the pod of the deployer, whose history is read through the API server; your token is sent there")
-	fs.StringVar(&f.address, "history-address", "", "HOST:PORT where the deployer serves its history; your token is sent there")
-	fs.StringVar(&f.ca, "history-ca", "", "file with the certificate that the deployer's one is signed by")
-	fs.BoolVar(&f.insecure, "history-insecure", false, "do not verify the certificate of the deployer; for ports that you forwarded yourself")
+	fs.StringVar(&f.pod, "history-pod", "", "pod of the deployer, as NAMESPACE/NAME[:PORT]; the command reads the history from this pod through the API server, and sends your token to the pod")
+	fs.StringVar(&f.address, "history-address", "", "address at which the deployer serves its history, as HOST:PORT; the command sends your token to this address")
+	fs.StringVar(&f.ca, "history-ca", "", "file with the certificate of the CA that signed the certificate of the deployer")
+	fs.BoolVar(&f.insecure, "history-insecure", false, "do not verify the certificate of the deployer; use this only for ports that you forwarded yourself")
 }
 
-// validate returns an error for flags that exclude each other.
+// validate returns an error for flags that cannot be combined.
 func (f *historyFlags) validate() error {
 	switch {
 	case f.pod != "" && f.address != "":
-		return errors.New("--history-pod, --history-address: want one of them")
+		return errors.New("--history-pod, --history-address: set only one of them")
 	case f.ca != "" && f.insecure:
-		return errors.New("--history-ca, --history-insecure: want one of them")
+		return errors.New("--history-ca, --history-insecure: set only one of them")
 	case f.address != "" && f.ca == "" && !f.insecure:
 		return errors.New("--history-address needs --history-ca or --history-insecure")
 	}
 	return nil
 }
 
-// source reads the history of an item. ls is the access to the cluster of the deploy items, host that to the deployer's pod.
+// source is a function that returns the history of an item.
 type source func(ctx context.Context, item types.NamespacedName) ([]history.Reconcile, error)
 
-// source returns a function that reads histories, or nil if no flag requests it.
+// source returns a function that reads the history of an item. It returns nil if the user set none of the flags. The
+// parameter `ls` is a config for the cluster of the deploy items, and `host` is a config for the cluster with the
+// deployer's pod.
 func (f *historyFlags) source(ls, host *rest.Config) (source, error) {
 	if err := f.validate(); err != nil {
 		return nil, err

@@ -20,17 +20,17 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// patience is how long the command waits for a response of the target.
+// patience is the maximum time that the command waits for a response of the target.
 const patience = 10 * time.Second
 
-// landscaper is the cluster with the deploy items.
+// landscaper is the access to the cluster with the deploy items.
 type landscaper struct {
 	client.Client
 
 	config *rest.Config
 }
 
-// openLandscaper reads only the kubeconfig. It makes no request.
+// openLandscaper creates a client for the cluster of a kubeconfig. It sends no request.
 func openLandscaper(kubeconfig string) (*landscaper, error) {
 	load := config.GetConfig
 	if kubeconfig != "" {
@@ -47,8 +47,8 @@ func openLandscaper(kubeconfig string) (*landscaper, error) {
 	return &landscaper{Client: c, config: cfg}, nil
 }
 
-// newClient returns a client that is not throttled and reads from the API server. It hides warnings, because the
-// requests change nothing.
+// newClient returns a client that reads directly from the API server and is not throttled. It suppresses warnings of
+// the API server, because the command changes nothing.
 func newClient(cfg *rest.Config) (client.Client, error) {
 	scheme, err := deployerlib.Scheme()
 	if err != nil {
@@ -59,7 +59,7 @@ func newClient(cfg *rest.Config) (client.Client, error) {
 	return client.New(cfg, client.Options{Scheme: scheme})
 }
 
-// target is the cluster of the manifests.
+// target is the access to the cluster in which the deploy item deploys its objects.
 type target struct {
 	client.Client
 
@@ -67,11 +67,12 @@ type target struct {
 	close func()
 }
 
-// target opens the item's Target as the deployer does, with the same restrictions. A kubeconfig of the user is loaded
-// as kubectl does.
-func (f *flags) target(ctx context.Context, ls *landscaper, di *lsv1alpha1.DeployItem) (*target, error) {
+// target creates a client for the Target of the item, with the same restrictions as the deployer. If the user has
+// specified a kubeconfig, target creates a client for the cluster of that kubeconfig instead, without these
+// restrictions.
+func (f *flags) target(ctx context.Context, ls *landscaper, d *deployer, di *lsv1alpha1.DeployItem) (*target, error) {
 	if f.targetKubeconfig == "" {
-		return f.openTarget(ctx, ls, di)
+		return d.openTarget(ctx, ls, di)
 	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", f.targetKubeconfig)
 	if err != nil {
@@ -84,7 +85,7 @@ func (f *flags) target(ctx context.Context, ls *landscaper, di *lsv1alpha1.Deplo
 	return &target{Client: c, name: f.targetKubeconfig, close: func() {}}, nil
 }
 
-func (f *flags) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.DeployItem) (*target, error) {
+func (d *deployer) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.DeployItem) (*target, error) {
 	ref := di.Spec.Target
 	if ref == nil {
 		return nil, errors.New("spec.target: required, unless --target-kubeconfig is set")
@@ -103,8 +104,8 @@ func (f *flags) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.D
 		return nil, err
 	}
 	pool := targets.NewPool(targets.PoolOptions{
-		Policy: f.options.Targets, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, GetTimeout: patience, ConnectTimeout: patience,
-		Limits: f.options.TargetLimits,
+		Policy: d.policy, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, GetTimeout: patience, ConnectTimeout: patience,
+		Limits: d.limits,
 	})
 	c, err := pool.Get(ctx, resolved)
 	if err != nil {

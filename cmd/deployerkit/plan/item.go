@@ -15,12 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
-	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-// item returns the deploy item as it is in the cluster, or as it would become according to a file. Its identity and
-// what it has deployed come from the cluster.
-func (f *flags) item(ctx context.Context, ls *landscaper, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
+// item returns the deploy item to plan. By default, this is the stored item. If the user has specified a file, it is
+// the item in the file, with the UID and the status of the stored item.
+func (f *flags) item(ctx context.Context, ls *landscaper, itemType lsv1alpha1.DeployItemType, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
 	wanted := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: f.name}}
 	if f.file != "" {
 		var err error
@@ -29,7 +28,7 @@ func (f *flags) item(ctx context.Context, ls *landscaper, stdin io.Reader) (*lsv
 		}
 	}
 	if f.namespace != "" && wanted.Namespace != "" && f.namespace != wanted.Namespace {
-		return nil, fmt.Errorf("the deploy item is in namespace %s, not in %s as -n says", wanted.Namespace, f.namespace)
+		return nil, fmt.Errorf("the deploy item in the file is in namespace %s, but -n is %s", wanted.Namespace, f.namespace)
 	}
 	wanted.Namespace = cmp.Or(wanted.Namespace, f.namespace, metav1.NamespaceDefault)
 	stored := &lsv1alpha1.DeployItem{}
@@ -45,13 +44,13 @@ func (f *flags) item(ctx context.Context, ls *landscaper, stdin io.Reader) (*lsv
 	default:
 		wanted.UID, wanted.Status = stored.UID, stored.Status
 	}
-	if wanted.Spec.Type != manifest.Type {
-		return nil, fmt.Errorf("spec.type: is %q, only deploy items of type %q can be planned", wanted.Spec.Type, manifest.Type)
+	if wanted.Spec.Type != itemType {
+		return nil, fmt.Errorf("spec.type: is %q, only deploy items of type %q can be planned", wanted.Spec.Type, itemType)
 	}
 	return wanted, nil
 }
 
-// readItem reads a file with exactly one deploy item.
+// readItem reads a file that must contain exactly one deploy item.
 func readItem(path string, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
 	di := &lsv1alpha1.DeployItem{}
 	if err := objectfile.Read(path, stdin, objectfile.DeployItem, di); err != nil {

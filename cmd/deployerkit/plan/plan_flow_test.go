@@ -34,7 +34,7 @@ var _ = Describe("deployerkit plan", func() {
 		before := versions(ctx, "shop")
 		Expect(os.WriteFile("web.yaml", []byte(file), 0o600)).To(Succeed())
 		args := strings.Fields(strings.TrimPrefix(command, "deployerkit plan "))
-		got, err := runWithInput(ctx, "", append(args, "--allow-private-hosts")...) // the test's cluster is on this machine
+		got, err := runWithInput(ctx, "", append(args, "--allow-private-hosts")...) // the cluster of the test has a private address
 		Expect(err).To(MatchError(plan.ErrToDo))
 		Expect(got).To(Equal(output))
 		Expect(versions(ctx, "shop")).To(Equal(before))
@@ -81,17 +81,19 @@ var _ = Describe("deployerkit plan", func() {
 		Expect(out).To(ContainSubstring("create ConfigMap partial/b\n"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("names an immutable field, also with --recreate", func(ctx SpecContext) {
+	It("names an immutable field, or recreates the object with --recreate", func(ctx SpecContext) {
 		home(ctx, "immutable")
 		fixed := func(value string) *lsv1alpha1.DeployItem {
 			return item("immutable", "web", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: immutable, name: a}, immutable: true, data: {k: "+value+"}}")
 		}
 		deployed(ctx, fixed("v"))
-		for _, flag := range []string{"--recreate=false", "--recreate"} {
-			_, err := run(ctx, "-f", file(fixed("w")), flag)
-			Expect(err).To(MatchError(SatisfyAll(ContainSubstring("ConfigMap immutable/a: .data"), ContainSubstring("immutable"))))
-			Expect(err).NotTo(MatchError(plan.ErrToDo))
-		}
+		_, err := run(ctx, "-f", file(fixed("w")), "--recreate=false")
+		Expect(err).To(MatchError(SatisfyAll(ContainSubstring("ConfigMap immutable/a: .data"), ContainSubstring("immutable"))))
+		Expect(err).NotTo(MatchError(plan.ErrToDo))
+
+		out, err := run(ctx, "-f", file(fixed("w")), "--recreate")
+		Expect(err).To(MatchError(plan.ErrToDo))
+		Expect(out).To(HaveSuffix("recreate ConfigMap immutable/a\n1 to do, 0 unchanged\n"))
 	}, SpecTimeout(5*time.Minute))
 
 	It("shows no secret, whatever goes wrong", func(ctx SpecContext) {
@@ -149,11 +151,11 @@ var _ = Describe("deployerkit plan", func() {
 			"clusters[0].cluster.server":                              append(fine, "--allow-private-hosts=false"),
 			"no such file":                                            {"-f", "missing.yaml"},
 			"is empty, want a deploy item":                            {"-f", write("# nothing\n---\n")},
-			"holds several documents":                                 {"-f", write("{a: b}\n---\n{c: d}\n")},
+			"contains several documents":                              {"-f", write("{a: b}\n---\n{c: d}\n")},
 			`is v1 "Secret", want landscaper.gardener`:                {"-f", write("apiVersion: v1\nkind: Secret\n")},
 			`unknown field "spec.typ"`:                                {"-f", write("apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DeployItem\nspec: {typ: a}\n")},
 			"metadata.name: required":                                 {"-f", write("apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DeployItem\n")},
-			"is in namespace wrong, not in other":                     append(fine, "-n=other"),
+			"is in namespace wrong, but -n is other":                  append(fine, "-n=other"),
 			`spec.type: is "other"`:                                   changed(func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "other" }),
 			"spec.target: required":                                   changed(func(di *lsv1alpha1.DeployItem) { di.Spec.Target = nil }),
 			"get Target wrong/missing":                                changed(func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "missing" }),
@@ -179,7 +181,7 @@ var _ = Describe("deployerkit plan", func() {
 	}, SpecTimeout(8*time.Minute))
 })
 
-// block is the content of the first fenced block of a language.
+// block returns the content of the first fenced code block of a language.
 func block(page, language string) string {
 	_, after, _ := strings.Cut(page, "\n```"+language+"\n")
 	content, _, found := strings.Cut(after, "```\n")

@@ -34,7 +34,7 @@ const patience = 2 * time.Minute
 
 var (
 	cp *controlplane.ControlPlane
-	c  client.Client // reads live
+	c  client.Client // reads from the API server
 	ls *landscapertest.Landscaper
 )
 
@@ -59,7 +59,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	landscapertest.StartManager(GinkgoTB(), cp.Config, args)
 })
 
-// home makes a namespace with a Target "cluster", and works in a directory with a kubeconfig.
+// home creates a namespace with the Target "cluster". It changes the working directory to a new directory with the file
+// landscaper.kubeconfig.
 func home(ctx context.Context, ns string) {
 	GinkgoHelper()
 	Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})).To(Succeed())
@@ -79,7 +80,7 @@ func newTarget(ctx context.Context, ns, name, kubeconfig string) {
 	Expect(c.Create(ctx, target)).To(Succeed())
 }
 
-// item is a deploy item of manifests.
+// item returns a deploy item with the given manifests.
 func item(ns, name string, manifests ...string) *lsv1alpha1.DeployItem {
 	config := `{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha2","kind":"ProviderConfiguration","manifests":[`
 	for i, m := range manifests {
@@ -96,7 +97,7 @@ func item(ns, name string, manifests ...string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// deployed brings an item to the cluster, or changes it, and waits for its end.
+// deployed creates or updates an item and waits until its run succeeds.
 func deployed(ctx context.Context, di *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	key := client.ObjectKeyFromObject(di)
@@ -126,7 +127,7 @@ func succeeded(ctx context.Context, key types.NamespacedName, job string) {
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
 }
 
-// file writes an item to a file and returns its name.
+// file writes an item to a file and returns the path of the file.
 func file(di *lsv1alpha1.DeployItem) string {
 	GinkgoHelper()
 	body, err := yaml.Marshal(di)
@@ -141,12 +142,14 @@ func write(content string) string {
 	return path
 }
 
-// run runs the command in the namespace's Landscaper cluster, which is at a private address.
+// run runs the command with the kubeconfig that the function `home` wrote. It allows private addresses, because the
+// cluster has a private address.
 func run(ctx context.Context, args ...string) (string, error) {
 	return runWithInput(ctx, "", append(args, "--kubeconfig=landscaper.kubeconfig", "--allow-private-hosts")...)
 }
 
-// runWithInput runs the command as it is. The output has both streams.
+// runWithInput runs the command with the given standard input and arguments. It returns standard output and standard
+// error together.
 func runWithInput(ctx context.Context, input string, args ...string) (string, error) {
 	out := &bytes.Buffer{}
 	cmd := plan.Command()
@@ -159,7 +162,8 @@ func runWithInput(ctx context.Context, input string, args ...string) (string, er
 	return out.String(), err
 }
 
-// versions are those of all that could have been written, in Landscaper and in the target.
+// versions returns the resourceVersions, by UID, of all objects in a namespace that a plan might have written by
+// mistake.
 func versions(ctx context.Context, ns string) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
@@ -180,5 +184,5 @@ func versions(ctx context.Context, ns string) map[string]string {
 	return found
 }
 
-// noFinalizers lets an object go.
+// noFinalizers is a patch that removes the finalizers of an object.
 var noFinalizers = client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))

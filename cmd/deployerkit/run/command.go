@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package run implements `deployerkit run`. It starts a control plane and a deployer, and deploys files there. For
-// deploy items it plays Landscaper; for Installations it starts the real Landscaper.
+// Package run implements `deployerkit run`. The command starts a control plane and a deployer, and creates the objects
+// in the given files. For a deploy item, it simulates Landscaper. For an Installation, it starts the real Landscaper.
 package run
 
 import (
@@ -19,39 +19,40 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
-// ErrUsage indicates an invalid flag or file. Nothing was started.
+// ErrUsage is returned for an invalid flag or file, before anything was started.
 var ErrUsage = errors.New("wrong usage")
 
-// usageError is an ErrUsage with its own text.
+// usageError is an error that matches ErrUsage but has a different text.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == ErrUsage }
 
 func (e usageError) Unwrap() error { return e.error }
 
-const long = `Start a control plane with Landscaper's definitions on this machine, start a deployer, deploy files, and show the phases of
-the deploy items until Ctrl-C.
+const long = `Start a control plane with Landscaper's definitions on this machine, start a deployer, create the objects of files, and show
+the phases of the deploy items until Ctrl-C.
 
-The deployer is the command after --. It finds the control plane by $KUBECONFIG. Leader election should be off.
+The deployer is the command after --. $KUBECONFIG refers to the control plane. Leader election should be disabled.
 
-With --item the command plays Landscaper: it creates the Context of the item and gives the item a job. With
---installation it starts the real Landscaper, which is built the first time (about 5 minutes). In a Target, a string of
-spec.config that is {kubeconfig} is replaced by the content of a kubeconfig of the control plane.
+With --item, the command simulates Landscaper: it creates the Context of the item and gives the item a job. With
+--installation, it starts the real Landscaper. The first time, it builds Landscaper, which takes about 5 minutes. In the
+spec.config of a Target, the string {kubeconfig} is replaced with the content of a kubeconfig for the control plane.
 
-Exit codes: 0 after Ctrl-C, or with --once if all items succeeded, 1 after a failure, 2 wrong usage.`
+Exit codes: 0 after Ctrl-C, or if all items succeeded with --once, 1 after a failure, 2 wrong usage.`
 
 const example = `  deployerkit run --item examples/deployitem.yaml --target examples/target.yaml -- bin/my-deployer --leader-elect=false
   deployerkit run --installation examples/installation.yaml --once -- bin/my-deployer --leader-elect=false`
 
-// options holds the values of the command line.
+// options contains the values of the flags and arguments.
 type options struct {
-	item, target, installation string // files
+	item, target, installation string // names of files
 	once                       bool
 	timeout                    time.Duration
 	command                    []string
 }
 
-// Command returns the command. It writes phases to its output, and the output of the deployer to its error output.
+// Command returns the command `run`. The command writes the phases of deploy items to its standard output, and the
+// output of the deployer to its error output.
 func Command() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
@@ -69,17 +70,17 @@ func Command() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	fs := cmd.Flags()
 	fs.StringVar(&o.item, "item", "", "file with a deploy item")
-	fs.StringVar(&o.target, "target", "", "file with the Target that the item or the Installation names")
-	fs.StringVar(&o.installation, "installation", "", "file with an Installation and what it imports, for the real Landscaper")
+	fs.StringVar(&o.target, "target", "", "file with the Target of the item or the Installation")
+	fs.StringVar(&o.installation, "installation", "", "file with an Installation and the objects that it imports, for the real Landscaper")
 	fs.BoolVar(&o.once, "once", false, "exit when the deploy items have finished")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "with --once, how long the deploy items may take to finish")
 	return cmd
 }
 
-// read reads the files and checks the arguments.
+// read reads the files and validates the flags and arguments.
 func (o *options) read(stdin io.Reader) (*files, error) {
 	if (o.item == "") == (o.installation == "") {
-		return nil, errors.New("--item, --installation: want one of them")
+		return nil, errors.New("--item, --installation: set exactly one of them")
 	}
 	if len(o.command) == 0 {
 		return nil, errors.New("want the command of the deployer after --")
@@ -90,7 +91,7 @@ func (o *options) read(stdin io.Reader) (*files, error) {
 	return readFiles(o, stdin)
 }
 
-// run starts everything, waits, and stops everything.
+// run starts all programs, follows the deploy items, and stops all programs.
 func (o *options) run(cmd *cobra.Command, files *files) (err error) {
 	ctx := cmd.Context()
 	state := &state{}
@@ -106,12 +107,13 @@ func (o *options) run(cmd *cobra.Command, files *files) (err error) {
 	defer func() { err = errors.Join(err, env.stop()) }()
 	fmt.Fprintf(progress, "run: to look around, in another terminal: export KUBECONFIG=%s\n", env.kubeconfig)
 	if !o.once {
-		progress.Stop() // from here on there may be no output for hours
+		progress.Stop() // from now on, it is normal if there is no output for hours
 	}
 	return interrupted(ctx, env.follow(ctx, cmd.OutOrStdout(), state))
 }
 
-// programs finds or builds the control plane and Landscaper. These show their own progress.
+// programs finds or builds the binaries of the control plane and of Landscaper, and writes lines about this to
+// `progress`.
 func (o *options) programs(ctx context.Context, progress io.Writer) error {
 	_, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: o.installation != "", Progress: progress})
 	if err == nil && o.installation != "" {
@@ -120,7 +122,7 @@ func (o *options) programs(ctx context.Context, progress io.Writer) error {
 	return err
 }
 
-// interrupted returns err unless it results from Ctrl-C.
+// interrupted returns err. If the user has pressed Ctrl-C, it returns nil.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -25,10 +25,10 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
-// poll is the interval at which the deploy items are listed.
+// poll is the interval at which the command lists the deploy items.
 const poll = 200 * time.Millisecond
 
-// state is what the command is doing at the moment. It is safe for concurrent use.
+// state describes what the command is doing. It is safe for concurrent use.
 type state struct {
 	mu   sync.Mutex
 	what string
@@ -40,25 +40,25 @@ func (s *state) set(what string) {
 	s.what = what
 }
 
-// text returns the line that shows that the command is still running.
+// text returns the line that is shown when there has been no output for a while.
 func (s *state) text(elapsed time.Duration) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Sprintf("run: %s, %s", s.what, elapsed)
 }
 
-// environment is the running environment.
+// environment is a running control plane with the deployer and, if requested, Landscaper.
 type environment struct {
 	options    *options
 	client     client.Client
-	kubeconfig string // path of the file
+	kubeconfig string // path of a kubeconfig file
 
 	cp         *controlplane.ControlPlane
 	landscaper *landscaper.Landscaper
 	deployer   *process.Process
 }
 
-// start starts everything and creates the objects of the files.
+// start starts the control plane, the deployer and, if requested, Landscaper. It also creates the objects in the files.
 func start(ctx context.Context, o *options, f *files, progress io.Writer, state *state) (*environment, error) {
 	env := &environment{options: o}
 	err := env.start(ctx, f, progress, state)
@@ -92,7 +92,7 @@ func (e *environment) start(ctx context.Context, f *files, progress io.Writer, s
 		}
 	}
 	state.set("waiting for the deployer")
-	command := exec.Command(e.options.command[0], e.options.command[1:]...) //nolint:gosec // the user says which command
+	command := exec.Command(e.options.command[0], e.options.command[1:]...) //nolint:gosec // the user chooses the command
 	command.Env = append(os.Environ(), "KUBECONFIG="+e.kubeconfig)
 	if e.deployer, err = process.Start(command, progress); err != nil {
 		return fmt.Errorf("start the deployer: %w", err)
@@ -100,7 +100,7 @@ func (e *environment) start(ctx context.Context, f *files, progress io.Writer, s
 	return e.deploy(ctx, f)
 }
 
-// deploy creates the objects of the files.
+// deploy creates the objects in the files.
 func (e *environment) deploy(ctx context.Context, f *files) error {
 	if err := f.fillTarget(e.cp.Kubeconfig()); err != nil {
 		return err
@@ -126,7 +126,8 @@ func (e *environment) deploy(ctx context.Context, f *files) error {
 	return landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{}).Deploy(ctx, f.item)
 }
 
-// createNamespace creates a namespace if it is missing, and waits until Landscaper works in it.
+// createNamespace creates a namespace if it does not exist. If Landscaper runs, it waits until Landscaper has prepared
+// the namespace.
 func (e *environment) createNamespace(ctx context.Context, name string) error {
 	err := e.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -138,7 +139,8 @@ func (e *environment) createNamespace(ctx context.Context, name string) error {
 	return e.landscaper.AwaitContext(ctx, name)
 }
 
-// follow shows the phases of the deploy items until ctx is done, the deployer ends, or all items have finished.
+// follow writes the phases of the deploy items until ctx is done or the deployer ends. With --once, it also returns
+// when all items have finished or the timeout has passed.
 func (e *environment) follow(ctx context.Context, out io.Writer, state *state) error {
 	shown, limit := map[client.ObjectKey]string{}, time.NewTimer(e.options.timeout)
 	defer limit.Stop()
@@ -170,8 +172,8 @@ func (e *environment) follow(ctx context.Context, out io.Writer, state *state) e
 	}
 }
 
-// show writes a line for each item whose phase or error changed. finished reports whether there are items and all have
-// finished. failed is the error of those that did not succeed.
+// show writes a line for each item whose phase or error has changed. The result `finished` is true if there are items
+// and all of them have finished. The result `failed` is an error that lists the items that did not succeed.
 func show(out io.Writer, items []lsv1alpha1.DeployItem, shown map[client.ObjectKey]string) (finished bool, failed error) {
 	finished = len(items) > 0
 	for i := range items {
@@ -193,10 +195,10 @@ func show(out io.Writer, items []lsv1alpha1.DeployItem, shown map[client.ObjectK
 	return finished, failed
 }
 
-// maxMessage is the maximum length of the message of an error.
+// maxMessage is the maximum length of an error message in the output.
 const maxMessage = 500
 
-// stop stops everything that runs.
+// stop stops everything that the function `start` started.
 func (e *environment) stop() error {
 	var errs []error
 	if e.deployer != nil {

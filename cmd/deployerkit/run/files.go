@@ -16,17 +16,17 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
 )
 
-// kubeconfigHere is the placeholder in a Target for the content of a kubeconfig.
+// kubeconfigHere is a placeholder in a Target. The command replaces it with the content of a kubeconfig.
 const kubeconfigHere = "{kubeconfig}"
 
-// files holds the content of the files.
+// files contains the objects in the files on the command line.
 type files struct {
 	item    *lsv1alpha1.DeployItem       // nil if there is none
 	target  *lsv1alpha1.Target           // nil if there is none
-	objects []*unstructured.Unstructured // of the Installation
+	objects []*unstructured.Unstructured // the objects in the file of the Installation
 }
 
-// readFiles reads the files of the command line. For an item or a Target, "-" means stdin.
+// readFiles reads the files on the command line. For the item and the Target, the path "-" means standard input.
 func readFiles(o *options, stdin io.Reader) (*files, error) {
 	f := &files{}
 	if o.target != "" {
@@ -52,7 +52,7 @@ func readFiles(o *options, stdin io.Reader) (*files, error) {
 	return f, f.complete()
 }
 
-// objectsOf returns the objects of a file.
+// objectsOf returns the objects in a file.
 func objectsOf(raw []byte) ([]*unstructured.Unstructured, error) {
 	documents, err := objectfile.Documents(raw)
 	if err != nil {
@@ -71,7 +71,7 @@ func objectsOf(raw []byte) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// complete sets the namespace "default" on objects without one.
+// complete sets the namespace of objects that have none to "default".
 func (f *files) complete() error {
 	if f.item != nil && f.item.Name == "" {
 		return errors.New("--item: metadata.name: required")
@@ -90,7 +90,7 @@ func (f *files) complete() error {
 	return nil
 }
 
-// namespaces returns the namespaces of all objects.
+// namespaces returns the set of the namespaces of all objects.
 func (f *files) namespaces() map[string]bool {
 	all := map[string]bool{}
 	if f.item != nil {
@@ -105,7 +105,7 @@ func (f *files) namespaces() map[string]bool {
 	return all
 }
 
-// fillTarget replaces the placeholder in the content of the Target by a kubeconfig.
+// fillTarget replaces the placeholder in the Target with the content of a kubeconfig.
 func (f *files) fillTarget(kubeconfig []byte) error {
 	if f.target == nil || f.target.Spec.Configuration == nil {
 		return nil

@@ -23,8 +23,8 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":              {[]string{"--", "true"}, "--item, --installation: want one of them"},
-		"both files":           {[]string{"--item=a", "--installation=b", "--", "true"}, "--item, --installation: want one of them"},
+		"no file":              {[]string{"--", "true"}, "--item, --installation: set exactly one of them"},
+		"both files":           {[]string{"--item=a", "--installation=b", "--", "true"}, "--item, --installation: set exactly one of them"},
 		"no command":           {[]string{"--item=" + valid}, "want the command of the deployer after --"},
 		"unknown command":      {[]string{"--item=" + valid, "--", "./missing"}, "command: "},
 		"missing file":         {[]string{"--item=missing.yaml", "--", "true"}, "--item: "},

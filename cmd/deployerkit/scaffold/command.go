@@ -21,10 +21,10 @@ import (
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
-// ErrUsage indicates that an argument is invalid or that a file exists. Nothing was written.
+// ErrUsage is returned if an argument is invalid or a file already exists. In both cases, no file was written.
 var ErrUsage = errors.New("wrong usage")
 
-// usageError is an ErrUsage with its own text.
+// usageError is an error that matches ErrUsage but has a different text.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == ErrUsage }
@@ -33,24 +33,24 @@ func (e usageError) Unwrap() error { return e.error }
 
 const long = `Create the repository of a new deployer: go.mod, a program, a deployer with a configuration and its validation, tests
 (unit tests, tests with a real API server, conformance tests), a Makefile, examples, RBAC rules, a CI workflow, a licence
-and a README. You may change all of it; nothing is generated again.
+and a README. You can change all files, because they are not generated again.
 
 The styles are:
-  plain        you implement what is done for an item, and export values for other Installations
+  plain        you implement what the deployer does for an item, and export values for other Installations
   declarative  you return the objects that an item describes
-  graph        you declare components and what each of them requires
+  graph        you declare components and the requirements between them
 
-The command never changes an existing file: if one of the files exists, it fails and writes nothing. After writing the
-files, it runs "go mod tidy".
+The command never changes existing files. If one of the files already exists, it fails and writes nothing. After writing
+the files, it runs "go mod tidy".
 
-A development build of this program adds a line to go.mod that replaces DeployerKit with its checkout.
+If this program is a development build, it adds a line to go.mod that replaces DeployerKit with the checkout of the build.
 
 Exit codes: 0 the repository is ready, 1 it was created but "go mod tidy" failed, 2 wrong usage.`
 
 const example = `  deployerkit init example.org/password --module example.org/password-deployer --dir password-deployer
   deployerkit init example.org/database --style graph --module example.org/database-deployer --license mit --owner 'Jane Doe'`
 
-// options holds the values of the command line.
+// options contains the values of the flags and arguments.
 type options struct {
 	project
 
@@ -59,7 +59,8 @@ type options struct {
 	out, err    io.Writer
 }
 
-// Command returns the command. Its errors are ErrUsage, or errors of the file system or of go mod tidy.
+// Command returns the command `init`. If the command fails, it returns ErrUsage, an error of the file system, or an
+// error of go mod tidy.
 func Command() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
@@ -84,11 +85,11 @@ func Command() *cobra.Command {
 	fs.StringVar(&o.License, "license", "apache-2.0", strings.Join(slices.Sorted(maps.Keys(licenses)), ", "))
 	fs.StringVar(&o.Owner, "owner", "", "owner of the copyright in the MIT License (default: the authors of the deployer)")
 	fs.StringVar(&o.deployerKit, "deployerkit", "",
-		"checkout of DeployerKit that replaces the release (default: that of a development build, otherwise none)")
+		"checkout of DeployerKit to use instead of a release (default: none; for a development build of deployerkit, the checkout of the build)")
 	return cmd
 }
 
-// run writes the files and completes go.mod.
+// run writes the files, and then runs go mod tidy to complete go.mod.
 func (o *options) run(ctx context.Context) error {
 	if err := o.complete(); err != nil {
 		return usageError{err}
@@ -107,7 +108,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.out, "Wrote %d files to %s.\n", len(files), o.dir)
 	if o.Replace != "" {
-		fmt.Fprintf(o.out, "go.mod replaces DeployerKit with %s, because no release of it was named or is running.\n", o.Replace)
+		fmt.Fprintf(o.out, "go.mod replaces DeployerKit with the checkout %s.\n", o.Replace)
 	}
 	if err := o.tidy(ctx); err != nil {
 		return err

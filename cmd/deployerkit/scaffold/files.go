@@ -3,7 +3,6 @@
 package scaffold
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/deployerkit/deployerkit/internal/chart"
 )
@@ -22,14 +20,14 @@ import (
 const (
 	// root is the directory of the templates.
 	root = "templates"
-	// suffix is the suffix of the template files. Without it the go command would compile them.
+	// suffix is the suffix of the template files. Without it, the go command would try to compile the templates.
 	suffix = ".tmpl"
 )
 
 //go:embed all:templates
 var templates embed.FS
 
-// render returns the content of each file of the project, by path.
+// render returns the files of the project. It maps the path of each file to its content.
 func (p *project) render() (map[string]string, error) {
 	files := map[string]string{}
 	for _, dir := range p.directories() {
@@ -38,7 +36,7 @@ func (p *project) render() (map[string]string, error) {
 				return err
 			}
 			to := strings.TrimSuffix(strings.TrimPrefix(from, dir+"/"), suffix)
-			files[to], err = p.fill(from)
+			files[to], err = chart.Fill(templates, from, p)
 			return err
 		})
 		if err != nil {
@@ -53,15 +51,15 @@ func (p *project) render() (map[string]string, error) {
 		return files, nil
 	}
 	var err error
-	files["LICENSE"], err = p.fill(path.Join(root, "licenses", p.License+suffix))
+	files["LICENSE"], err = chart.Fill(templates, path.Join(root, "licenses", p.License+suffix), p)
 	return files, err
 }
 
-// addChart adds the Helm chart, whose rights are those of rbac.yaml.
+// addChart adds the Helm chart. The chart grants the rights that rbac.yaml lists.
 func (p *project) addChart(files map[string]string) error {
 	c := chart.Chart{
 		Name: p.Deployer, Description: "Deploys Landscaper's deploy items of type " + p.Type, Repository: "registry.example/" + p.Deployer,
-		Config: p.Group + "/v1alpha1", Rights: files["rbac.yaml"], WorkersInFile: true,
+		Config: p.Group + "/v1alpha1", Rights: files["rbac.yaml"], Version: chart.Version, WorkersInFile: true,
 	}
 	made, err := c.Files()
 	for name, content := range made {
@@ -70,24 +68,8 @@ func (p *project) addChart(files map[string]string) error {
 	return err
 }
 
-// fill executes a template.
-func (p *project) fill(name string) (string, error) {
-	text, err := templates.ReadFile(name)
-	if err != nil {
-		return "", err
-	}
-	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Parse(string(text))
-	if err != nil {
-		return "", err
-	}
-	var out bytes.Buffer
-	if err := t.Execute(&out, p); err != nil {
-		return "", err
-	}
-	return out.String(), nil
-}
-
-// write writes files to a directory, which it creates if necessary. It writes nothing if one of the files exists.
+// write creates the directory if necessary, and writes the files to it. If one of the files already exists, it writes
+// none of them.
 func write(dir string, files map[string]string) error {
 	paths := slices.Sorted(maps.Keys(files))
 	var existing []string
@@ -101,7 +83,7 @@ func write(dir string, files map[string]string) error {
 		}
 	}
 	if len(existing) > 0 {
-		return usageError{fmt.Errorf("%s already has %s", dir, strings.Join(existing, ", "))}
+		return usageError{fmt.Errorf("%s already contains %s", dir, strings.Join(existing, ", "))}
 	}
 	for _, name := range paths {
 		if err := create(filepath.Join(dir, name), files[name]); err != nil {
@@ -111,7 +93,7 @@ func write(dir string, files map[string]string) error {
 	return nil
 }
 
-// create creates a file and its directories. It never changes an existing file.
+// create creates a file and, if necessary, its directories. It returns an error if the file already exists.
 func create(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

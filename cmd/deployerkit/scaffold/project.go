@@ -16,17 +16,19 @@ import (
 // styles are the supported styles of deployers.
 var styles = []string{"plain", "declarative", "graph"}
 
-// licenses are the supported licences with their names and SPDX identifiers.
+// licenses maps the supported licences to their names and SPDX identifiers.
 var licenses = map[string]struct{ name, spdx string }{
 	"apache-2.0": {"Apache License 2.0", "Apache-2.0"},
 	"mit":        {"MIT License", "MIT"},
 	"none":       {},
 }
 
-// maxName limits the length of the name in a type, because names of objects are derived from it.
+// maxName is the maximum length of the name in a deploy item type, such as "password" in example.org/password. The name
+// is limited because names of Kubernetes objects contain it.
 const maxName = 40
 
-// project is the data of the templates. The first fields come from the user.
+// project contains the data for the templates. The user chooses the values of the first fields. The other fields are
+// derived from them.
 type project struct {
 	Type    string // type of the deploy items
 	Module  string // path of the Go module
@@ -40,10 +42,11 @@ type project struct {
 	Kind     string // kind of the configuration of an item
 	Deployer string // name of the program
 	Target   bool   // whether items have Targets
-	source          // source of DeployerKit
+	source          // the source of DeployerKit
 }
 
-// complete validates the user's choices and sets the other fields, except source.
+// complete validates the choices of the user, and derives the other fields from them. It does not set the field
+// `source`.
 func (p *project) complete() error {
 	group, name, ok := strings.Cut(p.Type, "/")
 	switch {
@@ -71,12 +74,12 @@ func (p *project) complete() error {
 		p.Owner = "The authors of " + p.Deployer
 	}
 	if strings.ContainsFunc(p.Owner, unicode.IsControl) {
-		return fmt.Errorf("--owner %q: has control characters", p.Owner)
+		return fmt.Errorf("--owner %q: contains control characters", p.Owner)
 	}
 	return nil
 }
 
-// checkModule returns an error if path cannot be the path of the new module.
+// checkModule returns an error if path is not a valid path of the new module.
 func checkModule(path string) error {
 	if path == "" {
 		return fmt.Errorf("--module: required")
@@ -85,7 +88,7 @@ func checkModule(path string) error {
 		return fmt.Errorf("--module: %w", err)
 	}
 	if path == deployerKit || strings.HasPrefix(path, deployerKit+"/") {
-		return fmt.Errorf("--module %q: is that of DeployerKit", path)
+		return fmt.Errorf("--module %q: is the path of DeployerKit itself", path)
 	}
 	return nil
 }
@@ -104,7 +107,7 @@ func kindOf(name string) string {
 // LicenseName returns the full name of the licence.
 func (p *project) LicenseName() string { return licenses[p.License].name }
 
-// Header returns the first lines of each Go file.
+// Header returns the lines at the beginning of each Go file.
 func (p *project) Header() string {
 	if spdx := licenses[p.License].spdx; spdx != "" {
 		return "// SPDX-License-Identifier: " + spdx + "\n\n"
@@ -112,7 +115,7 @@ func (p *project) Header() string {
 	return ""
 }
 
-// directories returns the template directories of the project.
+// directories returns the directories with the templates of the project.
 func (p *project) directories() []string {
 	dirs := []string{path.Join(root, "common"), path.Join(root, p.Style)}
 	if p.Target {

@@ -37,13 +37,13 @@ func TestWrongUsage(t *testing.T) {
 		"invalid module":      {[]string{valid[0], "--module=a b"}, `--module: malformed import path "a b"`},
 		"module with quotes":  {[]string{valid[0], `--module=a"b`}, "--module: malformed import path"},
 		"absolute module":     {[]string{valid[0], "--module=/a"}, "--module: malformed import path"},
-		"DeployerKit":         {[]string{valid[0], "--module=" + deployerKit + "/x"}, "is that of DeployerKit"},
+		"DeployerKit":         {[]string{valid[0], "--module=" + deployerKit + "/x"}, "is the path of DeployerKit itself"},
 		"unknown style":       {append(valid, "--style=fancy"), `--style "fancy": want plain, declarative or graph`},
 		"unknown licence":     {append(valid, "--license=wtfpl"), `--license "wtfpl": want apache-2.0, mit or none`},
-		"owner of two lines":  {append(valid, "--owner=a\nb"), "has control characters"},
+		"owner of two lines":  {append(valid, "--owner=a\nb"), "contains control characters"},
 		"unknown flag":        {append(valid, "--fancy"), "unknown flag: --fancy"},
 		"not a checkout":      {append(valid, "--deployerkit=."), "is not a checkout of DeployerKit"},
-		"conflicting file":    {valid, "already has README.md"},
+		"conflicting file":    {valid, "already contains README.md"},
 		"directory is a file": {append(valid, "--dir=README.md"), "not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWriteKeepsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := write(dir, map[string]string{"a/b": "other", "link": "other", "new": "other"})
-	if !errors.Is(err, ErrUsage) || !strings.HasSuffix(err.Error(), "already has a/b, link") {
+	if !errors.Is(err, ErrUsage) || !strings.HasSuffix(err.Error(), "already contains a/b, link") {
 		t.Errorf("write(...) over existing files: got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new")); !errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +128,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// checkFiles requires that Go files are formatted, that manifests are YAML, and that nothing of a template is left.
+// checkFiles requires that Go files are formatted, that manifests are YAML, and that no template delimiters are left.
 func checkFiles(t *testing.T, files map[string]string) {
 	t.Helper()
 	for _, path := range slices.Sorted(maps.Keys(files)) {

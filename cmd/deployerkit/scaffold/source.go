@@ -12,17 +12,18 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// deployerKit is the path of this module.
+// deployerKit is the module path of DeployerKit.
 const deployerKit = "github.com/deployerkit/deployerkit"
 
-// source is the source of DeployerKit for the new module.
+// source describes which DeployerKit the new module uses: a released version, or a directory with a checkout.
 type source struct {
 	Version string
-	Replace string // directory for a replace directive; empty for a release
-	sums    string // go.sum of that directory, so that go mod tidy need not look up known modules
+	Replace string // the directory of the checkout, for a replace directive in go.mod; empty for a release
+	sums    string // the content of go.sum in that directory, so that go mod tidy need not look up known modules
 }
 
-// findSource returns the given directory, the release of this program, or the checkout of a development build.
+// findSource returns the source of DeployerKit. If dir is not empty, it is the checkout in dir. Otherwise it is the
+// release of this program or, for a development build, the checkout from which the program was built.
 func findSource(dir string, info *debug.BuildInfo) (source, error) {
 	if dir == "" {
 		if version := releaseOf(info); version != "" {
@@ -42,8 +43,8 @@ func findSource(dir string, info *debug.BuildInfo) (source, error) {
 	return source{Version: "v0.0.0", Replace: modfile.AutoQuote(abs), sums: string(sums)}, err
 }
 
-// releaseOf returns the version of DeployerKit in a program that was built from the module cache, as a main module or
-// as a tool of another one. It returns "" for a development build.
+// releaseOf returns the version of DeployerKit from which this program was built. It returns "" for a development
+// build.
 func releaseOf(info *debug.BuildInfo) string {
 	if info == nil {
 		return ""
@@ -56,8 +57,8 @@ func releaseOf(info *debug.BuildInfo) string {
 	return ""
 }
 
-// checkout returns the directory in which this program was compiled. After a build with -trimpath, that is not a
-// directory.
+// checkout returns the directory with the source code of this program. If the program was built with -trimpath, the
+// result is not the path of a directory.
 func checkout() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree implements `deployerkit tree`, which shows what belongs to an Installation or a deploy item, down to the
-// objects in the target.
+// Package tree implements `deployerkit tree`. The command shows the objects that belong to an Installation, an
+// Execution or a deploy item, including objects in the target.
 package tree
 
 import (
@@ -21,20 +21,21 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-const long = `Show an Installation with its sub-installations, Executions and deploy items, the objects of these in the target, and what those
-own: phase, age and message. Without a name, show all of the namespace.
+const long = `Show the phase, the age and the message of an Installation and of everything that belongs to it: its sub-installations,
+Executions and deploy items, the objects of the deploy items in the target, and the dependents of these objects. Without a
+name, show all objects of the namespace.
 
-The command only reads, and with your own rights. If you may read the Target and its Secret, the objects are shown as they are;
-else as the status of their deploy item has them.`
+The command changes nothing and uses your own rights. If you may read the Target and its Secret, the command shows the current
+state of the objects in the target. Otherwise, it shows their state as recorded in the status of the deploy item.`
 
 const example = `  deployerkit tree -n shop
   deployerkit tree shop/database --failed
   kubectl deployer tree database -o json`
 
-// patience is how long the command waits for a response of a target.
+// patience is the maximum time that the command waits for a response of a target.
 const patience = 10 * time.Second
 
-// options holds the values of the command line.
+// options contains the values of the flags.
 type options struct {
 	clientflags.Flags
 
@@ -43,19 +44,19 @@ type options struct {
 	policy targets.Policy
 }
 
-// Command returns the command.
+// Command returns the command `tree`.
 func Command() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
-		Use: "tree [NAME | NAMESPACE/NAME]", Short: "Show what belongs to an Installation or a deploy item",
+		Use: "tree [NAME | NAMESPACE/NAME]", Short: "Show the objects that belong to an Installation or a deploy item",
 		Long: long, Example: example, Args: cobra.MaximumNArgs(1), SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	fs := cmd.Flags()
 	o.AddTo(fs)
 	fs.StringVarP(&o.output, "output", "o", "", "format of the output: json (default: text)")
-	fs.BoolVar(&o.failed, "failed", false, "show only what failed, and what it belongs to")
-	fs.BoolVar(&o.policy.AllowPrivateHosts, "allow-private-hosts", false, "open Targets at private addresses too, such as those of a local cluster")
+	fs.BoolVar(&o.failed, "failed", false, "show only failed objects, and the objects to which they belong")
+	fs.BoolVar(&o.policy.AllowPrivateHosts, "allow-private-hosts", false, "also open Targets with private addresses, such as the address of a local cluster")
 	return cmd
 }
 
@@ -98,7 +99,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// opener returns a function that opens Targets as a deployer does, with the same restrictions.
+// opener returns a function that creates clients for Targets, with the same restrictions as in a deployer.
 func (o *options) opener(cfg *rest.Config, c client.Client) (open func(context.Context, *lsv1alpha1.Target) (client.Reader, func(), error), done func()) {
 	resolver := targets.NewResolver(c, clock.RealClock{}, 0)
 	pool := targets.NewPool(targets.PoolOptions{

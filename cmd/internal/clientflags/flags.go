@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clientflags provides the flags of commands that read clusters: those of kubectl about kubeconfigs, and the
+// Package clientflags provides flags for commands that read clusters: kubectl's flags for kubeconfigs, and the
 // output format.
 package clientflags
 
@@ -23,22 +23,23 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Flags holds the flags about the clusters.
+// Flags contains the values of the flags that select the clusters.
 type Flags struct {
 	rules      *clientcmd.ClientConfigLoadingRules
 	overrides  clientcmd.ConfigOverrides
 	hostConfig string
 }
 
-// AddTo registers the flags of kubectl: --kubeconfig, --context, --cluster, --user, --namespace and so on.
+// AddTo registers kubectl's flags: --kubeconfig, --context, --cluster, --user, --namespace and so on.
 func (f *Flags) AddTo(fs *pflag.FlagSet) {
 	f.rules = clientcmd.NewDefaultClientConfigLoadingRules()
 	fs.StringVar(&f.rules.ExplicitPath, "kubeconfig", "", "kubeconfig of the cluster with the deploy items (default: $KUBECONFIG, ~/.kube/config)")
-	fs.StringVar(&f.hostConfig, "host-kubeconfig", "", "kubeconfig of the cluster that the deployers run in, if that is another one")
+	fs.StringVar(&f.hostConfig, "host-kubeconfig", "", "kubeconfig of the cluster in which the deployers run (default: the cluster with the deploy items)")
 	clientcmd.BindOverrideFlags(&f.overrides, fs, clientcmd.RecommendedConfigOverrideFlags(""))
 }
 
-// Config returns the access to the cluster with the deploy items, and the namespace.
+// Config returns a config for the cluster of the deploy items, and the default namespace. The namespace comes from the
+// flag --namespace or from the kubeconfig.
 func (f *Flags) Config() (*rest.Config, string, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules, &f.overrides)
 	namespace, _, err := loader.Namespace()
@@ -47,7 +48,7 @@ func (f *Flags) Config() (*rest.Config, string, error) {
 	}
 	cfg, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", errors.New("load kubeconfig: there is none; name one with --kubeconfig or $KUBECONFIG")
+		return nil, "", errors.New("load kubeconfig: there is none; set --kubeconfig or $KUBECONFIG")
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("load kubeconfig: %w", err)
@@ -55,7 +56,7 @@ func (f *Flags) Config() (*rest.Config, string, error) {
 	return quiet(cfg), namespace, nil
 }
 
-// HostConfig returns the access to the cluster in which the deployers run, or nil if no flag names one.
+// HostConfig returns a config for the cluster in which the deployers run, or nil if no flag selects it.
 func (f *Flags) HostConfig() (*rest.Config, error) {
 	if f.hostConfig == "" {
 		return nil, nil
@@ -67,14 +68,15 @@ func (f *Flags) HostConfig() (*rest.Config, error) {
 	return quiet(cfg), nil
 }
 
-// quiet returns a config that is not throttled and shows no warnings.
+// quiet returns a copy of a config. A client with this config is not throttled, and does not print warnings of the API
+// server.
 func quiet(cfg *rest.Config) *rest.Config {
 	cfg.QPS, cfg.Burst = -1, 0
 	cfg.WarningHandler = rest.NoWarnings{}
 	return cfg
 }
 
-// NewClient returns a client that reads from the API server.
+// NewClient returns a client that reads directly from the API server.
 func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	scheme, err := deployerlib.Scheme()
 	if err != nil {
@@ -83,7 +85,7 @@ func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 }
 
-// Name splits NAMESPACE/NAME. Without a namespace it returns that of the kubeconfig.
+// Name splits an argument of the form NAMESPACE/NAME. If arg is only a name, Name returns the given namespace.
 func Name(arg, namespace string) (ns, name string, err error) {
 	if before, after, found := strings.Cut(arg, "/"); found {
 		namespace, arg = before, after
@@ -94,7 +96,7 @@ func Name(arg, namespace string) (ns, name string, err error) {
 	return namespace, arg, nil
 }
 
-// The formats of the output.
+// These constants are the output formats.
 const (
 	Text = ""
 	JSON = "json"

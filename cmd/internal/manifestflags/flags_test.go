@@ -27,7 +27,7 @@ func parse(t *testing.T, args ...string) manifest.Options {
 	return o
 }
 
-// ignoreNilLists is for the audiences: of them, none is the default.
+// ignoreNilLists makes a nil list of audiences equal to an empty list, because both mean the default.
 var ignoreNilLists = cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".LandscaperAudiences" }, cmpopts.EquateEmpty())
 
 func TestFlags(t *testing.T) {
@@ -81,7 +81,7 @@ func TestEveryOptionOfATargetHasAFlag(t *testing.T) {
 	}
 }
 
-// TestLimits checks that the flag in the error of a limit sets this limit and no other.
+// TestLimits checks that the result of targets.FlagOf for a limit is a flag that sets this limit, and no other one.
 func TestLimits(t *testing.T) {
 	for field := range reflect.TypeFor[targets.Limits]().Fields() {
 		t.Run(field.Name+" [F2]", func(t *testing.T) {

@@ -13,30 +13,30 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// addLimits registers a flag for each limit. A limit whose flag is not set stays zero, which means its default.
+// addLimits registers a flag for each limit. If a flag is not set, the limit remains zero, which means the default.
 func addLimits(fs *pflag.FlagSet, l *targets.Limits) {
 	size := func(option string, limit *int64, usage string) { fs.Var((*size)(limit), nameOf(option), usage) }
 	count := func(option string, limit *int, usage string) { fs.IntVar(limit, nameOf(option), 0, usage) }
-	size("Object", &l.Object, "maximum size of a response of a target about one object, and of an event of a watch (default 8Mi)")
-	size("Page", &l.Page, "maximum size of a response with a page of a list (default 8Mi)")
+	size("Object", &l.Object, "maximum size of a response that contains one object, and of one watch event (default 8Mi)")
+	size("Page", &l.Page, "maximum size of a response that contains one page of a list (default 8Mi)")
 	fs.Int64Var(&l.PageSize, nameOf("PageSize"), 0, "number of objects per page of a list (default 500)")
-	size("List", &l.List, "maximum size of all pages of a list, and of the first events of a watch (default 64Mi)")
-	size("Discovery", &l.Discovery, "maximum size of a response about the kinds of a target (default 8Mi)")
-	count("Groups", &l.Groups, "maximum number of versions of API groups of a target (default 1000)")
+	size("List", &l.List, "maximum total size of all pages of a list, and of the existing objects at the beginning of a watch (default 64Mi)")
+	size("Discovery", &l.Discovery, "maximum size of a discovery response (default 8Mi)")
+	count("Groups", &l.Groups, "maximum number of API group versions that a target may serve (default 1000)")
 	count("Requests", &l.Requests, "maximum number of concurrent requests to one target, not counting watches (default 32)")
-	size("Reading", &l.Reading, "maximum size of the large responses that are being read, of all targets together (default 32Mi)")
-	size("Decoding", &l.Decoding, "maximum memory for decoding responses, of all targets together (default 96Mi)")
-	count("WatchObjects", &l.WatchObjects, "maximum number of objects with which a watch may begin (default 20000)")
-	count("WatchEvents", &l.WatchEvents, "maximum sustained number of events per second of a watch (default 1000)")
-	size("WatchBytes", &l.WatchBytes, "maximum sustained size of the events per second of a watch (default 4Mi)")
+	size("Reading", &l.Reading, "maximum total size of large responses that are read at the same time, for all targets together (default 32Mi)")
+	size("Decoding", &l.Decoding, "maximum memory for responses that are decoded at the same time, for all targets together (default 96Mi)")
+	count("WatchObjects", &l.WatchObjects, "maximum number of existing objects at the beginning of a watch (default 20000)")
+	count("WatchEvents", &l.WatchEvents, "maximum sustained number of events per second in one watch (default 1000)")
+	size("WatchBytes", &l.WatchBytes, "maximum sustained number of bytes per second in one watch (default 4Mi)")
 }
 
 func nameOf(option string) string { return strings.TrimPrefix(targets.FlagOf(option), "--") }
 
-// size is a flag whose value is a number of bytes, such as 8Mi.
+// size is a flag value that is a number of bytes, such as 8Mi.
 type size int64
 
-// String returns "" for the default.
+// String returns the size, or "" if it is zero.
 func (s *size) String() string {
 	if *s == 0 {
 		return ""
@@ -57,5 +57,5 @@ func (s *size) Set(text string) error {
 	return nil
 }
 
-// Type returns the type for the help text.
+// Type returns the type of the value for the help text.
 func (s *size) Type() string { return "size" }

@@ -19,28 +19,29 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kind is the kind of object that a file must contain.
+// Kind describes the object that a file must contain.
 type Kind struct {
-	// GVK is its apiVersion and kind.
+	// GVK is the apiVersion and kind of the object.
 	GVK schema.GroupVersionKind
-	// Noun is the name of the kind in messages, such as "deploy item".
+	// Noun is the name of the kind in messages, for example "deploy item".
 	Noun string
 }
 
-// The kinds that commands read.
+// These variables are the kinds of objects that commands read.
 var (
 	DeployItem = Kind{GVK: lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"), Noun: "deploy item"}
 	Target     = Kind{GVK: lsv1alpha1.SchemeGroupVersion.WithKind("Target"), Noun: "Target"}
 )
 
-// Read reads a YAML or JSON file with exactly one object. The path "-" is stdin.
+// Read decodes a YAML or JSON file, which must contain exactly one object of the given kind. The path "-" means
+// standard input.
 func Read(path string, stdin io.Reader, kind Kind, into any) error {
 	var body []byte
 	var err error
 	if path == "-" {
 		body, err = io.ReadAll(stdin)
 	} else {
-		body, err = os.ReadFile(path) //nolint:gosec // the user says which file
+		body, err = os.ReadFile(path) //nolint:gosec // the user chooses the file
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", kind.Noun, err)
@@ -51,7 +52,7 @@ func Read(path string, stdin io.Reader, kind Kind, into any) error {
 	return nil
 }
 
-// Decode is Read for the content of a file.
+// Decode decodes the content of a YAML or JSON file, which must contain exactly one object of the given kind.
 func Decode(body []byte, kind Kind, into any) error {
 	body, err := onlyDocument(body, kind.Noun)
 	if err != nil {
@@ -68,7 +69,8 @@ func Decode(body []byte, kind Kind, into any) error {
 	return errors.Join(append(faults, err)...)
 }
 
-// onlyDocument returns the only document of a non-empty file as JSON.
+// onlyDocument returns the only document in a file as JSON. It returns an error if there is no document, or more than
+// one.
 func onlyDocument(body []byte, noun string) ([]byte, error) {
 	all, err := Documents(body)
 	switch {
@@ -77,12 +79,13 @@ func onlyDocument(body []byte, noun string) ([]byte, error) {
 	case len(all) == 0:
 		return nil, fmt.Errorf("is empty, want a %s", noun)
 	case len(all) > 1:
-		return nil, fmt.Errorf("holds several documents, want one %s", noun)
+		return nil, fmt.Errorf("contains several documents, want one %s", noun)
 	}
 	return all[0], nil
 }
 
-// Documents returns the documents of a YAML or JSON file as JSON. It omits those that contain only comments.
+// Documents returns the documents of a YAML or JSON file as JSON. It omits documents that contain only
+// comments.
 func Documents(body []byte) (documents [][]byte, err error) {
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(body))); ; {
 		document, err := reader.Read()
@@ -96,7 +99,7 @@ func Documents(body []byte) (documents [][]byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if string(content) != "null" { // comments
+		if string(content) != "null" { // the JSON of a document with only comments is null
 			documents = append(documents, content)
 		}
 	}

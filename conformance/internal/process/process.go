@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs a deployer as a command or in this process, and stops or kills it.
+// Package process runs a deployer as a command or in the current process, and stops or kills it.
 package process
 
 import (
@@ -17,19 +17,20 @@ import (
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
-// Process is a running deployer. Exactly one of command and network is set.
+// Process is a running deployer. Either the field `command` or the field `network` is set.
 type Process struct {
 	command *process.Process
 	network *faultnet.Network
 	cancel  context.CancelFunc
-	timeout time.Duration // used by Stop, and by Kill for a deployer in this process
+	timeout time.Duration // time limit of Stop and, for a deployer in this process, of Kill
 
 	ended <-chan struct{}
-	err   error // result of a deployer in this process
+	err   error // the result of a deployer in this process
 }
 
-// Start runs a deployer in this process until Stop or Kill, which return an error if it does not end within timeout.
-// Start uses only the values of ctx.
+// Start runs a deployer in this process until Stop or Kill is called. Stop and Kill return an error if the deployer
+// does not end within the given timeout. The values of ctx are passed on to the deployer, but the cancellation of ctx
+// has no effect.
 func Start(ctx context.Context, run func(context.Context, *rest.Config) error, cfg *rest.Config, timeout time.Duration) *Process {
 	ended := make(chan struct{})
 	p := &Process{network: faultnet.NewNetwork(), ended: ended, timeout: timeout}
@@ -41,8 +42,8 @@ func Start(ctx context.Context, run func(context.Context, *rest.Config) error, c
 	return p
 }
 
-// Exec starts a command in a process group of its own, so that its children end with it. Its output goes to logs unless
-// the command has writers of its own.
+// Exec starts a command in its own process group, so that Stop and Kill also end its child processes. Unless
+// command.Stdout and command.Stderr are set, the output of the command is written to the writer `logs`.
 func Exec(command *exec.Cmd, logs io.Writer, timeout time.Duration) (*Process, error) {
 	started, err := process.Start(command, logs)
 	if err != nil {
@@ -54,7 +55,8 @@ func Exec(command *exec.Cmd, logs io.Writer, timeout time.Duration) (*Process, e
 // Ended returns a channel that is closed when the deployer has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Failure returns an error if the deployer has ended, for use while nothing has stopped it.
+// Failure returns an error if the deployer has ended. It must be called before Stop and Kill, because an end is a
+// failure only before these calls.
 func (p *Process) Failure() error {
 	select {
 	case <-p.ended:
@@ -66,13 +68,13 @@ func (p *Process) Failure() error {
 		err = p.command.Err()
 	}
 	if err == nil {
-		err = errors.New("without an error")
+		err = errors.New("it reported no error")
 	}
 	return fmt.Errorf("the deployer ended unexpectedly: %w", err)
 }
 
-// Stop stops the deployer as a user does, with SIGTERM or by cancelling its context. It returns an error if the
-// deployer has ended before or does not end in time.
+// Stop stops the deployer with SIGTERM or by cancelling its context. It returns an error if the deployer had already
+// ended or does not end in time.
 func (p *Process) Stop() error {
 	if err := p.Failure(); err != nil {
 		return err
@@ -83,7 +85,8 @@ func (p *Process) Stop() error {
 	return p.cancelAndWait()
 }
 
-// Kill ends the deployer so that it cannot write anything more. It returns the same errors as Stop.
+// Kill ends the deployer immediately. After Kill has returned, the deployer cannot write any more. Kill returns an
+// error in the same cases as Stop.
 func (p *Process) Kill() error {
 	if err := p.Failure(); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// launched starts a shell that waits for a child of its own. What both write can be read: it ends when both have ended.
+// launched runs a script in a shell and waits until the script writes "up". The returned reader reads the output of the
+// shell and of its child processes. The reader returns io.EOF when all these processes have ended.
 func launched(t *testing.T, script string) (*Process, *bufio.Reader) {
 	t.Helper()
 	read, written, err := os.Pipe()
@@ -31,7 +32,7 @@ func launched(t *testing.T, script string) (*Process, *bufio.Reader) {
 	}
 	output := bufio.NewReader(read)
 	if line, err := output.ReadString('\n'); err != nil || line != "up\n" {
-		t.Fatalf("the child said %q, %v", line, err)
+		t.Fatalf("the child process wrote %q, error %v", line, err)
 	}
 	return p, output
 }
@@ -44,7 +45,7 @@ func TestACommandEndsWithItsChildren(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := output.ReadByte(); !errors.Is(err, io.EOF) {
-				t.Errorf("the child lives: %v", err)
+				t.Errorf("the child process is still running: %v", err)
 			}
 		})
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects reads Kubernetes objects from the forms in which people write them.
+// Package objects reads Kubernetes objects from Go values, JSON and YAML.
 package objects
 
 import (
@@ -22,19 +22,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Object is one object as its author wrote it.
+// Object is one of the objects that Read returns.
 type Object struct {
-	// Body is the marshalled object, with whole numbers as int64. It is a copy.
+	// Body is a copy of the object as a map. Its whole numbers are int64.
 	Body map[string]any
-	// Source is the Go value of a typed object, which may have no kind. It is nil for text and maps.
+	// Source is the Go value of a typed object, whose TypeMeta may be empty. Source is nil for text and maps.
 	Source runtime.Object
-	// Index is the position of the object in a value with several objects, or -1 for a single object.
+	// Index is the position of the object if the value that was read contains several objects. It is -1 for a single
+	// object.
 	Index int
 }
 
-// Read returns the objects that a value contains. The value is a typed object, *unstructured.Unstructured, a map or
-// anything else that marshals to a JSON object, or JSON or YAML as string, []byte or json.RawMessage, or a slice of all
-// these, or a list of objects. Errors contain no values.
+// Read returns the objects that a value contains. The value may be a typed object, *unstructured.Unstructured, a map,
+// or any other value that marshals to a JSON object. It may be a string, []byte or json.RawMessage with JSON or YAML.
+// It may also be a slice of such values. A list object, such as a corev1.PodList, is replaced by its items. Errors do
+// not contain values of fields.
 func Read(child any) ([]Object, error) {
 	if isNil(child) {
 		return nil, errors.New("is nil")
@@ -53,7 +55,7 @@ func Read(child any) ([]Object, error) {
 		if kind := v.Kind(); kind == reflect.Slice || kind == reflect.Array {
 			return readEach(v)
 		} else if kind == reflect.Struct {
-			pointer := reflect.New(v.Type()) // only pointers to objects know their kind
+			pointer := reflect.New(v.Type()) // only pointers implement runtime.Object
 			pointer.Elem().Set(v)
 			child = pointer.Interface()
 		}
@@ -83,7 +85,7 @@ func readEach(v reflect.Value) ([]Object, error) {
 	for i := range v.Len() {
 		part, err := Read(v.Index(i).Interface())
 		if err != nil {
-			return nil, fmt.Errorf("[%d] %w", i, err)
+			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
 		out = append(out, part...)
 	}
@@ -97,15 +99,15 @@ func numbered(all []Object) []Object {
 	return all
 }
 
-// readValue reads any value that marshals to an object.
+// readValue reads any value that marshals to a JSON object.
 func readValue(child any) ([]Object, error) {
 	raw, err := json.Marshal(child)
 	if err != nil {
-		return nil, fmt.Errorf("of type %T cannot be encoded", child)
+		return nil, fmt.Errorf("value of type %T cannot be encoded", child)
 	}
 	body := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &body); err != nil || body == nil {
-		return nil, fmt.Errorf("of type %T is no JSON object", child)
+		return nil, fmt.Errorf("value of type %T is not a JSON object", child)
 	}
 	source, _ := child.(runtime.Object)
 	if _, untyped := child.(runtime.Unstructured); untyped {
@@ -114,7 +116,7 @@ func readValue(child any) ([]Object, error) {
 	return []Object{{Body: body, Source: source, Index: -1}}, nil
 }
 
-// readText reads JSON, or YAML of one or more documents.
+// readText reads JSON, or YAML with one or more documents.
 func readText(text []byte) ([]Object, error) {
 	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
 		return readDocument(trimmed)
@@ -127,14 +129,14 @@ func readText(text []byte) ([]Object, error) {
 			break
 		}
 		if err != nil {
-			return nil, errors.New("is no YAML")
+			return nil, errors.New("is not valid YAML")
 		}
 		body, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
-			return nil, fmt.Errorf("is no YAML: %s", yamlFault(err))
+			return nil, fmt.Errorf("is not valid YAML: %s", yamlFault(err))
 		}
 		if bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
-			continue // only comments
+			continue // the document contains only comments
 		}
 		part, err := readDocument(body)
 		if err != nil {
@@ -151,13 +153,14 @@ func readText(text []byte) ([]Object, error) {
 	return numbered(out), nil
 }
 
-// yamlFault returns the part of an error that names the place, such as "line 3". The rest may hold values.
+// yamlFault returns the location in an error, such as "line 3". It omits the rest of the text, which may contain values
+// of fields.
 func yamlFault(err error) string {
 	text := err.Error()
 	_, text, found := strings.Cut(text, "line ")
 	line, _, _ := strings.Cut(text, ":")
 	if !found || len(line) > 9 {
-		return "see its syntax"
+		return "syntax error"
 	}
 	return "line " + line
 }
@@ -165,12 +168,12 @@ func yamlFault(err error) string {
 func readDocument(raw []byte) ([]Object, error) {
 	body := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &body); err != nil || body == nil {
-		return nil, errors.New("is no JSON object")
+		return nil, errors.New("is not a JSON object")
 	}
 	return []Object{{Body: body, Index: -1}}, nil
 }
 
-// expand replaces lists of objects by their items.
+// expand replaces list objects by their items.
 func expand(all []Object) ([]Object, error) {
 	isList := func(m Object) bool {
 		kind, _ := m.Body["kind"].(string)
@@ -190,7 +193,7 @@ func expand(all []Object) ([]Object, error) {
 		for i, item := range items {
 			body, isObject := item.(map[string]any)
 			if !isObject {
-				return nil, fmt.Errorf("items[%d] is no JSON object", i)
+				return nil, fmt.Errorf("items[%d] is not a JSON object", i)
 			}
 			out = append(out, Object{Body: body, Index: -1})
 		}
@@ -198,8 +201,10 @@ func expand(all []Object) ([]Object, error) {
 	return numbered(out), nil
 }
 
-// FillKind sets apiVersion and kind of a typed object that has none, as is usual for Go structs. types knows the kinds.
-// If it is nil, the built-in kinds are known. Of several kinds FillKind takes the first for which prefer returns true.
+// FillKind sets apiVersion and kind of a typed object if its kind is empty, as is usual for Go structs. The parameter
+// `types` is the scheme that maps Go types to kinds. If it is nil, the scheme of the built-in kinds is used. If the
+// scheme has several kinds for the type, FillKind uses the first kind for which the function `prefer` returns true, or
+// else the first kind.
 func (m Object) FillKind(types *runtime.Scheme, prefer func(schema.GroupVersionKind) bool) {
 	kind, hasKind := m.Body["kind"].(string)
 	if m.Source == nil || hasKind && kind != "" {

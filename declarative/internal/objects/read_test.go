@@ -60,15 +60,15 @@ func TestReadTellsNoValues(t *testing.T) {
 		in   any
 		want string
 	}{
-		"twice the same key":   {"a: SECRET\na: SECRET", "is no YAML: line 2"},
-		"no YAML":              {"a: b: SECRET", "is no YAML: see its syntax"},
-		"an element":           {[]any{"SECRET"}, "[0] is no JSON object"},
-		"an item":              {`{"kind":"List","items":["SECRET"]}`, "items[0] is no JSON object"},
+		"twice the same key":   {"a: SECRET\na: SECRET", "is not valid YAML: line 2"},
+		"no YAML":              {"a: b: SECRET", "is not valid YAML: syntax error"},
+		"an element":           {[]any{"SECRET"}, "[0]: is not a JSON object"},
+		"an item":              {`{"kind":"List","items":["SECRET"]}`, "items[0] is not a JSON object"},
 		"nil":                  {nil, "is nil"},
 		"a nil pointer":        {(*corev1.Pod)(nil), "is nil"},
-		"an element nil":       {[]*corev1.Pod{nil}, "[0] is nil"},
+		"an element nil":       {[]*corev1.Pod{nil}, "[0]: is nil"},
 		"no text":              {json.RawMessage(nil), "is empty"},
-		"what has no encoding": {func() {}, "of type func() cannot be encoded"},
+		"what has no encoding": {func() {}, "value of type func() cannot be encoded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := Read(tc.in); err == nil || err.Error() != tc.want {

@@ -21,9 +21,11 @@ const maxTexts = 64 << 10
 // maxCodes is the maximum number of codes of one error or condition.
 const maxCodes = 16
 
-// Bound limits the size of the texts in a status. Errors become one line of at most 1 KiB, and the history keeps the
-// newest five. All conditions together must fit in 64 KiB: first their messages are cut, then the last conditions are
-// dropped. The status says how much is missing. The library's own conditions and providerStatus are kept.
+// Bound limits the size of the texts in a status. The message of each error becomes one line of at most 1 KiB, and the
+// history is cut to the newest five errors. All errors and conditions together must fit in 64 KiB. If they do not fit,
+// the messages of the conditions are cut first, and then the last conditions are dropped. If conditions are dropped,
+// Bound adds a condition that states how many. Bound never drops the library's own conditions, and does not change
+// providerStatus.
 func Bound(status *lsv1alpha1.DeployItemStatus) {
 	if status == nil {
 		return
@@ -96,7 +98,8 @@ func shorten(conds []lsv1alpha1.Condition, limit int) []lsv1alpha1.Condition {
 	return out
 }
 
-// dropConditions keeps the library's own conditions and as many others as fit, and records how many are missing.
+// dropConditions returns the library's own conditions, as many other conditions as fit, and a condition with the number
+// of dropped conditions.
 func dropConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Condition {
 	note := contract.GetCondition(conds, contract.ConditionTruncated)
 	conds = contract.RemoveCondition(conds, contract.ConditionTruncated)
@@ -123,8 +126,8 @@ func dropConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Conditi
 	return append(kept, count)
 }
 
-// truncated returns the condition that counts dropped conditions. Its time is the newest time of the conditions,
-// because this package has no clock.
+// truncated returns a condition with the number of dropped conditions. The time of this condition is the newest time in
+// the parameter `conds`, because this package has no clock.
 func truncated(missing int, conds []lsv1alpha1.Condition) lsv1alpha1.Condition {
 	var at metav1.Time
 	for _, c := range conds {

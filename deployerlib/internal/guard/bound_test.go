@@ -27,7 +27,8 @@ func texts(t *testing.T, s *lsv1alpha1.DeployItemStatus) int {
 	return total
 }
 
-// flooded is a status with n conditions of size bytes each, and far too much of everything else.
+// flooded returns a status with n conditions, each of the given size in bytes. The status also contains too many
+// errors, and errors that are too large.
 func flooded(n, size int) *lsv1alpha1.DeployItemStatus {
 	s := &lsv1alpha1.DeployItemStatus{Conditions: []lsv1alpha1.Condition{cond(contract.ConditionBackground, "True", -1)}}
 	s.ProviderStatus = raw(`{"x":"` + strings.Repeat("p", 200_000) + `"}`)
@@ -84,7 +85,7 @@ func TestBound(t *testing.T) {
 					t.Errorf("%d missing, but %q", missing, note.Message)
 				}
 			} else if missing != 0 {
-				t.Errorf("%d missing without a count", missing)
+				t.Errorf("%d conditions are missing, and no condition contains their number", missing)
 			}
 			again := s.DeepCopy()
 			Bound(again)
@@ -114,7 +115,7 @@ func TestBoundDoesNotWriteThroughPointers(t *testing.T) {
 	before := shared.DeepCopy()
 	Bound(s)
 	if diff := cmp.Diff(before, &shared); diff != "" {
-		t.Error("Bound changed what another status shares")
+		t.Error("Bound changed values that another status shares")
 	}
 }
 
@@ -148,7 +149,8 @@ func TestBoundKeepsOwnConditions(t *testing.T) {
 	}
 }
 
-// TestBoundShowsControlCharacters checks that no text in a status changes how other texts are displayed.
+// TestBoundShowsControlCharacters checks that Bound escapes control characters, which could change how other texts are
+// displayed.
 func TestBoundShowsControlCharacters(t *testing.T) {
 	t.Run("as escapes, in errors and conditions [F12]", func(t *testing.T) {
 		const evil = "a\u202eb\nc\u2066d"

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// val is a time some minutes after that of every test.
+// val returns the time of these tests plus the given number of minutes.
 func val(minutes int) metav1.Time {
 	return metav1.NewTime(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC).Add(time.Duration(minutes) * time.Minute))
 }
@@ -29,7 +29,7 @@ func lastErr(operation, message string, since, updated int) *lsv1alpha1.Error {
 	return &lsv1alpha1.Error{Operation: operation, Reason: "R", Message: message, LastTransitionTime: val(since), LastUpdateTime: val(updated)}
 }
 
-// started is the status of a job that began and failed once, with two of the library's conditions.
+// started returns the status of a job that began and failed once, with two of the library's conditions.
 func started() *lsv1alpha1.DeployItemStatus {
 	return &lsv1alpha1.DeployItemStatus{
 		Phase: "Init", ObservedGeneration: 3, LastReconcileTime: mt(-5), Deployer: lsv1alpha1.DeployerInformation{Name: "name"},
@@ -39,7 +39,7 @@ func started() *lsv1alpha1.DeployItemStatus {
 	}
 }
 
-// vandal is a status in which every single field differs from that of any item of these tests.
+// vandal returns a status in which every field has a value that no other status in these tests has in that field.
 func vandal() *lsv1alpha1.DeployItemStatus {
 	gone := "gone"
 	return &lsv1alpha1.DeployItemStatus{

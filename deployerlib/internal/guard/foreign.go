@@ -14,9 +14,9 @@ import (
 // landscapersOwn lists the operations of the errors with which Landscaper ends a run.
 var landscapersOwn = []string{"InterruptOperation", lsv1alpha1.PickupTimeoutOperation, contract.AbortingTimeoutOperation}
 
-// Foreign compares stored, which is what the library last wrote, with fresh. It returns the path of a field that
-// changed although neither the library nor Landscaper writes it during a run. It returns "" if there is none, or if the
-// run that wrote stored has ended.
+// Foreign compares two statuses of an item. The parameter `stored` is the status as the library wrote it last, and the
+// parameter `fresh` is the status at the API server. Foreign returns the path of a field that a client other than the
+// library and Landscaper has changed. It returns "" if there is no such field, or if the run has ended.
 func Foreign(stored, fresh *lsv1alpha1.DeployItemStatus) string {
 	if stored.JobID != fresh.JobID || stored.JobIDFinished != fresh.JobIDFinished || !stored.LastReconcileTime.Equal(fresh.LastReconcileTime) {
 		return "" // Landscaper ended the job, or another run began

@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// FuzzGuards puts two statuses of any content through every guard. None panics or changes what it compares with, and
-// what has gone through them once does not change again.
+// FuzzGuards passes two arbitrary statuses to every function of the package. No function may panic. Only the second
+// status may be changed. A second call of Protect or Bound must change nothing.
 func FuzzGuards(f *testing.F) {
 	for _, status := range []*lsv1alpha1.DeployItemStatus{started(), vandal(), flooded(3, 50)} {
 		body, err := json.Marshal(status)
@@ -42,7 +42,7 @@ func FuzzGuards(f *testing.F) {
 		Bound(&a)
 		checkBounds(t, &a)
 		if diff := cmp.Diff(was, &b); diff != "" {
-			t.Fatalf("the version to compare with changed: %s", diff)
+			t.Fatalf("the first status was changed: %s", diff)
 		}
 	})
 }

@@ -8,9 +8,11 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Protect restores in after what user code (hooks and the deployer) must not change to its value in before: job IDs and
-// their times, observedGeneration, lastReconcileTime, deployer, the error history and the library's own conditions.
-// User code may write phase, lastError, providerStatus, exportRef and all other conditions.
+// Protect undoes the changes that user code (hooks and the deployer) must not make. The parameter `before` is the
+// status before user code ran, and the parameter `after` is the status that user code may have changed. Protect resets
+// these fields of the changed status: the job IDs and their times, deployItemPhase, observedGeneration,
+// lastReconcileTime, deployer, the error history and the library's own conditions. User code may write phase,
+// lastError, providerStatus, exportRef and all other conditions.
 func Protect(before, after *lsv1alpha1.DeployItemStatus) {
 	if before == nil || after == nil {
 		return
@@ -23,10 +25,13 @@ func Protect(before, after *lsv1alpha1.DeployItemStatus) {
 	restoreConditions(b, after)
 }
 
-// Insist copies the parts of an outcome into status that the library decides: the library's conditions and, unless the
-// run was in the background, phase and lastError. It overwrites what an earlier attempt of the same run left. It is for
-// writes that are rebased onto a newer version, because the difference to the older version may lack such changes. The
-// rest of status stays. Insist does nothing if either argument is nil.
+// Insist copies the library's conditions from the parameter `told`, which is the status of an outcome, to the parameter
+// `status`. Unless d is a background run, Insist also copies phase and lastError. If told or status is nil, Insist does
+// nothing.
+//
+// A write calls Insist when it is rebased onto a newer version of the item. The newer version may contain values from
+// an earlier attempt of the same run. The rebased changes would not overwrite these values, because the changes contain
+// only the fields in which the outcome differs from the older version.
 func Insist(told, status *lsv1alpha1.DeployItemStatus, d contract.Decision) {
 	if told == nil || status == nil {
 		return

@@ -47,15 +47,15 @@ func TestProtectConditions(t *testing.T) {
 					t.Errorf("-want +got\n%s", diff)
 				}
 				if diff := cmp.Diff(shared, tc.after); diff != "" {
-					t.Errorf("the slice that was handed in changed: %s", diff)
+					t.Errorf("the slice in the argument changed: %s", diff)
 				}
 			})
 		}
 	}
 }
 
-// TestInsist checks that the parts of an outcome that the library decides are set, whatever an earlier attempt left,
-// and that the rest stays.
+// TestInsist checks that Insist changes only the fields that the library sets, and that it replaces the values of an
+// earlier attempt in these fields.
 func TestInsist(t *testing.T) {
 	told := func() *lsv1alpha1.DeployItemStatus {
 		return &lsv1alpha1.DeployItemStatus{
@@ -80,7 +80,7 @@ func TestInsist(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(told(), from); diff != "" {
-				t.Errorf("what was told changed (-want +got):\n%s", diff)
+				t.Errorf("the argument told was changed (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// reservedAnnotations and reservedLabels are those with which Landscaper controls a deployer and marks the revision.
+// reservedAnnotations and reservedLabels are the keys that belong to the contract. Annotations and labels with these
+// keys request or stop a run, record the time of such a request, select the revision, or mark an item that an Execution
+// manages.
 var (
 	reservedAnnotations = []string{
 		lsv1alpha1.OperationAnnotation, contract.AbortTimestampAnnotation, lsv1alpha1.ReconcileTimestampAnnotation,
@@ -23,9 +25,13 @@ var (
 )
 
 // Trespass returns the path of the first field that belongs to the contract and differs between two versions of one
-// item. It returns "" if there is none or if one version is nil. User patches must not change such a field: the spec,
-// the finalizer, the annotations that start, time or stop a run, and every status field except providerStatus,
-// exportRef and the conditions. [Protect] handles what a deployer sets in the item in memory, such as the phase.
+// item. It returns "" if there is no such field or if one version is nil. Patches of hooks and deployers must not
+// change the fields that belong to the contract. These fields are the spec, Landscaper's finalizer, the annotations
+// "operation", "abort-time", "reconcile-time" and "deployer-type", the label "managed-by" of items that an Execution
+// manages, and every status field except providerStatus, exportRef and the conditions.
+//
+// Trespass is not used for changes that a deployer makes to the item in memory, for example to the phase; see
+// [Protect].
 func Trespass(before, after *lsv1alpha1.DeployItem) string {
 	if before == nil || after == nil {
 		return ""
@@ -46,7 +52,8 @@ func Trespass(before, after *lsv1alpha1.DeployItem) string {
 	return statusTrespass(&before.Status, &after.Status)
 }
 
-// changedKey returns the first of the keys whose presence or value differs.
+// changedKey returns the first of the given keys that has different values in the two maps or exists in only one of
+// them.
 func changedKey(before, after map[string]string, keys []string) (string, bool) {
 	for _, key := range keys {
 		old, existed := before[key]
@@ -58,7 +65,8 @@ func changedKey(before, after map[string]string, keys []string) (string, bool) {
 	return "", false
 }
 
-// statusTrespass is Trespass for the status.
+// statusTrespass returns the path of the first status field that belongs to the contract and differs, or "" if there is
+// none.
 func statusTrespass(b, a *lsv1alpha1.DeployItemStatus) string {
 	for _, field := range []struct {
 		name          string

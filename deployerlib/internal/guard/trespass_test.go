@@ -65,7 +65,7 @@ func TestTrespass(t *testing.T) {
 	}
 }
 
-// TestTrespassKnowsEveryField checks that a new status field of the API is assigned either to the user or to the
+// TestTrespassKnowsEveryField checks that a new status field of the API is assigned either to user code or to the
 // contract.
 func TestTrespassKnowsEveryField(t *testing.T) {
 	users := []string{"Conditions", "ProviderStatus", "ExportReference"}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package itempatch compares two versions of a deploy item and sends the difference. It knows the requirements of the
-// schema of deploy items. Package patching merges, encodes and sends.
+// Package itempatch compares two versions of a deploy item and sends the difference. It ensures that the changed item
+// is valid under the schema of deploy items. It uses package patching to merge, encode and send patches.
 package itempatch
 
 import (
@@ -13,15 +13,16 @@ import (
 	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
-// errNoResourceVersion is returned because a patch without a version would overwrite newer changes.
+// errNoResourceVersion is returned if there are changes but the base object has no resourceVersion. A patch without a
+// resourceVersion would overwrite newer changes.
 var errNoResourceVersion = errors.New("the base object has no resourceVersion")
 
-// Changes is the difference between two versions of one item, split by endpoint. Both patches are merge patches. They
-// are nil if there is nothing to send.
+// Changes is the difference between two versions of one item, split by endpoint. Both patches are merge patches. A
+// patch is nil if there is nothing to send to its endpoint.
 type Changes struct {
-	// Metadata goes to the main resource.
+	// Metadata is the patch of the main resource.
 	Metadata map[string]any
-	// Status goes to the status subresource.
+	// Status is the patch of the status subresource.
 	Status map[string]any
 	// Version is the resourceVersion on which the changes are based.
 	Version string
@@ -30,8 +31,8 @@ type Changes struct {
 // Empty reports whether there is nothing to send.
 func (c Changes) Empty() bool { return c.Metadata == nil && c.Status == nil }
 
-// On returns a copy of item with the changes applied, of the same Go type and version. It does not change item and
-// sends nothing.
+// On applies the changes to a copy of the item and returns the copy. The copy has the same Go type and resourceVersion
+// as the item. On does not change its argument and sends no request.
 func (c Changes) On(item client.Object) (client.Object, error) {
 	body, err := bodyOf(item)
 	if err != nil {
@@ -51,12 +52,12 @@ func patchOf(key string, change map[string]any) map[string]any {
 	return map[string]any{key: change}
 }
 
-// Send sends the changes in at most two calls, the status first. The second call uses the resourceVersion that the
-// first one returned. item identifies the item and determines the Go type of the responses. Each response replaces it;
-// a failed call does not change it.
+// Send sends the changes in at most two calls, the status first. The second call uses the resourceVersion in the
+// response to the first call. The parameter `item` identifies the object and determines the Go type of the responses.
+// Each response is stored in item; a failed call does not change item.
 //
-// Send returns what is left to be sent: nothing after a success, and otherwise everything from the failed call on.
-// Errors wrap the error of the API server.
+// Send returns the changes that are not stored. After a success, there are none. If a call fails, Send returns the
+// changes of that call and of any call that was not made. Errors wrap the error of the API server.
 func Send(ctx context.Context, c client.Client, item client.Object, changes Changes) (Changes, error) {
 	left := changes
 	if left.Status != nil {
@@ -74,8 +75,9 @@ func Send(ctx context.Context, c client.Client, item client.Object, changes Chan
 	return left, nil
 }
 
-// Fence checks with a write that changes nothing whether item is the stored version. If it is not, the error is a
-// conflict (apierrors.IsConflict). The write causes no watch event. The response replaces item.
+// Fence checks that the API server still stores the given version of the item. To do so, it sends a write that changes
+// nothing and causes no watch event. If the API server stores a newer version, the error is a conflict
+// (apierrors.IsConflict). The response is stored in the parameter `item`.
 func Fence(ctx context.Context, c client.Client, item client.Object) error {
 	if item.GetResourceVersion() == "" {
 		return errNoResourceVersion

@@ -8,7 +8,8 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// TestChangesOnFresh checks that a writer makes its changes on a newer version and compares again.
+// TestChangesOnFresh checks that changes can be applied to a newer version of the item, and that Diff can compare the
+// result with that version.
 func TestChangesOnFresh(t *testing.T) {
 	wanted := item(both, func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished = "job" })
 	changes := mustDiff(t, item(), wanted)
@@ -49,7 +50,8 @@ func TestChangesOnFresh(t *testing.T) {
 	}
 }
 
-// The object that the changes were made on stays of its version: theirs is that of the object that they were computed from.
+// TestChangesOnAnotherVersion checks that On returns an object with the resourceVersion of its argument, not with the
+// resourceVersion of the object from which the changes were computed.
 func TestChangesOnAnotherVersion(t *testing.T) {
 	wanted := item(both)
 	changes := mustDiff(t, item(), wanted)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,26 +23,28 @@ const (
 	fieldStatus   = "status"
 )
 
-// Members of metadata that Diff sends, and those that identify the object. All others belong to the API server and are
-// ignored.
+// These are the fields of metadata that Diff sends, and the fields that identify the object. All other fields belong to
+// the API server and are ignored.
 var (
 	metadataMaps  = []string{"labels", "annotations"}
 	metadataLists = []string{"finalizers", "ownerReferences"}
 	identity      = []string{"name", "namespace", "uid"}
 )
 
-// untouchable is the reason for refusing a difference in another field.
-const untouchable = "it was changed, but only labels, annotations, finalizers, ownerReferences and status can be written"
+// untouchable is the text of the error for a difference in a field that patches cannot change.
+const untouchable = "must not change; only labels, annotations, finalizers, ownerReferences and status can be written"
 
-// Diff returns the changes from base to wanted: a metadata patch (labels, annotations, finalizers, ownerReferences) and
-// a status patch. base is the item as it was read; its resourceVersion locks the patches. wanted is usually a changed
-// deep copy of base. Both have the same Go type, and neither is changed.
+// Diff returns the changes that convert the item `base` to the item `wanted`: a metadata patch (labels, annotations,
+// finalizers, ownerReferences) and a status patch. The item `base` is the item as it was read. The patches contain the
+// resourceVersion of this item, so they fail with a conflict if the stored item has changed since. The item `wanted` is
+// usually a changed deep copy of base. Both items must have the same Go type, and neither is changed.
 //
-// A status that contains only zero values counts as absent, because a Go object always has a status. Because of the
-// schema, the first stored status has an observedGeneration, and status.deployer is sent either as a whole or not at
-// all.
+// A status that contains only zero values counts as absent, because a Go object always has a status. The schema
+// requires an observedGeneration in a stored status, and all fields in a stored status.deployer. Diff therefore adds an
+// observedGeneration of 0 if there is none, and includes status.deployer either as a whole or not at all.
 //
-// A difference outside of metadata and status is a *patching.FieldError, and so is a different name, namespace or UID.
+// Diff returns a *patching.FieldError if base and wanted differ in another field of the object, or in the name,
+// namespace or UID.
 func Diff(base, wanted client.Object) (Changes, error) {
 	if b, ok := base.(*lsv1alpha1.DeployItem); ok {
 		if w, ok := wanted.(*lsv1alpha1.DeployItem); ok {
@@ -62,7 +65,7 @@ func Diff(base, wanted client.Object) (Changes, error) {
 	out := Changes{Version: base.GetResourceVersion(), Metadata: diffMetadata(member(have, fieldMetadata), member(want, fieldMetadata))}
 	for _, body := range []map[string]any{have, want} {
 		if status, exists := body[fieldStatus]; exists && member(body, fieldStatus) == nil {
-			return Changes{}, &patching.FieldError{Path: fieldStatus, Reason: fmt.Sprintf("it is not an object but %T", status)}
+			return Changes{}, &patching.FieldError{Path: fieldStatus, Reason: fmt.Sprintf("is not an object but %T", status)}
 		}
 	}
 	out.Status = orNil(diffStatusOf(base)(member(have, fieldStatus), member(want, fieldStatus)))
@@ -72,22 +75,29 @@ func Diff(base, wanted client.Object) (Changes, error) {
 	return out, nil
 }
 
-// withoutEqualParts returns copies of two items without large parts that are equal. The spec and the provider status
-// can have a megabyte. The spec is nearly always equal, and the provider status often.
+// withoutEqualParts returns copies of two items that are faster to compare. Of the spec, the metadata and the provider
+// status, the copies contain only the parts that differ. Equal parts are frequent and can have a size of a megabyte.
+// The copies also lack managedFields, because Diff ignores these.
 func withoutEqualParts(base, wanted *lsv1alpha1.DeployItem) (left, right *lsv1alpha1.DeployItem) {
 	if !reflect.DeepEqual(base.Spec, wanted.Spec) {
 		return base, wanted
 	}
 	left, right = withoutSpec(base), withoutSpec(wanted)
+	if reflect.DeepEqual(base.ObjectMeta, wanted.ObjectMeta) {
+		same := metav1.ObjectMeta{ResourceVersion: base.ResourceVersion}
+		left.ObjectMeta, right.ObjectMeta = same, same
+	}
 	if have := base.Status.ProviderStatus; have != nil && len(have.Raw) > 0 && reflect.DeepEqual(have, wanted.Status.ProviderStatus) {
-		same := &runtime.RawExtension{Raw: []byte("{}")} // present in both
+		same := &runtime.RawExtension{Raw: []byte("{}")} // not nil, because both items have a provider status
 		left.Status.ProviderStatus, right.Status.ProviderStatus = same, same
 	}
 	return left, right
 }
 
 func withoutSpec(item *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
-	return &lsv1alpha1.DeployItem{TypeMeta: item.TypeMeta, ObjectMeta: item.ObjectMeta, Status: item.Status}
+	out := &lsv1alpha1.DeployItem{TypeMeta: item.TypeMeta, ObjectMeta: item.ObjectMeta, Status: item.Status}
+	out.ManagedFields = nil
+	return out
 }
 
 // bodyOf returns the JSON body of an item, without explicit nulls inside objects.
@@ -98,13 +108,13 @@ func bodyOf(obj client.Object) (map[string]any, error) {
 	return patching.Encode(obj)
 }
 
-// member returns a member of body that is an object, or nil.
+// member returns the object that body contains under the given key, or nil if there is no such object.
 func member(body map[string]any, key string) map[string]any {
 	out, _ := body[key].(map[string]any)
 	return out
 }
 
-// checkUntouched returns an error for differences in other fields.
+// checkUntouched returns an error for differences in fields that Diff does not send.
 func checkUntouched(base, wanted map[string]any) error {
 	baseMeta, wantedMeta := member(base, fieldMetadata), member(wanted, fieldMetadata)
 	for _, key := range identity {
@@ -115,7 +125,8 @@ func checkUntouched(base, wanted map[string]any) error {
 	return checkSame(rest(base, wanted), rest(wanted, base))
 }
 
-// checkSame returns an error that names the first difference in the order of the keys.
+// checkSame returns an error that names the first difference between a and b. It compares the members of objects in the
+// order of their keys.
 func checkSame(a, b any) error {
 	if patching.Equal(a, b) {
 		return nil
@@ -141,8 +152,8 @@ func checkSame(a, b any) error {
 	return &patching.FieldError{Reason: untouchable}
 }
 
-// rest returns everything except metadata and status. apiVersion and kind are compared only if both sides have them,
-// because typed objects often have none.
+// rest returns a copy of body without metadata and status. If the parameter `other` has no apiVersion or no kind, the
+// copy does not contain that field either, because typed objects often lack both fields.
 func rest(body, other map[string]any) map[string]any {
 	out := maps.Clone(body)
 	delete(out, fieldMetadata)

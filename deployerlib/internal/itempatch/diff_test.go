@@ -168,7 +168,8 @@ func withKind(u *unstructured.Unstructured, kind string) *unstructured.Unstructu
 	return u
 }
 
-// A Go type leaves out an empty list; an unstructured object may have one.
+// TestDiffEmptiedList tests an empty list. An unstructured object may contain an empty list, but the JSON encoding of a
+// Go type omits empty lists.
 func TestDiffEmptiedList(t *testing.T) {
 	base, wanted := thing(t, `{"metadata":{"finalizers":["a/b"]}}`), thing(t, `{"metadata":{"finalizers":[]}}`)
 	wantJSON(t, "metadata", `{"metadata":{"finalizers":null,"resourceVersion":"7"}}`, metadataJSON(t, mustDiff(t, base, wanted)))

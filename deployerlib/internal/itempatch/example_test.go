@@ -11,8 +11,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 )
 
-// Changes of labels and status travel as two merge patches; the first status of a DeployItem brings
-// its observedGeneration with it.
+// Changes of labels and of the status are sent as two merge patches. The first status of a DeployItem also contains
+// observedGeneration, because the schema requires it.
 func ExampleDiff() {
 	stored := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "41"}}
 	wanted := stored.DeepCopy()
@@ -29,5 +29,5 @@ func ExampleDiff() {
 	// Output:
 	// map[labels:map[example.org/team:blue]] map[observedGeneration:0 phase:Progressing]
 	// <nil>
-	// spec.context: it was changed, but only labels, annotations, finalizers, ownerReferences and status can be written
+	// spec.context: must not change; only labels, annotations, finalizers, ownerReferences and status can be written
 }

@@ -37,7 +37,7 @@ func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// thing returns an unstructured object with the given members.
+// thing returns an unstructured object with the members of the given JSON object.
 func thing(t *testing.T, members string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -52,12 +52,13 @@ func thing(t *testing.T, members string) *unstructured.Unstructured {
 	return u
 }
 
-// calls counts what reaches the API, and keeps the bodies.
+// calls contains the number and the bodies of the patches that the fake API has received.
 type calls struct {
 	main, status atomic.Int32
 	bodies       []string
 	types        []types.PatchType
-	// mainErr and statusErr are returned instead of a call, if set.
+	// mainErr is returned for patches of the main resource, and statusErr for patches of the status. A patch for which
+	// an error is set is not executed.
 	mainErr, statusErr error
 }
 
@@ -71,7 +72,8 @@ func (c *calls) note(t *testing.T, obj client.Object, p client.Patch) {
 	c.types = append(c.types, p.Type())
 }
 
-// newClient returns a fake API with the objects, that counts calls.
+// newClient returns a client of a fake API that contains the given objects. It also returns the calls that the fake API
+// records.
 func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -117,7 +119,7 @@ func wantJSON(t *testing.T, what, want string, got []byte) {
 	}
 }
 
-// metadataJSON and statusJSON are what is sent to the two endpoints.
+// metadataJSON and statusJSON return the bodies that are sent to the two endpoints.
 func metadataJSON(t *testing.T, changes itempatch.Changes) []byte {
 	t.Helper()
 	if changes.Metadata == nil {

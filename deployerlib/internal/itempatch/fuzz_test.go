@@ -53,7 +53,7 @@ func FuzzDiff(f *testing.F) {
 		if err := json.Unmarshal(got, &result.Object); err != nil {
 			t.Fatalf("result: %v", err)
 		}
-		if want, got := normal(t, wanted), normal(t, result); !reflect.DeepEqual(want, got) { // cmp does not end on deep lists
+		if want, got := normal(t, wanted), normal(t, result); !reflect.DeepEqual(want, got) { // cmp is slow for deep lists
 			t.Errorf("patched base differs from wanted (-wanted +got):\n%s", cmp.Diff(want, got))
 		}
 		if again, err := itempatch.Diff(result, wanted); err != nil || !again.Empty() {
@@ -62,7 +62,8 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// FuzzForeign checks that Diff keeps what another client wrote to other fields since the base was read.
+// FuzzForeign checks that the patches of Diff preserve the changes that another client made to other fields after the
+// base was read.
 func FuzzForeign(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":1}}`), []byte(`{"a":{"c":[1]}}`), []byte(`{"x":null}`), "a/b")
 	f.Add([]byte(`{}`), []byte(`{"a":null}`), []byte(`{"a":{"b":{}}}`), "")
@@ -124,8 +125,8 @@ func encodeThing(t *testing.T, u *unstructured.Unstructured) []byte {
 	return data
 }
 
-// normal returns the object as a merge patch can express it: floats only, no nulls in objects, no
-// difference between an absent and an empty status.
+// normal returns the content of u without details that a merge patch cannot express. In the result, all numbers are
+// floats, objects contain no nulls, and an empty status is absent.
 func normal(t *testing.T, u *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	out := map[string]any{}

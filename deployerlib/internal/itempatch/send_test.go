@@ -21,7 +21,7 @@ import (
 
 var itemResource = schema.GroupResource{Group: "landscaper.gardener.cloud", Resource: "deployitems"}
 
-// stored returns a client with one item, and the item as it is stored.
+// stored returns a client of a fake API with one item, the calls that the fake API records, and the stored item.
 func stored(t *testing.T, change ...func(*lsv1alpha1.DeployItem)) (client.Client, *calls, *lsv1alpha1.DeployItem) {
 	t.Helper()
 	c, count := newClient(t, item(change...))
@@ -61,13 +61,13 @@ func TestSend(t *testing.T) {
 			tc.change(di)
 			left, err := itempatch.Send(t.Context(), c, di, mustDiff(t, base, di))
 			if err != nil || !left.Empty() {
-				t.Fatalf("Send() = %+v, %v, want nothing left", left, err)
+				t.Fatalf("Send() = %+v, %v, want no remaining changes", left, err)
 			}
 			if m, s := count.main.Load(), count.status.Load(); m != tc.main || s != tc.status {
 				t.Errorf("calls = %d main, %d status, want %d and %d", m, s, tc.main, tc.status)
 			}
 			if len(count.bodies) > 0 && !strings.Contains(count.bodies[0], tc.first) {
-				t.Errorf("first call %s, want it to hold %s", count.bodies[0], tc.first)
+				t.Errorf("the first call is %s, want it to contain %s", count.bodies[0], tc.first)
 			}
 			for _, pt := range count.types {
 				if pt != types.MergePatchType {
@@ -138,7 +138,7 @@ func TestSendSecondCallFails(t *testing.T) {
 			both(di)
 			left, err := itempatch.Send(t.Context(), c, di, mustDiff(t, base, di))
 			if !tc.check(err) {
-				t.Fatalf("Send() error = %v, want it recognisable", err)
+				t.Fatalf("Send() error = %v, want the error of the API server", err)
 			}
 			if di.Status.Phase != "Init" || di.ResourceVersion != "8" {
 				t.Errorf("the object is not the first call's response: %+v", di.ObjectMeta)
@@ -209,13 +209,14 @@ func TestSendSaysThatTheObjectIsTooLarge(t *testing.T) {
 				t.Fatalf("Send() error = %v, want a SizeError", err)
 			}
 			if text := err.Error(); !strings.Contains(text, "too large to be stored") || !strings.Contains(text, "default/web") {
-				t.Errorf("text %q does not say what is wrong with which object", text)
+				t.Errorf("text %q does not contain the object and the error", text)
 			}
 		})
 	}
 }
 
-// TestWithoutTheRightToPatch tests the rights of Landscaper's own role, which has update but not patch.
+// TestWithoutTheRightToPatch tests a client with the rights of Landscaper's own role, which allows update but not
+// patch.
 func TestWithoutTheRightToPatch(t *testing.T) {
 	refused := apierrors.NewForbidden(itemResource, "web", errors.New(`User "u" cannot patch resource "deployitems"`))
 	t.Run("changes and fences are updates of the stored version [F59]", func(t *testing.T) {
@@ -236,7 +237,7 @@ func TestWithoutTheRightToPatch(t *testing.T) {
 			t.Errorf("Fence() of the stored version: %v", err)
 		}
 		if m, s := count.main.Load(), count.status.Load(); m != 1 || s != 1 {
-			t.Errorf("%d and %d patches were tried, want one for each endpoint", m, s)
+			t.Errorf("got %d and %d attempts to patch, want one for each endpoint", m, s)
 		}
 		if err := itempatch.Fence(t.Context(), c, base); !apierrors.IsConflict(err) {
 			t.Errorf("Fence() of an old version: %v, want a conflict", err)

@@ -17,7 +17,8 @@ const (
 	fieldObservedGeneration = "observedGeneration"
 )
 
-// diffStatusOf returns how the status of an object is compared. Only deploy items are special.
+// diffStatusOf returns the function that compares the statuses of two versions of obj. Only deploy items need a special
+// function.
 func diffStatusOf(obj client.Object) func(base, wanted map[string]any) map[string]any {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if _, typed := obj.(*lsv1alpha1.DeployItem); typed || gvk.Group == lsv1alpha1.SchemeGroupVersion.Group && gvk.Kind == "DeployItem" {
@@ -27,8 +28,8 @@ func diffStatusOf(obj client.Object) func(base, wanted map[string]any) map[strin
 }
 
 // diffStatus meets two requirements of the schema: a stored status has an observedGeneration, and a stored deployer has
-// all its fields. A typed object does not show whether a zero status is stored, so it counts as absent. Sending a
-// stored value again is harmless.
+// all its fields. A typed object does not show whether a status with only zero values is stored, so such a status
+// counts as absent. Sending a stored value again is harmless.
 func diffStatus(base, wanted map[string]any) map[string]any {
 	base, wanted = withWholeDeployer(base), withWholeDeployer(wanted)
 	if isZeroStatus(base) {
@@ -47,8 +48,8 @@ func diffStatus(base, wanted map[string]any) map[string]any {
 	return out
 }
 
-// withWholeDeployer returns a copy whose deployer is absent if all its fields are empty, and has all
-// fields otherwise.
+// withWholeDeployer returns a copy of the status. If all fields of the member "deployer" are empty, the copy does not
+// contain this member. Otherwise, the copy contains this member with all fields of a deployer.
 func withWholeDeployer(status map[string]any) map[string]any {
 	out := maps.Clone(status)
 	if out == nil {

@@ -14,35 +14,36 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Causes with which an Item cancels the attempt in flight.
+// These are the causes with which an Item cancels its attempt in flight.
 var (
 	ErrAborted     = errors.New("the deploy item was aborted")
 	ErrInterrupted = errors.New("the job was interrupted")
 	ErrDeadline    = errors.New("the deploy item's timeout passed")
 )
 
-// Work is what an attempt works on: a version of the item and what is due on it.
+// Work describes what an attempt works on: a version of the item, and the decision about what is due.
 type Work struct {
 	Item     *lsv1alpha1.DeployItem
 	Decision contract.Decision
 }
 
-// Attempt is a reconcile in flight. Events cancel it, and the watchdog abandons it if it does not
-// return. The lock of its Item guards it.
+// Attempt is a reconcile in flight. Events cancel the attempt. If the attempt does not return, the watchdog abandons
+// it. The lock of the Item guards the Attempt.
 type Attempt struct {
 	item   *Item
 	clock  clock.WithDelayedExecution
 	cancel context.CancelCauseFunc
 
-	latest    *lsv1alpha1.DeployItem // newest version that an event brought
-	work      *Work                  // newest work, also after its call returned
+	latest    *lsv1alpha1.DeployItem // newest version that an event contained
+	work      *Work                  // set by the last Track or EnterCall, and kept after the call has returned
 	inCall    bool
 	timer     clock.Timer
 	sealed    bool // no user code runs any more
-	abandoned bool // the watchdog freed the worker
+	abandoned bool // the watchdog has abandoned the attempt and freed its worker
 }
 
-// Begin begins an attempt. cancel ends its context. Begin returns nil for an item in quarantine.
+// Begin begins an attempt. The function `cancel` cancels the context of the attempt. Begin returns nil for an item in
+// quarantine.
 func (i *Item) Begin(clk clock.WithDelayedExecution, cancel context.CancelCauseFunc) *Attempt {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -55,7 +56,8 @@ func (i *Item) Begin(clk clock.WithDelayedExecution, cancel context.CancelCauseF
 }
 
 // End records that the attempt acted on an item with digest d. Unless the item changes, the next attempt does not begin
-// before notBefore. known is false if the attempt met a change by another client, which the next attempt must handle.
+// before notBefore. If the parameter `known` is false, the attempt has detected a change by another client, and the
+// next attempt must handle this change.
 func (a *Attempt) End(d Digest, known bool, notBefore time.Time) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -66,8 +68,8 @@ func (a *Attempt) End(d Digest, known bool, notBefore time.Time) {
 	a.item.gate.digest, a.item.gate.expected, a.item.gate.notBefore = d, nil, notBefore
 }
 
-// EndUnread records the end of an attempt that did not read the item. The recorded state stays, and the next attempt is
-// not delayed.
+// EndUnread records the end of an attempt that did not read the item. It does not change the recorded digest, and the
+// next attempt is not delayed.
 func (a *Attempt) EndUnread() {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -77,15 +79,15 @@ func (a *Attempt) EndUnread() {
 // Cancel cancels the attempt.
 func (a *Attempt) Cancel(cause error) { a.cancel(cause) }
 
-// Track records what the attempt works on while no call is in flight.
+// Track records the work of an attempt that has no call in flight.
 func (a *Attempt) Track(w Work) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	a.work = &w
 }
 
-// EnterCall records the start of a call. If an event since the item was read already requires a cancellation, it
-// returns the cause.
+// EnterCall records the start of a call. If a newer version of the item has arrived and requires that the call be
+// cancelled, EnterCall returns the cause, and the caller must not make the call.
 func (a *Attempt) EnterCall(w Work) error {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -105,14 +107,14 @@ func (a *Attempt) LeaveCall() {
 	a.inCall = false
 }
 
-// Work returns what the attempt worked on last, or nil.
+// Work returns the work that Track or EnterCall recorded last, or nil.
 func (a *Attempt) Work() *Work {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	return a.work
 }
 
-// Limit cancels the attempt after a time. It replaces the former limit.
+// Limit cancels the attempt after the given time. It replaces the previous limit.
 func (a *Attempt) Limit(after time.Duration) {
 	a.Unlimit()
 	a.item.mu.Lock()
@@ -129,7 +131,7 @@ func (a *Attempt) Unlimit() {
 	}
 }
 
-// Seal records that no more user code of the attempt runs. It returns false if the attempt was abandoned.
+// Seal records that the attempt will not run any more user code. It returns false if the attempt was abandoned.
 func (a *Attempt) Seal() bool {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -169,7 +171,8 @@ func (a *Attempt) observe(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// causeToCancel returns why a newer version of the item requires a cancellation of the call, or nil.
+// causeToCancel returns why a newer version of the item requires the call to be cancelled, or nil if the version does
+// not require a cancellation.
 func causeToCancel(call *Work, seen *lsv1alpha1.DeployItem) error {
 	if !older(call.Item.ResourceVersion, seen.ResourceVersion) {
 		return nil

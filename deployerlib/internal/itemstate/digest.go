@@ -9,9 +9,10 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Digest covers the parts of an item whose change leads to a reconcile: metadata without resourceVersion and
-// managedFields, generation, phase and job IDs. It does not cover the progress that the library writes (errors,
-// conditions, provider status), so that the error of a failing item does not lead to the next attempt.
+// Digest covers the parts of an item whose change leads to a reconcile: the metadata without resourceVersion and
+// managedFields, the generation, the phase and the job IDs. It does not cover the progress that the library writes
+// (errors, conditions, provider status). If it covered this progress, each write of an error would immediately lead to
+// another attempt.
 type Digest struct {
 	hash  uint64
 	valid bool

@@ -60,7 +60,7 @@ func TestDigest(t *testing.T) {
 	check(wakes, true)
 	check(rests, false)
 	if DigestOf(&lsv1alpha1.DeployItem{}) == (Digest{}) {
-		t.Error("the digest of an empty item looks like none")
+		t.Error("the digest of an empty item is the zero value")
 	}
 }
 

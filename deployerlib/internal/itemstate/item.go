@@ -14,15 +14,15 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Unconfirmed is the outcome of a finished run whose write the API server did not confirm. It is written before
-// anything else happens to the item, so that the deployer is not called again for the run.
+// Unconfirmed is the outcome of a finished run, if the API server did not confirm the write of this outcome. The next
+// attempt first writes the outcome again, so that the deployer is not called again for the run.
 type Unconfirmed interface {
-	// Flush writes the outcome to the current version of the item. If that is not confirmed either, the outcome stays
-	// unconfirmed.
+	// Flush writes the outcome to the current version of the item. If the API server does not confirm this write either,
+	// the outcome stays unconfirmed.
 	Flush(ctx context.Context) error
 	// Stored returns the item as the API server stored it last.
 	Stored() *lsv1alpha1.DeployItem
-	// Decision returns what was due in the run.
+	// Decision returns the decision that started the run.
 	Decision() contract.Decision
 }
 
@@ -33,7 +33,7 @@ type Item struct {
 	gate        gate
 	versions    versions
 	retries     retries
-	claimed     string // the run that this process started or fenced
+	claimed     string // the ID of the run for which Claim was called last
 	resumed     bool   // Resume was called for the finished item
 	keptPhase   lsv1alpha1.DeployItemPhase
 	unconfirmed Unconfirmed
@@ -41,8 +41,8 @@ type Item struct {
 	quarantined bool // a call ignores its cancellation
 }
 
-// Observe handles an event. old is the version that the cache had before, or nil. Observe reports whether the item
-// needs a reconcile.
+// Observe handles an event and reports whether the item needs a reconcile. The parameter `old` is the previous version
+// in the cache, or nil.
 func (i *Item) Observe(old, di *lsv1alpha1.DeployItem) bool {
 	d := DigestOf(di)
 	i.mu.Lock()
@@ -51,14 +51,15 @@ func (i *Item) Observe(old, di *lsv1alpha1.DeployItem) bool {
 		i.versions.awaited, i.gate.triggered = false, true
 		return true
 	}
-	if old != nil && older(di.ResourceVersion, old.ResourceVersion) { // a restored etcd, or an API server that lags behind
+	if old != nil && older(di.ResourceVersion, old.ResourceVersion) { // etcd was restored, or this API server lags behind
 		i.versions.released, i.gate.triggered = "", true
 		return true
 	}
 	return !i.gate.knows(d) && !i.versions.covers(di.ResourceVersion)
 }
 
-// CancelFor cancels the call in flight if a newer version of the item requires it. It does not block.
+// CancelFor cancels the call in flight if the newer version di of the item requires the cancellation. It does not
+// block.
 func (i *Item) CancelFor(di *lsv1alpha1.DeployItem) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -76,29 +77,31 @@ func (i *Item) Interrupt() {
 	}
 }
 
-// Trigger makes the next queue entry lead to a reconcile.
+// Trigger makes the next queue entry lead to a reconcile, even if the item has not changed.
 func (i *Item) Trigger() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.gate.triggered = true
 }
 
-// KeepPhase remembers the phase of a background run, which the item does not show.
+// KeepPhase stores the phase that the deployer set in a background run. The status of the item does not contain this
+// phase.
 func (i *Item) KeepPhase(phase lsv1alpha1.DeployItemPhase) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.keptPhase = phase
 }
 
-// KeptPhase returns the phase of a background run, if the deployer left one in this process.
+// KeptPhase returns the phase that KeepPhase stored last, or "" if there is none.
 func (i *Item) KeptPhase() lsv1alpha1.DeployItemPhase {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.keptPhase
 }
 
-// Wait returns how long a queue entry must wait if it comes too early, and zero otherwise. A change of the item resets
-// the number of failures. A version from before the last write is not a change, because the cache lags behind.
+// Wait returns the time that is left until the next attempt may begin, or zero if the attempt may begin now. If the
+// item has changed, Wait resets the number of failures. A version that is older than the last write does not count as a
+// change. Such a version only means that the cache lags behind.
 func (i *Item) Wait(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
 	d := DigestOf(di)
 	i.mu.Lock()
@@ -111,8 +114,8 @@ func (i *Item) Wait(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
 	return i.gate.wait(now)
 }
 
-// Read judges a version from the cache. If it is current and the object was replaced by another one of the same name,
-// the state of the former object is removed.
+// Read classifies a version from the cache. If the version is current and belongs to a new object of the same name,
+// Read removes the state of the former object.
 func (i *Item) Read(di *lsv1alpha1.DeployItem, now time.Time) Reading {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -123,9 +126,10 @@ func (i *Item) Read(di *lsv1alpha1.DeployItem, now time.Time) Reading {
 	return reading
 }
 
-// ConfirmRead records the version that a live read returned. It returns false if the version is older than one that
-// this process knows, or than one of the others, because such a response proves nothing. Once two such responses have
-// proven that resource versions went backwards, it starts over with the version and returns true.
+// ConfirmRead records the version that a live read returned, and reports whether the response can be relied on. It
+// returns false if the version is older than the newest known version or than one of the versions in the parameter
+// `others`, because such a response may be stale. Once two such responses have proven that resource versions went
+// backwards, ConfirmRead accepts the version as the newest one, resets the state and returns true.
 func (i *Item) ConfirmRead(version string, now time.Time, others ...string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -144,7 +148,7 @@ func (i *Item) ExpectWrite(digests ...Digest) {
 }
 
 // Wrote records the response to a write. If the response is an item that is terminating and has no finalizers, the item
-// no longer exists, and its version is one that the cache already has.
+// no longer exists. In this case, the resourceVersion in the response is one that the cache already contains.
 func (i *Item) Wrote(di *lsv1alpha1.DeployItem) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -161,14 +165,15 @@ func (i *Item) Released(uid types.UID) {
 	i.versions.released = uid
 }
 
-// MetForeign records that a write met a change by another client.
+// MetForeign records that another client has changed the item.
 func (i *Item) MetForeign() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.versions.foreign = true
 }
 
-// Claim records that this process runs the current run of the item. It reports whether it did so before.
+// Claim records that the current run of the item belongs to this process. It reports whether the previous call of Claim
+// was for the same run.
 func (i *Item) Claim(di *lsv1alpha1.DeployItem) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -178,14 +183,15 @@ func (i *Item) Claim(di *lsv1alpha1.DeployItem) bool {
 	return before
 }
 
-// Unclaim removes the claim.
+// Unclaim undoes Claim.
 func (i *Item) Unclaim() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.claimed = ""
 }
 
-// AbortDeadline returns the time after which a failing abort is no longer retried.
+// AbortDeadline returns the time after which a failing abort is no longer retried. The deadline depends on the time at
+// which AbortDeadline was first called for this abort. AbortDeadline records this time.
 func (i *Item) AbortDeadline(di *lsv1alpha1.DeployItem, now time.Time) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -195,7 +201,7 @@ func (i *Item) AbortDeadline(di *lsv1alpha1.DeployItem, now time.Time) time.Time
 	return contract.AbortDeadline(di, i.retries.abortSeen)
 }
 
-// ClearAbort records that no abort is requested. The deadline of the next one starts over.
+// ClearAbort records that no abort is requested. The deadline of the next abort will be computed anew.
 func (i *Item) ClearAbort() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -223,14 +229,14 @@ func (i *Item) MarkResumed() {
 	i.resumed = true
 }
 
-// KeepUnconfirmed keeps an outcome that has yet to be written.
+// KeepUnconfirmed stores an outcome that has yet to be written.
 func (i *Item) KeepUnconfirmed(u Unconfirmed) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.unconfirmed = u
 }
 
-// TakeUnconfirmed removes and returns the outcome that has yet to be written, or nil.
+// TakeUnconfirmed removes and returns the outcome that KeepUnconfirmed stored, or nil if there is none.
 func (i *Item) TakeUnconfirmed() Unconfirmed {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -239,7 +245,8 @@ func (i *Item) TakeUnconfirmed() Unconfirmed {
 	return u
 }
 
-// Quarantine sets whether a call ignores its cancellation. While it does, no attempt begins.
+// Quarantine begins or ends the quarantine of the item. An item is in quarantine while a call ignores its cancellation.
+// During the quarantine, no attempt begins.
 func (i *Item) Quarantine(on bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

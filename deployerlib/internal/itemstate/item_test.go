@@ -18,14 +18,14 @@ import (
 
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// versioned is an item with a resourceVersion and a phase.
+// versioned returns an item with a resourceVersion and a phase.
 func versioned(resourceVersion, phase string) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.UID, di.ResourceVersion, di.Status.Phase = "uid", resourceVersion, lsv1alpha1.DeployItemPhase(phase)
 	return di
 }
 
-// wrote is an item that this process has written.
+// wrote returns the state of an item of which this process has written the given version.
 func wrote(resourceVersion string) *Item {
 	i := &Item{}
 	i.Wrote(versioned(resourceVersion, ""))
@@ -128,13 +128,13 @@ func TestWait(t *testing.T) {
 				t.Errorf("%s: waits %s, want %s", tc.reason, got, tc.want)
 			}
 			if resets := i.retries.Retries == (Retries{}); resets != tc.resets {
-				t.Errorf("%s: counters %+v, want a reset: %t", tc.reason, i.retries.Retries, tc.resets)
+				t.Errorf("%s: got the counters %+v, want a reset: %t", tc.reason, i.retries.Retries, tc.resets)
 			}
 		})
 	}
 }
 
-// end ends an attempt that asks for the next one in an hour.
+// end ends an attempt that requests the next attempt after an hour.
 func end(a *Attempt) { a.End(DigestOf(versioned("5", "Progressing")), true, moment.Add(time.Hour)) }
 
 func TestRead(t *testing.T) {
@@ -161,7 +161,7 @@ func TestRead(t *testing.T) {
 		anew := versioned("12", "")
 		anew.UID = "new"
 		if got := i.Read(anew, moment); got != ReadingCurrent {
-			t.Errorf("another item of the name: reading %d", got)
+			t.Errorf("another item with the same name: reading %d", got)
 		}
 	})
 	t.Run("what belongs to one object does not outlive it", func(t *testing.T) {
@@ -172,24 +172,25 @@ func TestRead(t *testing.T) {
 		first := i.AbortDeadline(versioned("1", ""), moment)
 		i.Read(versioned("2", ""), moment)
 		if !i.Resumed() || !i.AbortDeadline(versioned("1", ""), moment.Add(time.Minute)).Equal(first) {
-			t.Error("the same object starts over")
+			t.Error("the state of the same object was reset")
 		}
 		anew := versioned("3", "")
 		anew.UID = "new"
 		i.Read(anew, moment)
 		if i.Resumed() || i.Count(End{}).Failures != 0 || i.AbortDeadline(anew, moment.Add(time.Minute)).Equal(first) {
-			t.Errorf("another object of the name does not start over: %+v", i)
+			t.Errorf("the state of the item was kept for a new object with the same name: %+v", i)
 		}
 	})
 }
 
-// step is one read of an item at a time after the moment.
+// step is a read of an item from the cache or from the API server. The time of the read is `moment` plus the duration
+// in the field `after`.
 type step struct {
 	after time.Duration
 	read  string  // version that the cache shows; empty for a live read
-	live  string  // version that the API server answers with
-	want  Reading // of the cache
-	take  bool    // the live read is accepted
+	live  string  // version that the API server returns
+	want  Reading // the expected classification of the read from the cache
+	take  bool    // whether the response to the live read is accepted
 }
 
 func TestRegressedVersions(t *testing.T) {
@@ -245,7 +246,7 @@ func TestRegressedVersions(t *testing.T) {
 	t.Run("an answer older than what the caller knows proves nothing", func(t *testing.T) {
 		i := &Item{}
 		if i.ConfirmRead("5", moment, "4", "6") || !i.ConfirmRead("6", moment, "4", "6") {
-			t.Error("accepted an old answer, or refused a new one")
+			t.Error("a stale response was accepted, or a current response was refused")
 		}
 	})
 	t.Run("after proof nothing of before holds back a reconcile [F60]", func(t *testing.T) {
@@ -258,7 +259,7 @@ func TestRegressedVersions(t *testing.T) {
 			t.Errorf("waits %s", got)
 		}
 		if i.Claim(di) {
-			t.Error("a run of before still counts as claimed")
+			t.Error("an earlier run still counts as claimed")
 		}
 		if !i.Observe(nil, versioned("51", "Succeeded")) {
 			t.Error("a change does not lead to a reconcile")
@@ -271,15 +272,15 @@ func TestClaim(t *testing.T) {
 	i, di := &Item{}, &lsv1alpha1.DeployItem{}
 	di.UID, di.Status.JobID = "u", "1"
 	if i.Claim(di) || !i.Claim(di) {
-		t.Error("the first claim is new, the second one is not")
+		t.Error("Claim must return false for a new run, and true for the same run")
 	}
 	i.Unclaim()
 	if i.Claim(di) {
-		t.Error("claimed although it was taken back")
+		t.Error("the run is claimed after Unclaim")
 	}
 	di.Status.LastReconcileTime = &metav1.Time{Time: moment}
 	if i.Claim(di) {
-		t.Error("a run that began at another time is another run")
+		t.Error("a run with another start time counts as claimed")
 	}
 }
 
@@ -310,10 +311,10 @@ func TestForget(t *testing.T) {
 	item.Quarantine(true)
 	tracker.Forget(key)
 	if tracker.Get(key) != item {
-		t.Error("an item whose call still hangs was forgotten")
+		t.Error("the state of an item was removed although its call does not return")
 	}
 	if begin(item) != nil {
-		t.Error("an attempt began beside a call that hangs")
+		t.Error("an attempt began although a call does not return")
 	}
 	item.Quarantine(false)
 	tracker.Forget(key)
@@ -388,7 +389,7 @@ func TestAbandon(t *testing.T) {
 	}
 	sealed.AbandonSealed()
 	if !sealed.Abandoned() {
-		t.Error("a sealed attempt that hangs was not abandoned")
+		t.Error("a sealed attempt that does not end was not abandoned")
 	}
 	abandoned := begin(&Item{})
 	if !abandoned.Abandon() || abandoned.Seal() {
@@ -405,12 +406,12 @@ func TestLimit(t *testing.T) {
 	a.Limit(time.Hour)
 	clk.Step(time.Minute)
 	if ctx.Err() != nil {
-		t.Error("the former limit counts")
+		t.Error("the previous limit is still in effect")
 	}
 	a.Unlimit()
 	clk.Step(time.Hour)
 	if ctx.Err() != nil {
-		t.Error("a limit that was removed counts")
+		t.Error("a limit that was removed is still in effect")
 	}
 	a.Limit(-1)
 	clk.Step(0)

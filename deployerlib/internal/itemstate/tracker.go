@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Tracker has an Item for each deploy item. It grows and shrinks with the items in the cache.
+// Tracker stores an Item for each deploy item in the cache.
 type Tracker struct {
 	mu    sync.Mutex
 	items map[types.NamespacedName]*Item
@@ -29,8 +29,8 @@ func (t *Tracker) Get(key types.NamespacedName) *Item {
 	return item
 }
 
-// Forget removes the state of an item that no longer exists. The state of an item in quarantine stays, so that nothing
-// else runs at the same time as its call.
+// Forget removes the state of an item that no longer exists. It does not remove the state of an item in quarantine, so
+// that no other call for the item begins before the abandoned call has returned.
 func (t *Tracker) Forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

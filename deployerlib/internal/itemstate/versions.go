@@ -11,47 +11,48 @@ import (
 	resourceversion "github.com/deployerkit/deployerkit/internal/version"
 )
 
-// suspicion is how long the cache may lag behind before a live read is made, and the minimum time between two live
-// reads that prove that resource versions went backwards.
+// suspicion is how long the cache may lag behind before the item is read from the API server. It is also the minimum
+// time between two live reads that together prove that resource versions went backwards.
 const suspicion = 10 * time.Second
 
 // Reading classifies a version of an item from the cache.
 type Reading int
 
-// The readings of a version.
+// These are the values of Reading.
 const (
 	// ReadingCurrent is a version to act on.
 	ReadingCurrent Reading = iota
 	// ReadingReleased is a version of an item that no longer exists at the API server. Its delete event follows.
 	ReadingReleased
-	// ReadingStale is a version that is older than one that this process has written or read live.
-	// The event of the newer version leads to a reconcile.
+	// ReadingStale is a version that is older than a version that this process has written or read live. The event of the
+	// newer version leads to a reconcile.
 	ReadingStale
-	// ReadingSuspect is a version that has been stale for so long that only a live read can say
-	// whether the newer version still exists.
+	// ReadingSuspect is a version that has been stale for so long that the newer version may not exist any more. A live
+	// read must check this.
 	ReadingSuspect
 )
 
 // versions guards against stale reads of one item.
 type versions struct {
-	newest     string    // newest resourceVersion that a write or a live read of this process has shown
-	awaited    bool      // a reconcile waits for the event of newest
-	foreign    bool      // a write met a change by another client that no reconcile has acted on
-	released   types.UID // item that is gone at the API server, whatever the cache shows
+	newest     string    // newest resourceVersion that a write or a live read of this process has returned
+	awaited    bool      // a reconcile waits for the event of the version in `newest`
+	foreign    bool      // another client changed the item, and no reconcile has acted on the change yet
+	released   types.UID // the UID of an item that no longer exists at the API server, although the cache may still contain it
 	staleSince time.Time // when the cache was first found to lag behind, or was last checked with a live read
-	regressed  time.Time // when a live read first returned a version older than newest
+	regressed  time.Time // when a live read first returned a version older than the version in `newest`
 }
 
-// lags reports whether a version is older than newest.
+// lags reports whether a version is older than v.newest.
 func (v *versions) lags(version string) bool { return v.newest != "" && older(version, v.newest) }
 
-// covers reports whether a version is not newer than newest. Every write is based on a known version, so everything
-// before a write without conflicts is known.
+// covers reports whether a version is v.newest or an older version. The event of such a version requires no reconcile:
+// each write without a conflict is based on the version directly before the write, so this process knows all versions
+// up to v.newest. After a change by another client, covers returns false until a reconcile has acted on the change.
 func (v *versions) covers(version string) bool {
 	return !v.foreign && v.newest != "" && !older(v.newest, version)
 }
 
-// read judges a version from the cache.
+// read classifies a version from the cache.
 func (v *versions) read(uid types.UID, version string, now time.Time) Reading {
 	if uid != "" && v.released == uid {
 		return ReadingReleased
@@ -70,17 +71,18 @@ func (v *versions) read(uid types.UID, version string, now time.Time) Reading {
 	return ReadingStale
 }
 
-// raise records a version that exists.
+// raise sets v.newest to the given version if that version is newer.
 func (v *versions) raise(version string) {
 	if v.newest == "" || older(v.newest, version) {
 		v.newest = version
 	}
 }
 
-// confirm records a live read. It returns false for a version that is older than newest or one of the others, because
-// such a response may be stale and proves nothing. If a second response after a while is still older, and no other
-// response came in between, the resource versions of the API server went backwards, as they do when its etcd is
-// restored from a backup. In that case regressed is true and the version is accepted.
+// confirm records the version that a live read returned. If the version is older than v.newest or than one of the
+// versions in the parameter `others`, the response may be stale, and confirm does not accept the version. There is one
+// exception. If etcd is restored from a backup, resource versions go backwards. A second old response proves this if it
+// arrives at least 10 seconds (the constant `suspicion`) after the first one and there was no newer response in
+// between. In that case, confirm accepts the version, and the result `regressed` is true.
 func (v *versions) confirm(version string, others []string, now time.Time) (accepted, regressed bool) {
 	old := v.lags(version) || slices.ContainsFunc(others, func(other string) bool { return older(version, other) })
 	switch {
@@ -97,5 +99,5 @@ func (v *versions) confirm(version string, others []string, now time.Time) (acce
 	return false, false
 }
 
-// older reports whether resourceVersion a comes before b. Versions that cannot be compared are not older.
+// older reports whether resourceVersion a comes before b. If the versions cannot be compared, older returns false.
 func older(a, b string) bool { return resourceversion.Older(a, b) }

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shares divides the workers of a deployer between the namespaces and targets of its items, so that a target
-// that does not respond, or a namespace with very many items, does not block the items of others.
+// Package shares divides the workers of a deployer between the namespaces and targets of its items. For example, a
+// target that does not respond does not block the items of other targets, and a namespace with very many items does not
+// block the items of other namespaces.
 //
-//   - The items of one target hold at most a share of the workers, by default half. With four workers or more, a proven
-//     target may hold all but one while no item of another target waits.
-//   - A target is proven when an item of it has run to its end while the target responded. The items of a target that
-//     is unhealthy or unproven hold at most one worker.
-//   - All unhealthy and unproven targets together hold at most half of the workers, and those of one namespace at most
-//     half of that half. Targets that are unhealthy, or were unhealthy when an item had run to its end, hold at most
-//     half of it together, so that new targets do not wait for them.
-//   - With four workers or more there is an extra one, for an item of a namespace that holds none.
-//   - A free worker goes to the namespace that holds the fewest, within it to the target that holds the fewest, and
-//     within that to the item that has waited longest.
+//   - The items of one target use at most a share of the workers, by default half. With at least four workers, a proven
+//     target may use all workers, provided that no item of another target waits. As long as a target uses more than its
+//     share, there is one extra worker for an item of another target.
+//   - A target is proven once a reconcile of one of its items has ended and the target responded. The items of a target
+//     that is unhealthy or unproven use at most one worker.
+//   - All unhealthy and unproven targets together use at most half of the workers. The unhealthy and unproven targets
+//     of one namespace use at most a quarter of the workers, rounded up.
+//   - A target is suspect if it is unhealthy, or was unhealthy when the last reconcile of one of its items ended. All
+//     suspect targets together use at most a quarter of the workers, rounded up, so that new targets need not wait for
+//     suspect targets.
+//   - With at least four workers, there is another extra worker. It only runs an item of a namespace that uses no other
+//     worker.
+//   - A free worker goes to the namespace that uses the fewest workers, and within that namespace to the target that
+//     uses the fewest workers. Of the waiting items of that target, the item with the highest priority gets the worker.
+//     If several items have this priority, the item that has waited longest gets the worker.
 //
-// An item without a share costs nothing. It is not in the queue, and is added again when there is a share for it.
+// An item that waits for a share occupies no worker. It is not in the queue of the controller. When the item gets a
+// share, it is added to the queue again.
 package shares

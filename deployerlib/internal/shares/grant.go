@@ -10,24 +10,25 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// usage is the current number of held shares.
+// usage contains the numbers of shares that are currently held.
 type usage struct {
 	namespaces map[string]int
 	places     map[Place]int
-	doubtful   int            // of targets that are unhealthy or unproven
-	doubtfulIn map[string]int // by namespace
-	suspects   int            // of doubtful: their targets are not new
+	doubtful   int            // number of shares held for targets that are unhealthy or unproven
+	doubtfulIn map[string]int // number of these shares by namespace
+	suspects   int            // number of shares held for suspect targets (see isSuspect)
 	total      int
-	health     map[Place]targets.Health // cached per place
+	lent       bool                     // whether a target uses more than its share
+	health     map[Place]targets.Health // the health of each target
 }
 
-// grant gives shares to waiting items while there are any left.
+// grant gives shares to waiting items as long as shares are available.
 func (s *Shares) grant() {
 	if s.waiting.len() == 0 || len(s.held) >= s.Workers() {
 		return
 	}
 	use := s.usage()
-	for use.total < s.Workers() {
+	for use.total < s.limit(use)+s.extra {
 		next, found := s.best(use)
 		if !found {
 			return
@@ -39,7 +40,7 @@ func (s *Shares) grant() {
 	}
 }
 
-// usage counts the held shares, with the current health of the targets.
+// usage counts the held shares, based on the current health of the targets.
 func (s *Shares) usage() *usage {
 	use := &usage{namespaces: map[string]int{}, places: map[Place]int{}, doubtfulIn: map[string]int{}, health: map[Place]targets.Health{}}
 	for _, place := range s.held {
@@ -52,6 +53,7 @@ func (s *Shares) count(use *usage, place Place) {
 	use.namespaces[place.Namespace]++
 	use.places[place]++
 	use.total++
+	use.lent = use.lent || place.Target != "" && use.places[place] > s.perTarget
 	if health := s.healthOf(place, use); health != targets.HealthGood {
 		use.doubtful++
 		use.doubtfulIn[place.Namespace]++
@@ -61,7 +63,7 @@ func (s *Shares) count(use *usage, place Place) {
 	}
 }
 
-// best returns the next item. It returns false if no item may have a share.
+// best returns the waiting item that gets the next share. It returns false if no item may have a share.
 func (s *Shares) best(use *usage) (next ticket, found bool) {
 	for place, line := range s.waiting.lines {
 		if (!found || use.compare(line[0], next) < 0) && s.mayHave(place, use) {
@@ -71,7 +73,8 @@ func (s *Shares) best(use *usage) (next ticket, found bool) {
 	return next, found
 }
 
-// compare orders the first items of two lines.
+// compare compares two tickets, each of which is the first one of its place. The result is negative if the item of
+// ticket a gets a share before the item of ticket b.
 func (u *usage) compare(a, b ticket) int {
 	return cmp.Or(
 		cmp.Compare(u.namespaces[a.Place.Namespace], u.namespaces[b.Place.Namespace]),
@@ -82,7 +85,7 @@ func (u *usage) compare(a, b ticket) int {
 
 // mayHave reports whether a place may hold one more share.
 func (s *Shares) mayHave(place Place, use *usage) bool {
-	if use.namespaces[place.Namespace] > 0 && use.total >= s.options.Workers {
+	if use.namespaces[place.Namespace] > 0 && use.total >= s.limit(use) {
 		return false
 	}
 	if place.Target == "" {
@@ -98,12 +101,24 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
 }
 
-// isIdle reports whether a worker is left for another target if the only waiting place takes one more.
+// isIdle reports whether a target may use more workers than its share: items of only one place wait, and a worker is
+// free.
 func (s *Shares) isIdle(use *usage) bool {
-	return s.extra > 0 && len(s.waiting.lines) == 1 && use.total < s.options.Workers-1
+	return s.extra > 0 && len(s.waiting.lines) == 1 && use.total < s.options.Workers
 }
 
-// healthOf returns the health of a target. A target of which no item has run to its end is unproven.
+// limit returns the number of workers that items of any namespace may use. It does not count the extra worker for a
+// namespace that uses no other worker. While a target uses more than its share, limit counts the extra worker for an
+// item of another target.
+func (s *Shares) limit(use *usage) int {
+	if use.lent {
+		return s.options.Workers + s.extra
+	}
+	return s.options.Workers
+}
+
+// healthOf returns the health of a target. A healthy target counts as unproven until a reconcile of one of its items
+// has ended.
 func (s *Shares) healthOf(place Place, use *usage) targets.Health {
 	health, asked := use.health[place]
 	if !asked {
@@ -116,7 +131,7 @@ func (s *Shares) healthOf(place Place, use *usage) targets.Health {
 	return health
 }
 
-// isSuspect reports whether a target is unhealthy, or was unhealthy when an item of it had run to its end.
+// isSuspect reports whether a target is unhealthy, or was unhealthy when the last reconcile of one of its items ended.
 func (s *Shares) isSuspect(place Place, health targets.Health) bool {
 	return health == targets.HealthBad || s.failed[place]
 }

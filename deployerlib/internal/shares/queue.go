@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ticket is the position of a waiting item.
+// ticket is the position of a waiting item in the queue.
 type ticket struct {
 	Claim
 
@@ -17,14 +17,15 @@ type ticket struct {
 	number uint64
 }
 
-// compare orders tickets: urgent ones first, then those that came first.
+// compare orders tickets by descending priority. Tickets of the same priority are ordered by their numbers, so that the
+// oldest comes first.
 func compare(a, b ticket) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.number, b.number))
 }
 
-// queue holds the waiting items in one line per place.
+// queue contains the waiting items. Each place has a line of tickets of its own.
 type queue struct {
-	lines   map[Place][]ticket // each sorted, none empty
+	lines   map[Place][]ticket // every line is sorted and is not empty
 	tickets map[types.NamespacedName]ticket
 	last    uint64
 }
@@ -35,7 +36,7 @@ func newQueue() queue {
 
 func (q *queue) len() int { return len(q.tickets) }
 
-// add adds an item to the line of its place. An item that already waits there keeps its number.
+// add adds an item to the line of its place. An item that already waits in that line keeps its number.
 func (q *queue) add(item types.NamespacedName, claim Claim) {
 	t, waits := q.tickets[item]
 	switch {
@@ -65,7 +66,7 @@ func (q *queue) remove(item types.NamespacedName) {
 	line := q.lines[t.Place]
 	i, _ := slices.BinarySearchFunc(line, t, compare)
 	if i == 0 {
-		line = line[1:] // without moving the others
+		line = line[1:] // this does not move the remaining tickets
 	} else {
 		line = slices.Delete(line, i, i+1)
 	}

@@ -13,65 +13,68 @@ import (
 )
 
 const (
-	// lookAgain is the interval at which the health of the targets is checked while items wait, because the recovery of
-	// a target does not free a share.
+	// lookAgain is the interval at which the health of the targets is checked while items wait. The checks are needed
+	// because no event reports the recovery of a target.
 	lookAgain = 250 * time.Millisecond
-	// fewWorkers is the number of workers below which there is no extra worker.
+	// If there are at least fewWorkers workers, there are also extra workers.
 	fewWorkers = 4
-	// maxKnown limits the number of targets that are remembered. If there are more, all of them count as new.
+	// maxKnown is the maximum size of each of the maps `proven` and `failed`. When a target is added to a full map, the
+	// map is emptied first. The targets that it contained then count as new.
 	maxKnown = 10_000
 )
 
 // Options configures Shares.
 type Options struct {
-	// Workers is the number of items that may run at a time. With four or more, one more may run if its namespace holds
-	// no share.
+	// Workers is the number of items that may run at a time. If Workers is at least 4, there are two extra workers. The
+	// first extra worker only runs an item of a namespace that holds no share. The second extra worker is used only while
+	// the items of a target use more than TargetShare, and only for an item of another target.
 	Workers int
-	// TargetShare is the largest share of the workers that the items of one target hold while others wait.
+	// TargetShare is the maximum share of the workers that the items of one target may use while items of other targets
+	// wait.
 	TargetShare float64
-	// After calls f after a delay, in a goroutine of its own.
+	// After calls f in a new goroutine after the delay d.
 	After func(d time.Duration, f func())
-	// Offer is called for an item that waited and now holds a share. It queues the item.
+	// Offer is called for an item that waited and now holds a share. Offer adds the item to the queue of the controller.
 	Offer func(item types.NamespacedName)
-	// Waits is called with the change of the number of waiting items. It may be nil. It must not block.
+	// Waits is called with the difference when the number of waiting items changes. It may be nil. It must not block.
 	Waits func(change int)
 }
 
 // Place is the namespace and target of an item.
 type Place struct {
 	Namespace string
-	// Target is empty if the item has none.
+	// Target is empty if the item has no target.
 	Target string
 }
 
-// Claim is a request of an item for a share.
+// Claim is a request for one share. It contains the properties of the item for which the share is requested.
 type Claim struct {
 	Place    Place
-	Priority int // among the items of a place; the highest comes first
+	Priority int // orders the items of a place; the highest comes first
 }
 
 // Shares decides which items may run. It is safe for concurrent use.
 type Shares struct {
 	options   Options
-	extra     int // workers besides Options.Workers, for namespaces that hold none
-	perTarget int // workers for one target, while others wait
-	doubtful  int // workers for all targets that are unhealthy or unproven
-	suspects  int // of these, workers for targets that are not new
+	extra     int // 1 if there are two extra workers (see Options.Workers), otherwise 0
+	perTarget int // the maximum number of workers for one target while items of other targets wait
+	doubtful  int // the maximum number of workers for all targets that are unhealthy or unproven
+	suspects  int // the maximum number of workers for all suspect targets together (see isSuspect)
 
 	mu      sync.Mutex
-	health  func(target types.NamespacedName) targets.Health // if it is nil, all targets are healthy
+	health  func(target types.NamespacedName) targets.Health // nil if all targets count as healthy
 	held    map[types.NamespacedName]Place
-	offered map[types.NamespacedName]bool // subset of held: not taken yet
-	fresh   []types.NamespacedName        // subset of offered: Offer was not called yet
+	offered map[types.NamespacedName]bool // the items in the field `held` for which Take was not called yet
+	fresh   []types.NamespacedName        // the items in the field `offered` for which Offer was not called yet
 	waiting queue
-	told    int // the part of waiting that was reported to Waits
+	told    int // the number of waiting items that was last reported to Waits
 	proven  map[Place]bool
-	failed  map[Place]bool // unhealthy when an item had run to its end
+	failed  map[Place]bool // the targets that were unhealthy when the last reconcile of one of their items ended
 	ticking bool
 	closed  bool
 }
 
-// New returns Shares that no item holds.
+// New returns a Shares with the given options. No item holds a share yet.
 func New(o Options) *Shares {
 	s := &Shares{
 		options: o, perTarget: max(int(float64(o.Workers)*o.TargetShare), 1), doubtful: max(o.Workers/2, 1),
@@ -84,23 +87,23 @@ func New(o Options) *Shares {
 	return s
 }
 
-// Workers returns the maximum number of items that run at a time, including the extra worker.
-func (s *Shares) Workers() int { return s.options.Workers + s.extra }
+// Workers returns the maximum number of items that run at a time, including the extra workers.
+func (s *Shares) Workers() int { return s.options.Workers + 2*s.extra }
 
-// Judge sets the function that returns the health of targets. Without one, all targets are healthy.
+// Judge sets the function that returns the health of targets. Without such a function, all targets count as healthy.
 func (s *Shares) Judge(health func(target types.NamespacedName) targets.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.health = health
 }
 
-// Take requests a share for an item and reports whether it may run now. If so, the caller must call Return later.
-// Otherwise the item waits: Options.Offer is called as soon as there is a share for it, and Take must then be called
+// Take requests a share for an item and reports whether the item may run now. If so, the caller must call Return later.
+// Otherwise the item waits: Options.Offer is called as soon as the item gets a share, and Take must then be called
 // again.
 func (s *Shares) Take(item types.NamespacedName, claim Claim) (taken bool) {
 	s.change(func() {
 		if s.offered[item] && s.held[item] != claim.Place {
-			s.drop(item) // its target has changed
+			s.drop(item) // the target of the item has changed
 		}
 		if _, holds := s.held[item]; !holds {
 			s.waiting.add(item, claim)
@@ -114,7 +117,7 @@ func (s *Shares) Take(item types.NamespacedName, claim Claim) (taken bool) {
 	return taken
 }
 
-// Return returns the share of an item, or removes it from the waiting items.
+// Return returns the share of an item. If the item has no share, Return removes the item from the waiting items.
 func (s *Shares) Return(item types.NamespacedName) {
 	s.change(func() {
 		if place, holds := s.held[item]; holds && !s.offered[item] {
@@ -153,7 +156,8 @@ func (s *Shares) tell() {
 	s.told = waiting
 }
 
-// change calls f under the lock, and then Offer for the items that got a share.
+// change calls f while holding the lock. Then it releases the lock and calls Options.Offer for the items that got a
+// share.
 func (s *Shares) change(f func()) {
 	s.mu.Lock()
 	f()
@@ -167,7 +171,7 @@ func (s *Shares) change(f func()) {
 	}
 }
 
-// tick repeats the check after a while as long as items wait.
+// tick checks the health of the targets again after the interval `lookAgain`, as long as items wait.
 func (s *Shares) tick() {
 	if s.ticking || s.closed || s.health == nil || s.waiting.len() == 0 {
 		return
@@ -186,7 +190,8 @@ func (s *Shares) drop(item types.NamespacedName) {
 	delete(s.offered, item)
 }
 
-// learn records whether a target responded while an item ran. A target that was not used yet stays new.
+// learn records the health of a target after a reconcile of one of its items. As long as the target has not sent a
+// complete response, its health is unknown, and the target counts as new.
 func (s *Shares) learn(place Place) {
 	if !s.isJudged(place) {
 		return

@@ -16,13 +16,14 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// world holds shares, items "namespace/target/number", and what targets are like.
+// world contains a Shares, the health of the targets, and the timers and offers that the Shares requested. Items are
+// named "namespace/target/number".
 type world struct {
 	*Shares
 
 	t       *testing.T
 	timers  []func()
-	health  map[string]targets.Health // by "namespace/target"; good
+	health  map[string]targets.Health // by "namespace/target"; all other targets are healthy
 	offered []string
 	waits   int
 }
@@ -58,7 +59,7 @@ func (w *world) take(items ...string) (taken []string) {
 	return taken
 }
 
-// step is the time of lookAgain.
+// step runs the pending timers, as if the interval `lookAgain` had passed.
 func (w *world) step() {
 	timers := w.timers
 	w.timers = nil
@@ -74,7 +75,7 @@ func (w *world) give(items ...string) {
 	}
 }
 
-// prove lets a target show that its items run to their end.
+// prove makes targets proven: one item of each target takes a share and returns it.
 func (w *world) prove(places ...string) {
 	for _, place := range places {
 		w.give(w.take(place + "/proof")...)
@@ -101,13 +102,14 @@ func TestShares(t *testing.T) {
 		health  map[string]targets.Health
 		proven  []string
 		items   []string
-		want    map[string]int // by place
+		want    map[string]int // the expected number of shares by place
 	}{
-		"one target":                  {10, nil, []string{"a/x"}, items("a/x", 20), map[string]int{"a/x": 9}},
-		"two targets":                 {10, nil, []string{"a/x", "b/y"}, append(items("a/x", 20), items("b/y", 20)...), map[string]int{"a/x": 9, "b/y": 1}},
-		"one namespace":               {10, nil, []string{"a/x", "a/y"}, append(items("a/x", 20), items("a/y", 20)...), map[string]int{"a/x": 9, "a/y": 1}},
-		"the extra one is for others": {10, nil, []string{"a/x", "a/y", "b/z"}, slices.Concat(items("a/x", 20), items("a/y", 20), items("b/z", 20)), map[string]int{"a/x": 9, "a/y": 1, "b/z": 1}},
-		"an unhealthy target":         {10, map[string]targets.Health{"a/x": targets.HealthBad}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
+		"one target":                         {10, nil, []string{"a/x"}, items("a/x", 20), map[string]int{"a/x": 10}},
+		"two targets":                        {10, nil, []string{"a/x", "b/y"}, append(items("a/x", 20), items("b/y", 20)...), map[string]int{"a/x": 10, "b/y": 1}},
+		"one namespace":                      {10, nil, []string{"a/x", "a/y"}, append(items("a/x", 20), items("a/y", 20)...), map[string]int{"a/x": 10, "a/y": 1}},
+		"the extra one is for others":        {10, nil, []string{"a/x", "a/y", "b/z"}, slices.Concat(items("a/x", 20), items("a/y", 20), items("b/z", 20)), map[string]int{"a/x": 10, "a/y": 1, "b/z": 1}},
+		"no target uses more than its share": {10, nil, []string{"a/x", "a/y", "a/z", "b/z"}, slices.Concat(items("a/x", 5), items("a/y", 20), items("a/z", 20), items("b/z", 20)), map[string]int{"a/x": 5, "a/y": 5, "b/z": 1}},
+		"an unhealthy target":                {10, map[string]targets.Health{"a/x": targets.HealthBad}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
 		"unhealthy targets": {
 			10,
 			map[string]targets.Health{"a/1": targets.HealthBad, "b/1": targets.HealthBad, "c/1": targets.HealthBad, "d/1": targets.HealthBad, "e/1": targets.HealthBad, "f/1": targets.HealthBad},
@@ -154,20 +156,20 @@ func TestOrder(t *testing.T) {
 	t.Run("a target keeps its share of what comes free while others wait [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		w.prove("a/x", "a/y", "b/z")
-		w.want("alone", w.take(items("a/x", 20)...), items("a/x", 9)...)
+		w.want("alone", w.take(items("a/x", 20)...), items("a/x", 10)...)
 		w.want("another target and another namespace", w.take("a/y/1", "b/z/1", "b/z/2", "a/y/2"), "a/y/1", "b/z/1")
 		w.give(items("a/x", 5)...)
-		w.want("others wait", w.offered, "b/z/2", "a/y/2", "a/x/9")
+		w.want("others wait", w.offered, "b/z/2", "a/y/2", "a/x/10")
 		w.give("a/y/1", "a/y/2", "b/z/1", "b/z/2")
-		w.want("alone again", w.offered[3:], "a/x/10", "a/x/11", "a/x/12", "a/x/13")
+		w.want("alone again", w.offered[3:], "a/x/11", "a/x/12", "a/x/13", "a/x/14")
 	})
-	t.Run("a lone target leaves one of a few workers [F4]", func(t *testing.T) {
+	t.Run("a lone target uses all of a few workers, and others have extra ones [F4]", func(t *testing.T) {
 		w := newWorld(t, 4)
 		w.prove("a/x", "b/z")
-		w.want("alone", w.take(items("a/x", 9)...), items("a/x", 3)...)
-		w.want("another namespace", w.take("b/z/1", "b/z/2"), "b/z/1")
-		w.give("b/z/1")
-		w.want("the last worker is for a namespace without one", w.offered, "b/z/2")
+		w.want("alone", w.take(items("a/x", 9)...), items("a/x", 4)...)
+		w.want("another namespace", w.take("b/z/1", "b/z/2", "c/z/1"), "b/z/1", "c/z/1")
+		w.give("b/z/1", "c/z/1")
+		w.want("one extra worker is for a namespace without one", w.offered, "b/z/2")
 	})
 	t.Run("by priority within a target [F4]", func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -190,7 +192,7 @@ func TestOrder(t *testing.T) {
 	t.Run("an item that ends its waiting frees the way [F4]", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.take("a/x/1", "b/x/1", "c/x/1")
-		w.give("a/x/1") // offered to b
+		w.give("a/x/1") // the share is offered to b/x/1
 		w.give("b/x/1")
 		w.want("offers", w.offered, "b/x/1", "c/x/1")
 	})
@@ -206,7 +208,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestHealthOverTime checks that a change of a target's health has an effect while items wait and run.
+// TestHealthOverTime checks that changes of a target's health take effect while items wait and run.
 func TestHealthOverTime(t *testing.T) {
 	t.Run("a target that recovers gets its shares without an event [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
@@ -219,7 +221,7 @@ func TestHealthOverTime(t *testing.T) {
 		w.step()
 		w.want("recovered", w.offered, "a/x/1", "a/x/2")
 		if len(w.timers) > 0 {
-			t.Error("no item waits, but the clock runs on")
+			t.Error("no item waits, but a timer still runs")
 		}
 	})
 	t.Run("those that hold shares when their target becomes unhealthy count [F4]", func(t *testing.T) {
@@ -246,12 +248,12 @@ func TestHealthOverTime(t *testing.T) {
 		w.Close()
 		w.step()
 		if len(w.timers) > 0 {
-			t.Error("the clock runs on")
+			t.Error("a timer still runs")
 		}
 	})
 }
 
-// TestNewTargets checks that unhealthy targets leave workers to new targets.
+// TestNewTargets checks that unhealthy targets do not use the workers that are reserved for new targets.
 func TestNewTargets(t *testing.T) {
 	bad := func(w *world, spaces ...string) {
 		for _, space := range spaces {
@@ -288,7 +290,8 @@ func TestNewTargets(t *testing.T) {
 	})
 }
 
-// TestHostileNamespaces checks that an item of a healthy target that comes last runs immediately, whatever others do.
+// TestHostileNamespaces checks that an item of a healthy target runs immediately, even if this item is added last and
+// the items of another namespace never finish.
 func TestHostileNamespaces(t *testing.T) {
 	t.Run("a target that is new, beside a namespace of targets that never finish [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
@@ -349,12 +352,12 @@ func TestWaits(t *testing.T) {
 		w.health["a/t"] = targets.HealthBad
 		w.take("a/t/1", "a/t/2", "a/t/3")
 		if w.waits != 2 || w.Waiting() != 2 {
-			t.Errorf("%d items wait, %d were told of", w.Waiting(), w.waits)
+			t.Errorf("%d items wait, but %d were reported", w.Waiting(), w.waits)
 		}
 		item, _ := split("a/t/1")
 		w.Return(item)
 		if w.waits != 1 || w.Waiting() != 1 {
-			t.Errorf("%d items wait, %d were told of", w.Waiting(), w.waits)
+			t.Errorf("%d items wait, but %d were reported", w.Waiting(), w.waits)
 		}
 		w.Close()
 		item, _ = split("a/t/3")

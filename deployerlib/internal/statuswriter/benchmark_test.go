@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 )
 
-// recorded answers every patch with the same item, decoded anew as from a response.
+// recorded is a client that decodes the same recorded response for every patch.
 type recorded struct {
 	client.Client
 
@@ -44,7 +44,7 @@ func (r *recordedStatus) Patch(_ context.Context, obj client.Object, p client.Pa
 	return json.Unmarshal(r.recorded.response, obj)
 }
 
-// quiet notes nothing.
+// quiet is a Telemetry that records nothing.
 type quiet struct{}
 
 func (quiet) Request(string)                                {}
@@ -70,8 +70,8 @@ func largeItem() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// BenchmarkOutcome writes the status of an item whose configuration and provider status are large. The provider status stays as it is,
-// or changes as well.
+// BenchmarkOutcome writes the status of an item whose configuration and provider status are large. The first case
+// changes only the phase. The second case also changes the provider status.
 func BenchmarkOutcome(b *testing.B) {
 	for name, change := range map[string]func(*lsv1alpha1.DeployItemStatus){
 		"phase": func(*lsv1alpha1.DeployItemStatus) {},

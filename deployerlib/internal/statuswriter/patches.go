@@ -24,14 +24,14 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// userPatches holds the changes that hooks and the deployer record with patch.FromContext. Each write includes the
+// userPatches contains the changes that hooks and the deployer record with patch.FromContext. Each write includes the
 // changes recorded so far.
 type userPatches struct {
-	noted patch.Patch    // since the last write began
+	noted patch.Patch    // recorded since the last write began
 	taken []*patch.Patch // included in a write, and not stored yet
 }
 
-// take returns all patches that are not stored yet. Changes recorded later wait for the next write.
+// take returns all patches that are not stored yet. Changes that are recorded later are part of the next write.
 func (p *userPatches) take() []*patch.Patch {
 	if noted := p.noted.Take(); !noted.Empty() {
 		p.taken = append(p.taken, noted)
@@ -42,20 +42,20 @@ func (p *userPatches) take() []*patch.Patch {
 // pending reports whether there is something to send.
 func (p *userPatches) pending() bool { return len(p.taken) > 0 || !p.noted.Empty() }
 
-// all returns the taken and the recorded patches.
+// The method `all` returns the patches of earlier writes that are not stored yet, and the changes recorded since.
 func (p *userPatches) all() []*patch.Patch { return append(slices.Clone(p.taken), &p.noted) }
 
 // markStored removes the patches that a write has stored.
 func (p *userPatches) markStored() { p.taken = nil }
 
-// drop removes everything.
+// drop removes all patches.
 func (p *userPatches) drop() {
 	p.taken = nil
 	p.noted.Clear()
 }
 
-// check reports whether the patches can be applied. It runs right after user code, so that an error stops the attempt
-// early. It drops patches that cannot be applied.
+// If the patches cannot be applied, check drops them and returns an error. A session calls check right after user code,
+// so that an error stops the attempt early.
 func (p *userPatches) check(raw map[string]any, di *lsv1alpha1.DeployItem, who string) error {
 	if p.noted.Empty() {
 		return nil
@@ -67,13 +67,14 @@ func (p *userPatches) check(raw map[string]any, di *lsv1alpha1.DeployItem, who s
 	return nil
 }
 
-// overlay returns a copy of di with the patches applied. Functions see raw, the stored body, with the changes of di.
-// raw may be nil. Errors are of type *patchError.
+// overlay applies the patches to a copy of di and returns the copy. The parameter `raw` is the body that the API server
+// has stored, or nil. Functions in the patches receive this body with the changes of di. If raw is nil, the functions
+// receive only di. Errors are of type *patchError.
 func overlay(raw map[string]any, di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
 	before := di.DeepCopy()
 	before.SetGroupVersionKind(itemKind)
 	var err error
-	if before, err = patched(nil, before, &patch.Patch{}); err != nil { // in the same form as the result of a patch
+	if before, err = patched(nil, before, &patch.Patch{}); err != nil { // an empty patch converts the item to the form that other patches return
 		return nil, &patchError{err: err}
 	}
 	after := before
@@ -103,17 +104,18 @@ func patched(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*ls
 	return out.(*lsv1alpha1.DeployItem), nil //nolint:forcetypeassert // Preview keeps the type
 }
 
-// checkOverlay returns an error for changes of what belongs to the contract or to the API server, and for changes that
-// the API server would refuse after other parts are stored.
+// checkOverlay returns an error if the patches change a field that belongs to the contract or to the API server. It
+// also returns an error for changes of the metadata that the API server would refuse, because that refusal would come
+// after the status has been stored.
 func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
 	if _, err := itempatch.Diff(before, after); err != nil {
 		return err
 	}
 	if !equality.Semantic.DeepEqual(foreignMetadata(before), foreignMetadata(after)) {
-		return &patch.FieldError{Path: "metadata", Reason: "a part of it was changed that belongs to the API server"}
+		return &patch.FieldError{Path: "metadata", Reason: "must not change, except for labels, annotations, finalizers and ownerReferences"}
 	}
 	if path := guard.Trespass(before, after); path != "" {
-		return &patch.FieldError{Path: path, Reason: "it belongs to Landscaper's contract"}
+		return &patch.FieldError{Path: path, Reason: "must not change, because it belongs to Landscaper's contract"}
 	}
 	if err := contract.CheckProviderStatus(after.Status.ProviderStatus); err != nil {
 		return err
@@ -128,7 +130,7 @@ func foreignMetadata(di *lsv1alpha1.DeployItem) metav1.ObjectMeta {
 	return meta
 }
 
-// checkMetadata applies the rules of the API server to what the patches changed.
+// checkMetadata applies the rules of the API server to the metadata that the patches change.
 func checkMetadata(before, after *lsv1alpha1.DeployItem) error {
 	path := field.NewPath("metadata")
 	faults := field.ErrorList{}
@@ -150,25 +152,26 @@ func checkMetadata(before, after *lsv1alpha1.DeployItem) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return &patch.FieldError{Path: faults[0].Field, Reason: faults[0].Detail} // without the value
+	return &patch.FieldError{Path: faults[0].Field, Reason: faults[0].Detail} // this error does not contain the refused value
 }
 
 func sameOwner(a, b metav1.OwnerReference) bool { return a.String() == b.String() }
 
-// patchError is an error of user patches that cannot be applied.
+// patchError is the error for user patches that cannot be applied.
 type patchError struct{ err error }
 
 func (e *patchError) Error() string { return e.err.Error() }
 func (e *patchError) Unwrap() error { return e.err }
 
-// IsPatchError reports whether err is about user patches that cannot be applied.
+// IsPatchError reports whether err is the error of user patches that cannot be applied.
 func IsPatchError(err error) bool {
 	_, ok := errors.AsType[*patchError](err)
 	return ok
 }
 
-// RefusedPatch returns the error that an item shows for a patch that must not be applied. It returns other errors, such
-// as those of a function, unchanged.
+// RefusedPatch converts a *patch.FieldError to an error for the status of an item. A *patch.FieldError names a field
+// that the patch must not change. RefusedPatch returns all other errors unchanged, such as an error that a function in
+// a patch returned.
 func RefusedPatch(err error) error {
 	if _, isField := errors.AsType[*patch.FieldError](err); !isField {
 		return err

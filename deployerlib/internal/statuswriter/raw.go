@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// hasFunctions reports whether one of the patches has functions.
+// hasFunctions reports whether one of the patches contains functions.
 func hasFunctions(patches []*patch.Patch) bool {
 	for _, p := range patches {
 		if p.Functions() > 0 {
@@ -26,8 +26,9 @@ func hasFunctions(patches []*patch.Patch) bool {
 	return false
 }
 
-// readRaw reads the item as it is stored, once, if one of the patches has functions. The Go type does not show
-// undeclared fields or whether an empty value is stored. If the item does not exist, s.raw stays nil.
+// readRaw sets s.raw to the body that the API server has stored, if one of the patches contains functions and s.raw is
+// not set yet. Functions need this body, because the Go type shows neither undeclared fields nor whether an empty value
+// is stored. If the item does not exist, s.raw stays nil.
 func (s *Session) readRaw(ctx context.Context, patches []*patch.Patch) error {
 	if s.raw != nil || !hasFunctions(patches) {
 		return nil
@@ -39,7 +40,7 @@ func (s *Session) readRaw(ctx context.Context, patches []*patch.Patch) error {
 	s.writer.options.Telemetry.Request(RequestGet)
 	err := s.writer.options.Live.Get(ctx, s.key, raw)
 	if apierrors.IsNotFound(err) || err == nil && raw.GetUID() != s.read.UID {
-		return nil // the write meets it
+		return nil // the write that follows detects that the item does not exist
 	}
 	if err != nil {
 		return &writeError{err: err}
@@ -50,7 +51,7 @@ func (s *Session) readRaw(ctx context.Context, patches []*patch.Patch) error {
 
 var itemKind = lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem")
 
-// patchedRaw applies one patch to the stored item with the changes of di, and converts the result to the Go type. A
+// patchedRaw applies the changes of di and then one patch to the stored body, and converts the result to the Go type. A
 // change of a field that the Go type does not declare is a *patch.FieldError.
 func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
 	base, err := shown(raw, di)
@@ -75,14 +76,16 @@ func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (
 	return out, nil
 }
 
-// shown returns the stored body with the changes of an item.
+// shown returns a copy of the stored body to which the changes of di are applied.
 func shown(raw map[string]any, di *lsv1alpha1.DeployItem) (map[string]any, error) {
 	body := patching.Clone(raw)
 	err := patching.Typed(func(item *lsv1alpha1.DeployItem) error { di.DeepCopyInto(item); return nil })(body)
 	return body, err
 }
 
-// ineffective returns the path of a member that differs between base and wanted but not between base and known, or nil.
+// ineffective returns the path of a change that the Go type does not support, or nil if there is no such change. The
+// parameter `wanted` is base with all changes. The parameter `known` is base with only those changes that the Go type
+// supports.
 func ineffective(path []string, base, wanted, known any) []string {
 	if patching.Equal(base, wanted) || patching.IsZero(base) && patching.IsZero(wanted) {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// TestPatchedRaw checks that the functions of hooks and deployers see more than the Go type shows.
+// TestPatchedRaw checks that the patch functions of hooks and deployers also receive the fields that the Go type does
+// not declare.
 func TestPatchedRaw(t *testing.T) {
 	raw := map[string]any{
 		"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",

@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestErrorsQuoteNothing checks that errors contain nothing of the item, however a refusal quotes it.
+// TestErrorsQuoteNothing checks that errors contain no text of the item, regardless of the encoding in which a refusal
+// quotes it.
 func TestErrorsQuoteNothing(t *testing.T) {
 	text := func(v any) string {
 		raw, err := json.Marshal(v)
@@ -52,7 +53,8 @@ func TestErrorsQuoteNothing(t *testing.T) {
 	}
 }
 
-// TestRefusedIsRedacted checks that an admission webhook that quotes the item does not disclose its configuration.
+// TestRefusedIsRedacted checks that the configuration of an item is not disclosed if an admission webhook quotes the
+// item in an error.
 func TestRefusedIsRedacted(t *testing.T) {
 	answer := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "denied: password=k4n4ry-secret",
@@ -70,6 +72,6 @@ func TestRefusedIsRedacted(t *testing.T) {
 		t.Error("the error cannot be recognised any more")
 	}
 	if found, ok := errors.AsType[*writeError](fmt.Errorf("write: %w", err)); !ok || found != err {
-		t.Error("it is no writeError any more")
+		t.Error("the error is not a writeError any more")
 	}
 }

@@ -16,32 +16,33 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// Session is the handle of one reconcile on its item. Only Checkpoint may be called while user code runs.
+// Session is used by one reconcile to read and write its item. Only Checkpoint may be called while user code runs.
 type Session struct {
 	writer *Writer
 	state  *itemstate.Item
 	key    types.NamespacedName
 
-	mu        sync.Mutex                   // Checkpoint against the reconcile
-	read      *lsv1alpha1.DeployItem       // as the reconcile read it; shared, never changed
-	stored    *lsv1alpha1.DeployItem       // as the API server stored it last
-	working   *lsv1alpha1.DeployItem       // the copy that user code changes; read until there is one
-	protected *lsv1alpha1.DeployItemStatus // what user code must not change
+	mu        sync.Mutex                   // held by writes, because Checkpoint may run in another goroutine
+	read      *lsv1alpha1.DeployItem       // the item as the reconcile read it; shared and never changed
+	stored    *lsv1alpha1.DeployItem       // the item as the API server stored it last
+	working   *lsv1alpha1.DeployItem       // the copy that user code changes; until the copy is made, the same pointer as in the field `read`
+	protected *lsv1alpha1.DeployItemStatus // the status whose values replace the changes that user code must not make
 	patches   userPatches
-	raw       map[string]any    // the item as it is stored, for functions of patches; nil until they need it
-	decision  contract.Decision // of the last write
+	raw       map[string]any    // the stored body, for functions in patches; nil until it was read
+	decision  contract.Decision // the decision of the last write
 	started   bool              // Start succeeded
-	foreign   bool              // a write met a change by another client
+	foreign   bool              // another client changed the item
 	kept      *Update           // an update that was not confirmed
 }
 
-// Read returns the item as the reconcile read it. It must not be changed.
+// Read returns the item as the reconcile read it. The caller must not change the item.
 func (s *Session) Read() *lsv1alpha1.DeployItem { return s.read }
 
-// Stored returns the item as the API server stored it last. It must not be changed.
+// Stored returns the item as the API server stored it last. The caller must not change the item.
 func (s *Session) Stored() *lsv1alpha1.DeployItem { return s.stored }
 
-// Working returns the item as user code sees it. It must not be changed before EnsureCopy.
+// Working returns the item with the changes of user code. The caller must not change the item unless EnsureCopy was
+// called before.
 func (s *Session) Working() *lsv1alpha1.DeployItem { return s.working }
 
 // Decision returns the decision of the last write.
@@ -50,17 +51,18 @@ func (s *Session) Decision() contract.Decision { return s.decision }
 // Started reports whether the start of the run is stored.
 func (s *Session) Started() bool { return s.started }
 
-// MetForeign reports whether a write met a change by another client, which the next attempt must handle.
+// MetForeign reports whether another client has changed the item. The next attempt must handle the change.
 func (s *Session) MetForeign() bool { return s.foreign }
 
-// NoteForeign records a change by another client, which the next attempt must handle.
+// NoteForeign records that another client has changed the item. The next attempt must handle the change.
 func (s *Session) NoteForeign() {
 	s.foreign = true
 	s.state.MetForeign()
 }
 
-// Start stores the start of a run before anything is done for it: first the status, then finalizer and annotations. A
-// run that another process began is fenced with a write that changes nothing. On a conflict, Start gives up.
+// Start stores the start of a run before any action of the run: first the status, and then the finalizer and the
+// annotations. If another process began the run, there may be nothing to store. In this case, Start sends a write that
+// changes nothing, to check that the item is current. After a conflict, Start returns an error.
 func (s *Session) Start(ctx context.Context, d contract.Decision) error {
 	s.decision = d
 	status := &s.stored.Status
@@ -84,7 +86,7 @@ func (s *Session) Start(ctx context.Context, d contract.Decision) error {
 	return nil
 }
 
-// showsOld reports whether the item shows errors or conditions that become obsolete with the first call.
+// showsOld reports whether the item shows conditions that become obsolete when the deployer is called.
 func showsOld(stored *lsv1alpha1.DeployItem, d contract.Decision) bool {
 	return contract.GetCondition(stored.Status.Conditions, contract.ConditionDeployed) != nil || !contract.PauseMarked(stored, d)
 }
@@ -98,7 +100,7 @@ func (s *Session) Checkpoint(ctx context.Context) error {
 	}
 	status.Phase, status.LastError = s.stored.Status.Phase, s.stored.Status.LastError
 	_, err := s.store(ctx, Update{Status: status}, conflictRebases)
-	if patch.Permanent(err) { // a retry would not help, and the recorded progress does not exist yet
+	if patch.Permanent(err) { // a retry would not help, and the objects in the refused provider status have not been created yet
 		return &contract.Fault{
 			Operation: "Checkpoint", Reason: ReasonTooLarge, Err: err, Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem},
 		}
@@ -106,9 +108,10 @@ func (s *Session) Checkpoint(ctx context.Context) error {
 	return err
 }
 
-// Foreign returns the path of a status field that user code wrote with its own client while it ran, or "". It asks the
-// API server only if user code replaced the item that it received by another version, which a client does. The stored
-// version becomes the base of the next write.
+// Foreign returns the path of a status field that user code has written with its own client, or "" if there is none. A
+// client stores the response to a write in the object that it wrote. Foreign therefore reads the item from the API
+// server only if the resourceVersion of the working copy has changed. If Foreign returns a path, the version at the API
+// server becomes the base of the next write.
 func (s *Session) Foreign(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +122,7 @@ func (s *Session) Foreign(ctx context.Context) string {
 	defer cancel()
 	fresh, err := s.readLive(ctx)
 	if err != nil || fresh == nil {
-		return "" // the next write finds out
+		return "" // the next write detects a conflict
 	}
 	path := guard.Foreign(&s.stored.Status, &fresh.Status)
 	if path != "" {
@@ -155,8 +158,8 @@ func (s *Session) Outcome(ctx context.Context, u Update) Result {
 	return res
 }
 
-// KeepProviderStatus stores only the provider status and the export reference, because the run is no longer current and
-// everything else is dropped. It reports whether the item still exists.
+// KeepProviderStatus stores only the provider status and the export reference of the working copy. Everything else is
+// dropped, because the run is no longer current. KeepProviderStatus reports whether the item still exists.
 func (s *Session) KeepProviderStatus(ctx context.Context, d contract.Decision) (exists bool, err error) {
 	s.decision = d
 	s.NoteForeign()
@@ -167,9 +170,9 @@ func (s *Session) KeepProviderStatus(ctx context.Context, d contract.Decision) (
 	return true, s.keepProviderStatus(ctx, fresh)
 }
 
-// Flush writes the unconfirmed update to the current version of the item. If it was already written, the item does not
-// exist or the run is no longer current, Flush does nothing. An update that is still not confirmed is kept for the next
-// Flush.
+// Flush writes the unconfirmed update to the current version of the item. It does not write the update if the update is
+// already stored, if the item does not exist, or if the run is no longer current. An update that is still not confirmed
+// is kept for the next Flush.
 func (s *Session) Flush(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +199,9 @@ func (s *Session) flush(ctx context.Context) error {
 	return s.send(ctx, changes, update, conflictRebases)
 }
 
-// StoreLive reads the item, calls change, and stores the resulting status. It works on its own copies, because a call
-// that does not return still owns those of another session. It returns nil if nothing was stored.
+// StoreLive reads the item from the API server and passes a copy to the function `change`. If this function returns
+// true, StoreLive stores the status of the copy. It returns the stored item, or nil if nothing was stored. StoreLive
+// may be called while an abandoned call still uses the copies of another session.
 func (s *Session) StoreLive(ctx context.Context, d contract.Decision, change func(fresh *lsv1alpha1.DeployItem) bool) (*lsv1alpha1.DeployItem, error) {
 	s.decision = d
 	fresh, err := s.readLive(ctx)

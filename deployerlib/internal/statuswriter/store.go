@@ -18,16 +18,16 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// conflictRule is what a write does after a conflict.
+// conflictRule determines what a write does after a conflict.
 type conflictRule int
 
 const (
-	conflictGivesUp conflictRule = iota // the attempt ends, and the next one decides again
-	conflictRebases                     // the write is rebased while the run is the same
+	conflictGivesUp conflictRule = iota // the attempt ends, and the next attempt evaluates the newer version
+	conflictRebases                     // the write is rebased, provided that the newer version belongs to the same run
 )
 
-// store writes a status, metadata and the user patches in at most two calls. It reports whether
-// anything had to be written.
+// store writes the status, the metadata and the user patches in at most two calls. It reports whether anything had to
+// be written.
 func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool,
 	}
 	own := withStatus(s.stored, u.Status, s.decision.Revision)
 	u.Metadata.apply(own, s.read)
-	wanted, err := s.patches.on(s.raw, own, update.userPatches, s.decision.Revision)
+	wanted, err := s.patches.applyTo(s.raw, own, update.userPatches, s.decision.Revision)
 	if err != nil {
 		return false, err
 	}
@@ -68,7 +68,7 @@ func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool,
 	return true, err
 }
 
-// send sends the changes and, if the rule allows it, rebases them onto newer versions of the item.
+// send sends the changes and, if the parameter `rule` allows it, rebases them onto newer versions of the item.
 func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pendingUpdate, rule conflictRule) error {
 	for range maxRebases {
 		left, err := s.sendOnce(ctx, changes)
@@ -109,9 +109,10 @@ func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (item
 	return left, err
 }
 
-// rebase reads the item from the API server and applies the update to it while the run is the same, without the status
-// if that is already stored. Otherwise it keeps only the provider status and the export reference, because without them
-// deployed objects could be lost track of.
+// rebase reads the item from the API server. If the version that it reads belongs to the same run, rebase returns the
+// changes that apply the update to this version. If statusStored is set, these changes do not include the status. If
+// this version belongs to another run, rebase stores only the provider status and the export reference, so that the
+// deployer can still find the objects that it deployed. It then returns an error.
 func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored bool) (itempatch.Changes, error) {
 	s.NoteForeign()
 	mine := s.stored
@@ -119,11 +120,11 @@ func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored
 	if err != nil || fresh == nil {
 		return itempatch.Changes{}, err
 	}
-	s.raw = nil // of an older version
+	s.raw = nil // s.raw is the body of an older version
 	if err := s.readRaw(ctx, update.userPatches); err != nil {
 		return itempatch.Changes{}, err
 	}
-	wanted, err := update.on(s, fresh)
+	wanted, err := update.applyTo(s, fresh)
 	if err != nil {
 		return itempatch.Changes{}, err
 	}
@@ -141,9 +142,9 @@ func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored
 	return changes, nil
 }
 
-// readLive gets the item from the API server. It returns nil if the item does not exist or was replaced by another one.
-// A response that is older than the known version is an error, because it would falsely suggest that the run is no
-// longer current or the item does not exist.
+// readLive gets the item from the API server. It returns nil if the item does not exist or was replaced by another item
+// of the same name. It returns an error if the response is older than the known version, because such a response may
+// show another run, or another item of the same name.
 func (s *Session) readLive(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 	fresh := &lsv1alpha1.DeployItem{}
 	o := s.writer.options
@@ -163,7 +164,7 @@ func (s *Session) readLive(ctx context.Context) (*lsv1alpha1.DeployItem, error) 
 	return fresh, nil
 }
 
-// CheckVersion asks the API server for the newest version of an item, and lets state judge the response.
+// CheckVersion reads an item from the API server and records the version of the response in the parameter `state`.
 func (w *Writer) CheckVersion(ctx context.Context, key types.NamespacedName, state *itemstate.Item) error {
 	fresh := &lsv1alpha1.DeployItem{}
 	w.options.Telemetry.Request(RequestGet)
@@ -174,8 +175,9 @@ func (w *Writer) CheckVersion(ctx context.Context, key types.NamespacedName, sta
 	return nil
 }
 
-// keepProviderStatus stores provider status and export reference in a fresh version. It always returns an error:
-// errSuperseded after a success.
+// keepProviderStatus writes the provider status and the export reference to the item. The parameter `fresh` is the
+// current version of the item. The method never returns nil. It returns errSuperseded if the values are stored, and
+// also if the item changes or ceases to exist before the write.
 func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.DeployItem) error {
 	mine := &s.working.Status
 	if s.kept != nil {
@@ -194,7 +196,7 @@ func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.Depl
 	return errSuperseded
 }
 
-// fence checks whether stored is the version that the API server has.
+// fence returns an error unless the API server still stores the given version of the item.
 func (w *Writer) fence(ctx context.Context, stored *lsv1alpha1.DeployItem) error {
 	w.options.Telemetry.Request(RequestFence)
 	err := itempatch.Fence(ctx, w.options.Client, stored.DeepCopy())

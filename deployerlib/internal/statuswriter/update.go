@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -14,14 +15,15 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// MetadataPatch is what a write changes in the metadata. All other metadata stays.
+// MetadataPatch describes what a write changes in the metadata. All other metadata is preserved.
 type MetadataPatch struct {
 	AddFinalizer      bool
 	RemoveFinalizer   bool
 	RemoveAnnotations []string
 }
 
-// apply changes di. It removes an annotation only if its value is the same as in read.
+// apply applies the patch to di. It removes an annotation only if the annotation has the same value in the parameters
+// di and `read`.
 func (m MetadataPatch) apply(di, read *lsv1alpha1.DeployItem) {
 	if m.AddFinalizer {
 		controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
@@ -41,33 +43,35 @@ func (m MetadataPatch) isEmpty() bool {
 	return !m.AddFinalizer && !m.RemoveFinalizer && len(m.RemoveAnnotations) == 0
 }
 
-// Update is the outcome of an attempt.
+// Update contains the values that a write stores.
 type Update struct {
 	Decision contract.Decision
 	// Status is the status to store.
 	Status *lsv1alpha1.DeployItemStatus
 	// Metadata is the change of the metadata.
 	Metadata MetadataPatch
-	// IsOutcome is set if Status is the outcome of a call or run. After a conflict, Insist applies to it.
+	// IsOutcome is set if Status is the outcome of a call or run. If the write is rebased after a conflict, guard.Insist
+	// restores this outcome.
 	IsOutcome bool
-	// Replaces is set if the update replaces one that was refused. It is rebased after a conflict even if the start of
-	// the run is not stored.
+	// Replaces is set if the update replaces an update that was refused. Such an update is rebased after a conflict even
+	// if the start of the run is not stored.
 	Replaces bool
-	// Keep is set if the update must not be lost, because the deployer would repeat its work. If it is not confirmed,
-	// it is kept for Flush.
+	// Keep is set if the update must not be lost, because the deployer would repeat its work. If the API server does not
+	// confirm the update, it is kept for Flush.
 	Keep bool
 }
 
-// pendingUpdate is the update of a write. After a conflict it is applied to the newer version.
+// pendingUpdate is the update of a write in a form that can be applied to a newer version of the item after a conflict.
 type pendingUpdate struct {
-	own           itempatch.Changes            // the part of the library
+	own           itempatch.Changes            // the changes of the library
 	outcomeStatus *lsv1alpha1.DeployItemStatus // nil if the write is not an outcome
 	metadata      MetadataPatch
-	userPatches   []*patch.Patch // on top of both
+	userPatches   []*patch.Patch // applied after the changes in the fields `own` and `metadata`
 }
 
-// on applies the update to a fresh version.
-func (u pendingUpdate) on(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1.DeployItem, error) {
+// applyTo applies the update to a copy of an item and returns the copy. The parameter `fresh` is the item as a live
+// read returned it.
+func (u pendingUpdate) applyTo(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1.DeployItem, error) {
 	changed, err := u.own.On(fresh)
 	if err != nil {
 		return nil, fmt.Errorf("rebase changes: %w", err)
@@ -81,12 +85,13 @@ func (u pendingUpdate) on(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1
 	}
 	fresh.ObjectMeta.DeepCopyInto(&own.ObjectMeta)
 	u.metadata.apply(own, s.read)
-	return s.patches.on(s.raw, own, u.userPatches, s.decision.Revision)
+	return s.patches.applyTo(s.raw, own, u.userPatches, s.decision.Revision)
 }
 
-// on applies user patches after the library's changes. Their functions see raw, the stored body. It drops patches that
-// cannot be applied.
-func (p *userPatches) on(raw map[string]any, own *lsv1alpha1.DeployItem, users []*patch.Patch, revision contract.Revision) (*lsv1alpha1.DeployItem, error) {
+// applyTo applies the user patches to a copy of the item in the parameter `own`, and returns the copy. The item already
+// contains the library's changes. Functions in the patches receive the parameter `raw`, which is the stored body. If a
+// patch cannot be applied, all patches are dropped.
+func (p *userPatches) applyTo(raw map[string]any, own *lsv1alpha1.DeployItem, users []*patch.Patch, revision contract.Revision) (*lsv1alpha1.DeployItem, error) {
 	if len(users) == 0 {
 		return own, nil
 	}
@@ -100,13 +105,15 @@ func (p *userPatches) on(raw map[string]any, own *lsv1alpha1.DeployItem, users [
 	return wanted, nil
 }
 
-// halfWritten returns the item between the two calls of a write: the status is stored, and the metadata is not.
+// halfWritten returns an item with the metadata of the parameter `stored` and the status of the parameter `wanted`. The
+// API server stores this item between the two calls of a write.
 func halfWritten(stored, wanted *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: stored.ObjectMeta, Status: wanted.Status}
 }
 
-// withStatus returns base with another status; both share the spec. It reverts what the revision does not allow and
-// limits sizes. A provider status that cannot be stored is never written, and a stored one is removed.
+// withStatus returns a copy of an item with the given status. The copy and the item share the spec. withStatus reverts
+// changes of the status that the revision does not allow, and limits sizes. It removes an invalid provider status, even
+// if the invalid status is already stored.
 func withStatus(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) *lsv1alpha1.DeployItem {
 	wanted := &lsv1alpha1.DeployItem{TypeMeta: base.TypeMeta, Spec: base.Spec}
 	base.ObjectMeta.DeepCopyInto(&wanted.ObjectMeta)
@@ -119,8 +126,11 @@ func withStatus(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus
 	return wanted
 }
 
-// Changes reports whether a write of status would change the stored item.
+// Changes reports whether a write of the given status would change the stored item.
 func Changes(stored *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) bool {
+	if equality.Semantic.DeepEqual(&stored.Status, status) {
+		return false
+	}
 	changes, err := diff(stored, withStatus(stored, status, revision))
 	return err != nil || !changes.Empty()
 }

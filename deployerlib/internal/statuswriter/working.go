@@ -26,10 +26,11 @@ func (s *Session) EnsureCopy() *lsv1alpha1.DeployItem {
 	return s.working
 }
 
-// Snapshot saves what user code must not change from now on.
+// Snapshot stores the current status. Restore uses this status to reset the fields that user code must not change.
 func (s *Session) Snapshot() { s.protected = s.working.Status.DeepCopy() }
 
-// UserCopy returns the working copy for user code, and a context with the running patch.
+// UserCopy returns the working copy for user code, and a context from which patch.FromContext returns the patch of the
+// session.
 func (s *Session) UserCopy(ctx context.Context) (context.Context, *lsv1alpha1.DeployItem) {
 	s.EnsureCopy()
 	if s.protected == nil {
@@ -38,12 +39,13 @@ func (s *Session) UserCopy(ctx context.Context) (context.Context, *lsv1alpha1.De
 	return patch.NewContext(ctx, &s.patches.noted), s.working
 }
 
-// Restore reverts what user code must not change in the working copy. A changed spec is an error with its path, because
-// it would restart the item. A patch that cannot be applied is an error too.
+// Restore reverts the changes to the working copy that user code must not make. It returns an error with the path of
+// the field if the spec was changed, because a stored change of the spec would lead to another run. It also returns an
+// error if a patch cannot be applied. The parameter `who` is the name of the user code in logs and errors.
 func (s *Session) Restore(ctx context.Context, log logr.Logger, who string) error {
 	guard.Protect(s.protected, &s.working.Status)
 	if !equality.Semantic.DeepEqual(s.working.ObjectMeta, s.stored.ObjectMeta) {
-		log.V(1).Info("metadata changed in memory is dropped", "by", who)
+		log.V(1).Info("discarding changes of the metadata in memory", "by", who)
 		s.stored.ObjectMeta.DeepCopyInto(&s.working.ObjectMeta)
 	}
 	// DeepEqual is fast. Semantic.DeepEqual compares a configuration byte by byte, which takes milliseconds.
@@ -61,14 +63,14 @@ func (s *Session) checkPatches(ctx context.Context, log logr.Logger, who string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.readRaw(ctx, s.patches.all()); err != nil {
-		log.V(1).Info("the item cannot be read, so its patch is checked when it is written", "error", err.Error())
+		log.V(1).Info("the item cannot be read now, so the patch is checked later, when it is written", "error", err.Error())
 		return nil
 	}
 	err := s.patches.check(s.raw, s.working, who)
 	if err == nil {
 		return nil
 	}
-	log.Info("a patch is dropped", "error", err.Error())
+	log.Info("the patch is invalid and is discarded", "error", err.Error())
 	return RefusedPatch(err)
 }
 
@@ -94,7 +96,8 @@ func (s *Session) DropUserChanges() {
 	}
 }
 
-// setStored makes a response the stored version. The working copy gets its metadata.
+// setStored records the item in a response of the API server as the stored item. It also copies the metadata of this
+// item to the working copy.
 func (s *Session) setStored(obj *lsv1alpha1.DeployItem) {
 	obj.ManagedFields = nil
 	s.state.Wrote(obj)
@@ -104,8 +107,9 @@ func (s *Session) setStored(obj *lsv1alpha1.DeployItem) {
 	}
 }
 
-// takeOverPatches copies the effect of the user patches on the stored status to the working copy. Phase and error stay
-// as the deployer set them in memory, and an equal provider status stays the same object.
+// takeOverPatches copies the stored status, which includes the effect of the user patches, to the working copy. It
+// keeps the phase and the error that the deployer set in memory. It also keeps the provider status of the working copy
+// if the stored provider status is equal.
 func takeOverPatches(stored, working *lsv1alpha1.DeployItem) {
 	mine := working.Status
 	stored.Status.DeepCopyInto(&working.Status)

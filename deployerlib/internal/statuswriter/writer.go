@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	maxRebases = 5 // rebases of one write after conflicts
+	maxRebases = 5 // maximum number of rebases of one write
 
-	// WriteTimeout limits one write with its rebases.
+	// WriteTimeout limits the duration of one write with its rebases.
 	WriteTimeout = 30 * time.Second
 )
 
-// Requests that a Writer makes besides writes.
+// These are the names of the requests that a Writer makes in addition to writes.
 const (
 	RequestGet   = "get"
 	RequestFence = "fence"
@@ -45,7 +45,7 @@ type Telemetry interface {
 
 // Options configures a Writer. All fields are required.
 type Options struct {
-	Client    client.Client // writes
+	Client    client.Client // for writes
 	Live      client.Reader // reads from the API server
 	Clock     clock.PassiveClock
 	Telemetry Telemetry
@@ -57,7 +57,8 @@ type Writer struct{ options Options }
 // New returns a Writer.
 func New(o Options) *Writer { return &Writer{options: o} }
 
-// Open returns a Session for a version of an item. The version is shared and not changed.
+// Open returns a Session for a version of an item. The session does not change this version, because other goroutines
+// may read it.
 func (w *Writer) Open(state *itemstate.Item, read *lsv1alpha1.DeployItem) *Session {
 	return &Session{writer: w, state: state, key: client.ObjectKeyFromObject(read), read: read, stored: read, working: read}
 }
@@ -66,28 +67,29 @@ func (w *Writer) Open(state *itemstate.Item, read *lsv1alpha1.DeployItem) *Sessi
 var ErrSuperseded = errors.New("the job of this call is no longer the current one")
 
 var (
-	// errSuperseded ends a write whose run is no longer current.
+	// errSuperseded is the error of a write whose run is no longer current.
 	errSuperseded = fmt.Errorf("deployerlib: %w", ErrSuperseded)
-	// errConflict ends a start that met a change by another client. The next attempt sees the change.
+	// errConflict is the error of a start that conflicts with a change by another client. The next attempt handles the
+	// change.
 	errConflict = fmt.Errorf("the item changed while its run was being started: %w", ErrSuperseded)
 )
 
 // ResultKind classifies the result of a write.
 type ResultKind int
 
-// The kinds of results.
+// These are the kinds of results.
 const (
 	// ResultStored means that the item is up to date, or does not exist.
 	ResultStored ResultKind = iota
-	// ResultSuperseded means that the item changed and the next attempt must handle it.
+	// ResultSuperseded means that another client changed the item. The next attempt must handle the newer version.
 	ResultSuperseded
-	// ResultRefused means that the API server, or a check before the write, refused it.
+	// ResultRefused means that the API server, or a check before the write, refused the write.
 	ResultRefused
 	// ResultUnconfirmed means that the API server did not respond or did not confirm the write.
 	ResultUnconfirmed
 )
 
-// Result is the result of a write. Err is nil if it is stored.
+// Result is the result of a write. Err is nil if the item is up to date or does not exist.
 type Result struct {
 	Kind ResultKind
 	Err  error
@@ -113,8 +115,8 @@ type writeError struct{ err error }
 func (e *writeError) Error() string { return e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
 
-// IsWriteError reports whether err comes from a write. It must not be recorded in the status of the
-// item unless ResultOf says that the write was refused.
+// IsWriteError reports whether err comes from a write. Do not record such an error in the status of the item, unless
+// ResultOf classifies it as ResultRefused.
 func IsWriteError(err error) bool {
 	_, ok := errors.AsType[*writeError](err)
 	return ok
@@ -125,8 +127,8 @@ func isRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || patch.Permanent(err)
 }
 
-// refused returns the error of a write without text that may quote the item, because that may contain secrets of its
-// configuration.
+// refused returns err as a writeError. It removes text that quotes the configuration of the item, because the
+// configuration may contain secrets.
 func refused(item *lsv1alpha1.DeployItem, err error) *writeError {
 	if config := item.Spec.Configuration; config != nil && len(config.Raw) > 0 {
 		err = redact.Error(err, config.Raw)

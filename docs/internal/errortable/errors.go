@@ -11,17 +11,18 @@ import (
 	"strings"
 )
 
-// Action is the placeholder for the name of the action that failed (Reconcile, Delete, Abort or ForceReconcile).
+// Action stands for the name of the action that failed (Reconcile, Delete, Abort or ForceReconcile).
 const Action = "ACTION"
 
-// Error is one kind of error: all places in the code with the same reason and operation.
+// Error describes a kind of error. It combines all places in the code that create errors with the same reason and
+// operation.
 type Error struct {
 	Reason, Operation string
 	Codes, Messages   []string
 }
 
-// Find returns the errors of the packages in the directories and their subdirectories, sorted by reason. It ignores
-// test files and testdata. root is the directory of the module.
+// Find returns the errors of the packages in the given directories and their subdirectories, sorted by reason. It
+// ignores test files and testdata. root is the root directory of the module.
 func Find(root string, directories ...string) ([]Error, error) {
 	found := map[[2]string]*Error{}
 	sources := &sources{root: root, packages: map[string]*pkg{}}
@@ -51,7 +52,7 @@ func Find(root string, directories ...string) ([]Error, error) {
 	return all, nil
 }
 
-// find adds the errors of one package.
+// find adds the errors of the package in a directory.
 func (s *sources) find(directory string, found map[[2]string]*Error) error {
 	p, err := s.load(directory)
 	if err != nil {
@@ -76,10 +77,10 @@ func (s *sources) find(directory string, found map[[2]string]*Error) error {
 type site struct {
 	operation, reason, message ast.Expr
 	codes                      []ast.Expr
-	timeout                    bool // the called function adds ERR_TIMEOUT
+	timeout                    bool // set if the called function adds ERR_TIMEOUT
 }
 
-// site returns the error that a node creates, with a call of a constructor or as a composite literal.
+// site returns the error that a node creates by a call of a constructor or by a composite literal.
 func (s *scope) site(n ast.Node) (site, bool) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -132,7 +133,8 @@ func literal(lit *ast.CompositeLit) (site, bool) {
 	return out, out.operation != nil && out.reason != nil
 }
 
-// add evaluates a site. It ignores a site whose reason is not constant, because that passes on another error.
+// add adds the error that a site creates. It ignores a site whose reason is not constant, because such a site
+// passes on another error.
 func (s *scope) add(made site, found map[[2]string]*Error) error {
 	operation := Action
 	if values := s.values(made.operation); len(values) == 1 {
@@ -167,7 +169,7 @@ func addNew(list []string, value string) []string {
 	return append(list, value)
 }
 
-// Cells returns the columns of the table that the code determines: reason, operation, codes and messages.
+// Cells returns the cells of the columns that are generated from the code: reason, operation, codes and messages.
 func (e Error) Cells() []string {
 	quote := func(values []string) string {
 		for i, value := range values {

@@ -46,7 +46,7 @@ func late() error { return timeoutError("Wait", "Late", "too late", now) }
 `
 
 func TestFind(t *testing.T) {
-	root, err := filepath.Abs("../../..") // where the API module is known
+	root, err := filepath.Abs("../../..") // in this directory, the go command finds the API module
 	if err != nil {
 		t.Fatal(err)
 	}

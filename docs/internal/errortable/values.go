@@ -17,11 +17,11 @@ import (
 	"strings"
 )
 
-// sources parses packages and resolves their constants.
+// sources contains parsed packages and resolves their constants.
 type sources struct {
 	root     string
 	packages map[string]*pkg
-	err      error // the first import that cannot be resolved
+	err      error // for the first import that cannot be resolved
 }
 
 type pkg struct {
@@ -32,10 +32,10 @@ type pkg struct {
 
 type file struct {
 	syntax  *ast.File
-	imports map[string]string // import path by name
+	imports map[string]string // import paths by package name
 }
 
-// load parses the package in a directory. A directory without Go files is an empty package.
+// load parses the package in a directory. If the directory contains no Go files, the package is empty.
 func (s *sources) load(directory string) (*pkg, error) {
 	if p := s.packages[directory]; p != nil {
 		return p, nil
@@ -95,7 +95,8 @@ func constants(syntax *ast.File, into map[string]ast.Expr) {
 	}
 }
 
-// assignments returns what a declaration assigns to its local variables and their fields.
+// assignments returns the expressions that a declaration assigns to its local variables and their
+// fields.
 func assignments(decl ast.Decl) map[string][]ast.Expr {
 	out := map[string][]ast.Expr{}
 	ast.Inspect(decl, func(n ast.Node) bool {
@@ -120,7 +121,7 @@ type scope struct {
 	locals  map[string][]ast.Expr
 }
 
-// qualified returns the name of a function with its package.
+// qualified returns the name of a function, qualified by its package.
 func (s *scope) qualified(fun ast.Expr) string {
 	switch fun := fun.(type) {
 	case *ast.Ident:
@@ -133,7 +134,8 @@ func (s *scope) qualified(fun ast.Expr) string {
 	return ""
 }
 
-// values returns the possible constants of an expression, or none if it is not constant.
+// values returns the constants that an expression may evaluate to. It returns none if the expression is
+// not constant.
 func (s *scope) values(e ast.Expr) []string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -152,7 +154,7 @@ func (s *scope) values(e ast.Expr) []string {
 			out = append(out, s.values(element)...)
 		}
 		return out
-	case *ast.BinaryExpr: // an action and a suffix
+	case *ast.BinaryExpr: // the name of an action and a suffix
 		if right := s.values(e.Y); e.Op == token.ADD && len(right) == 1 && len(s.values(e.X)) == 0 {
 			return []string{Action + right[0]}
 		}
@@ -160,7 +162,7 @@ func (s *scope) values(e ast.Expr) []string {
 	return nil
 }
 
-// appended returns the codes that a declaration appends to the error of n.
+// appended returns the codes that the declaration appends to the error that n creates.
 func (s *scope) appended(n ast.Node) []ast.Expr {
 	var out []ast.Expr
 	for name, values := range s.locals {
@@ -179,7 +181,7 @@ func (s *scope) appended(n ast.Node) []ast.Expr {
 func (s *scope) named(name string) []string {
 	if local, ok := s.locals[name]; ok {
 		var out []string
-		delete(s.locals, name) // stops at a variable that is assigned to itself
+		delete(s.locals, name) // prevents an endless recursion if a variable is assigned to itself
 		for _, e := range local {
 			out = append(out, s.values(e)...)
 		}
@@ -192,7 +194,7 @@ func (s *scope) named(name string) []string {
 	return nil
 }
 
-// imported resolves a constant of another package.
+// imported returns the value of a constant of another package.
 func (s *scope) imported(e *ast.SelectorExpr) []string {
 	name, ok := e.X.(*ast.Ident)
 	if !ok || s.file.imports[name.Name] == "" {
@@ -209,13 +211,13 @@ func (s *scope) imported(e *ast.SelectorExpr) []string {
 	return nil
 }
 
-// verb matches a formatting verb.
+// verb matches a formatting verb of package fmt.
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
 
-// Text replaces a value in a message that is not constant.
+// Text stands for a part of a message that is not constant.
 const Text = "…"
 
-// message returns the form of a message, with [Text] for each part that is not constant.
+// message returns a message in which [Text] replaces each part that is not constant.
 func (s *scope) message(e ast.Expr) string {
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) > 0 {
 		if s.qualified(call.Fun) == "fmt.Sprintf" {

@@ -11,14 +11,14 @@ import (
 type Block struct {
 	// Line is the number of the first line of the code, counted from 1.
 	Line int
-	// Code is the lines of the block.
+	// Code contains the lines of the block.
 	Code []string
 }
 
-// GoBlocks returns the blocks of Go code of a document.
+// GoBlocks returns the blocks of Go code in a document.
 func GoBlocks(doc string) []Block { return Blocks(doc, "go", "golang") }
 
-// Blocks returns the blocks of a document in one of the languages.
+// Blocks returns the code blocks of a document that are in one of the given languages.
 func Blocks(doc string, languages ...string) []Block {
 	var blocks []Block
 	var current *Block
@@ -38,8 +38,8 @@ func Blocks(doc string, languages ...string) []Block {
 	return blocks
 }
 
-// Copied reports whether the code is contained in source unchanged, apart from an indentation that all of its lines
-// share.
+// Copied reports whether source contains the code unchanged. The copy may be indented, if all lines have the same
+// additional indentation.
 func Copied(code []string, source string) bool {
 	if len(code) == 0 {
 		return false
@@ -53,7 +53,8 @@ func Copied(code []string, source string) bool {
 	return false
 }
 
-// same compares line by line. Empty lines need no indentation.
+// same reports whether lines are the lines of the code with the given indentation. Empty lines need not be
+// indented.
 func same(lines, code []string, indent string) bool {
 	if len(lines) < len(code) {
 		return false

@@ -17,8 +17,8 @@ var (
 	inline = regexp.MustCompile("`[^`]*`")
 )
 
-// BrokenLinks returns the relative links of a markdown file that do not lead to a file, or to a heading of a markdown
-// file. It does not check links with a scheme.
+// BrokenLinks returns the relative links of a markdown file whose destination does not exist. The destination is a
+// file or a heading of a markdown file. Links with a scheme are not checked.
 func BrokenLinks(path string) ([]string, error) {
 	doc, err := os.ReadFile(path)
 	if err != nil {
@@ -35,8 +35,8 @@ func BrokenLinks(path string) ([]string, error) {
 	return broken, nil
 }
 
-// Unlisted returns the headings of the second level that the table of contents of a document does not list. A table of
-// contents is a list of links to headings of the same document.
+// Unlisted returns the headings of the second level that are missing in the table of contents of a document. A table
+// of contents is a list of links to headings of the same document.
 func Unlisted(doc string) []string {
 	var headings []string
 	listed := map[string]bool{}
@@ -54,7 +54,7 @@ func Unlisted(doc string) []string {
 	return slices.DeleteFunc(headings, func(heading string) bool { return listed[slug(heading)] })
 }
 
-// exists reports whether the destination of a link in a file exists.
+// exists reports whether the destination of a link exists. from is the file that contains the link.
 func exists(from, dest string) bool {
 	file, anchor, _ := strings.Cut(dest, "#")
 	target := from
@@ -77,7 +77,7 @@ func exists(from, dest string) bool {
 	return false
 }
 
-// slug returns the anchor that GitHub gives a heading.
+// slug returns the anchor that GitHub generates for a heading.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -90,7 +90,7 @@ func slug(heading string) string {
 	}, heading)
 }
 
-// prose returns the lines outside of code blocks.
+// prose returns the lines of a document that are not in code blocks.
 func prose(doc string) []string {
 	var lines []string
 	inCode := false

@@ -17,12 +17,13 @@ import (
 // Type is the type of the deploy items.
 const Type = "example.org/batch"
 
-// Options lists the kinds of the children. A Job cannot be changed, so another image recreates it.
+// Options lists the kinds of the objects that the handler returns. The image of a Job cannot be
+// changed, so the library recreates the Job if the image changes.
 var Options = declarative.Options{
 	Children: []declarative.ChildKind{{APIVersion: "batch/v1", Kind: "Job", Update: declarative.Recreate}},
 }
 
-// Args returns the arguments of deployerlib.Add. policy is what the operator allows in Targets.
+// Args returns the arguments of deployerlib.Add. The policy restricts which Targets the items may use.
 func Args(policy targets.Policy) deployerlib.DeployerArgs {
 	options := Options
 	options.Targets = policy
@@ -31,7 +32,7 @@ func Args(policy targets.Policy) deployerlib.DeployerArgs {
 
 // Config is the content of spec.config.
 type Config struct {
-	// Image is the image to run once.
+	// Image is the image that the Job runs.
 	Image string `json:"image"`
 }
 
@@ -41,16 +42,16 @@ type Status struct {
 	Job string `json:"job"`
 }
 
-// The states of a Job.
+// These are the states of a Job.
 const (
 	missing  = "Missing"
-	outdated = "Outdated" // the Job belongs to an earlier configuration
+	outdated = "Outdated" // the Job was created for an earlier configuration
 	running  = "Running"
 	complete = "Complete"
 	failed   = "Failed"
 )
 
-// Handler runs Jobs.
+// Handler runs a Job for each deploy item.
 type Handler struct{}
 
 var (
@@ -85,7 +86,7 @@ func (Handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declarati
 	return response.Response()
 }
 
-// Finalize waits until the Job has ended, whether it succeeded or failed. Then the library deletes it.
+// Finalize waits until the Job has completed or failed. After that, the library deletes the Job.
 func (Handler) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
 	_, state, err := observed(req)
 	if err != nil {
@@ -93,12 +94,13 @@ func (Handler) Finalize(_ context.Context, req *declarative.SyncRequest) (*decla
 	}
 	response := &declarative.FinalizeResponse{Status: Status{Job: state}}
 	if state == running {
-		response.Retry, response.Reason = time.Minute, "the Job is not to be interrupted"
+		response.Retry, response.Reason = time.Minute, "the Job must not be interrupted"
 	}
 	return response, nil
 }
 
-// observed returns the item's Job and its state.
+// observed returns the item's Job and the state of the Job. If there is no Job, it returns an empty Job and the state
+// Missing.
 func observed(req *declarative.SyncRequest) (*batchv1.Job, string, error) {
 	job, found, err := declarative.Find[batchv1.Job](req.Children, "Job", req.Name("batch"))
 	if err != nil || !found {
@@ -121,7 +123,7 @@ func imageOf(job *batchv1.Job) string {
 	return ""
 }
 
-// job returns a Job that runs an image once.
+// job returns a Job that runs the image once.
 func job(name, image string) *batchv1.Job {
 	job := &batchv1.Job{}
 	job.Name = name

@@ -19,7 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/examples/declarative/batch"
 )
 
-// job is the Job of the item nightly; an end of "" means that it runs.
+// job returns the Job of the item "nightly". The parameter `end` is the condition that ended the Job, or "" if the Job
+// is still running.
 func job(image string, end batchv1.JobConditionType) *batchv1.Job {
 	j := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Name: "nightly-batch"}}
 	j.Spec.BackoffLimit = new(int32(0))
@@ -41,8 +42,8 @@ func TestSync(t *testing.T) {
 		"a new item":                    {nil, []string{"create Job.batch demo/nightly-batch"}, "Missing", "the Job is Missing"},
 		"while it runs":                 {[]any{job("a:1", "")}, nil, "Running", "the Job is Running"},
 		"when it has ended":             {[]any{job("a:1", batchv1.JobComplete)}, nil, "Complete", ""},
-		"another image [R15]":           {[]any{job("a:0", batchv1.JobComplete)}, []string{"recreate Job.batch nightly-batch .spec.template.spec.containers[batch].image"}, "Outdated", "the Job is Outdated"},
-		"another image after a failure": {[]any{job("a:0", batchv1.JobFailed)}, []string{"recreate Job.batch nightly-batch .spec.template.spec.containers[batch].image"}, "Outdated", "the Job is Outdated"},
+		"another image [R15]":           {[]any{job("a:0", batchv1.JobComplete)}, []string{"recreate Job.batch demo/nightly-batch .spec.template.spec.containers[0].image"}, "Outdated", "the Job is Outdated"},
+		"another image after a failure": {[]any{job("a:0", batchv1.JobFailed)}, []string{"recreate Job.batch demo/nightly-batch .spec.template.spec.containers[0].image"}, "Outdated", "the Job is Outdated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			item := declarativetest.Item(t, "demo", "nightly", batch.Config{Image: "a:1"})

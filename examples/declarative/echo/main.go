@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployermain"
@@ -19,10 +20,10 @@ func echo(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 		Text string `json:"text"`
 	}](req)
 	if err != nil {
-		return nil, err // names the faulty field and ends the job
+		return nil, err // the error names the faulty field and ends the job
 	}
 	name := req.Name("echo")
-	now, _ := req.Children.Named("Pod", name) // the Pod as it is; empty when there is none
+	now, _ := req.Children.Named("Pod", name) // the existing Pod, or an empty one
 	response := declarative.Respond(object{"pod": now.Text("status", "phase")}).Add(object{
 		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name, "labels": object{"app": name}},
 		"spec": object{"containers": []object{{"name": "echo", "image": "hashicorp/http-echo:1.0", "args": []string{"-text=" + config.Text}}}},
@@ -38,9 +39,9 @@ func echo(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 var program = deployermain.Program{
 	Short: "Runs an echo server for each of its deploy items",
 	NewArgs: func() (deployerlib.DeployerArgs, error) {
-		options.Targets.AllowPrivateHosts = true // a cluster on this machine will do
+		options.Targets.AllowPrivateHosts = true // allows a cluster on this machine
 		return declarative.Args("echo-deployer", "example.org/echo", declarative.HandlerFunc(echo), options), nil
 	},
 }
 
-func main() { deployermain.Run(program) }
+func main() { deployermain.Run(plan.With(program)) }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployermain"
@@ -33,7 +35,7 @@ func TestEchoDeployer(t *testing.T) {
 }
 
 var _ = Describe("the echo deployer of the guide", func() {
-	It("runs against any cluster, with the files that the guide applies [R46]", func(ctx SpecContext) {
+	It("runs against any cluster, with the files that the guide applies, and plans [R46] [F31]", func(ctx SpecContext) {
 		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
@@ -77,6 +79,24 @@ var _ = Describe("the echo deployer of the guide", func() {
 		Expect(service.Spec.Selector).To(Equal(map[string]string{"app": "hello-echo"}))
 		Expect(pod.Labels).To(HaveKeyWithValue("app", "hello-echo"))
 
+		By("planning another text")
+		guide, err := os.ReadFile("../../../docs/declarative.md")
+		Expect(err).NotTo(HaveOccurred())
+		_, section, _ := strings.Cut(string(guide), "\n## Plan\n")
+		Expect(section).To(ContainSubstring("| go run ./examples/declarative/echo plan -f -\n"))
+		_, output, _ := strings.Cut(section, "\n```text\n")
+		output, _, _ = strings.Cut(output, "```\n")
+		before := []string{item.ResourceVersion, pod.ResourceVersion}
+		got, err := planOf(ctx, changed(item), "-f", "-")
+		Expect(err).To(MatchError(plan.ErrToDo))
+		Expect(got).To(Equal(output))
+		got, err = planOf(ctx, "", "hello", "--namespace", "demo")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(got).To(Equal("DeployItem demo/hello on Target demo/cluster\n0 to do, 2 unchanged\n"))
+		Expect(c.Get(ctx, itemKey, item)).To(Succeed())
+		Expect(c.Get(ctx, key, pod)).To(Succeed())
+		Expect([]string{item.ResourceVersion, pod.ResourceVersion}).To(Equal(before), "nothing was written [F31]")
+
 		By("changing the text")
 		base := item.DeepCopy()
 		item.Spec.Configuration.Raw = bytes.ReplaceAll(item.Spec.Configuration.Raw, []byte(`"text":"hello"`), []byte(`"text":"bye"`))
@@ -101,14 +121,38 @@ var _ = Describe("the echo deployer of the guide", func() {
 	})
 })
 
-// start runs the command until the spec ends, with the kubeconfig as its user has it.
+// changed returns the item as YAML, with a different text in its configuration.
+func changed(item *lsv1alpha1.DeployItem) string {
+	GinkgoHelper()
+	out := item.DeepCopy()
+	out.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
+	out.ManagedFields = nil // kubectl also omits the managed fields
+	out.Spec.Configuration.Raw = bytes.ReplaceAll(out.Spec.Configuration.Raw, []byte(`"text":"hello"`), []byte(`"text":"bye"`))
+	raw, err := yaml.Marshal(out)
+	Expect(err).NotTo(HaveOccurred())
+	return string(raw)
+}
+
+// planOf runs the subcommand `plan` of the program.
+func planOf(ctx context.Context, input string, args ...string) (string, error) {
+	out := &bytes.Buffer{}
+	cmd := deployermain.Command(plan.With(program))
+	cmd.SetIn(strings.NewReader(input))
+	cmd.SetOut(out)
+	cmd.SetArgs(append([]string{"plan"}, args...))
+	err := cmd.ExecuteContext(ctx)
+	return out.String(), err
+}
+
+// start runs the command until the spec ends. Like a user, it passes the kubeconfig in the environment variable
+// KUBECONFIG.
 func start(ctx context.Context, kubeconfig []byte) {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(os.WriteFile(path, kubeconfig, 0o600)).To(Succeed())
 	GinkgoT().Setenv("KUBECONFIG", path)
-	cmd := deployermain.Command(program)
-	cmd.SetArgs([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}) // the suite may not be alone on this machine
+	cmd := deployermain.Command(plan.With(program))
+	cmd.SetArgs([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}) // other suites may use the ports
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.ExecuteContext(running) }()

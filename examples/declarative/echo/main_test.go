@@ -33,7 +33,7 @@ func TestEcho(t *testing.T) {
 		},
 		"all is as it shall be [R8, R39]": {"hello", []any{hello, service}, nil, `"pod":"Running"`, ""},
 		"another text [R15]": {
-			"bye", []any{hello, service}, []string{"recreate Pod hello-echo .spec.containers[echo].args"}, `"pod":"Running"`, "",
+			"bye", []any{hello, service}, []string{"recreate Pod demo/hello-echo .spec.containers[0].args[0]"}, `"pod":"Running"`, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package licence is an example of docs/declarative.md that validates its configuration and asks a web service: the
-// licence of a customer, put into a Secret. Errors are written to the item's status.
+// Package licence is an example of docs/declarative.md. The deployer validates its configuration, asks a web service
+// for the licence of a customer, and stores the licence in a Secret. It writes errors to the status of the item.
 package licence

@@ -16,11 +16,11 @@ import (
 // Type is the type of the deploy items.
 const Type = "example.org/licence"
 
-// Options lists the kinds of the children.
+// Options lists the kinds of the objects that the handler returns.
 var Options = declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "Secret"}}}
 
-// Args returns the arguments of deployerlib.Add. url is the address of the licence service. policy is what the operator
-// allows in Targets.
+// Args returns the arguments of deployerlib.Add. The parameter `url` is the address of the licence service. The policy
+// restricts which Targets the items may use.
 func Args(url string, policy targets.Policy) deployerlib.DeployerArgs {
 	options := Options
 	options.Targets = policy
@@ -35,35 +35,35 @@ type Config struct {
 
 // Status is the provider status of an item.
 type Status struct {
-	// Customer is the customer whose licence the target has. It is empty if there is no licence.
+	// Customer is the customer for whom the target cluster contains a licence. It is empty if there is no licence.
 	Customer string `json:"customer,omitempty"`
-	// Error is why there is no licence, or why the licence is not that of the configuration.
+	// Error explains why there is no licence, or why the licence does not match the configuration.
 	Error string `json:"error,omitempty"`
 }
 
-// Handler has a client for the service, which calls for several items use concurrently.
+// Handler contains a client for the licence service. The calls for different items use this client concurrently.
 type Handler struct{ service Service }
 
-// New returns a handler that uses the service at a URL.
+// New returns a handler that uses the licence service at the given URL.
 func New(url string) *Handler { return &Handler{Service{url}} }
 
 var _ declarative.FailableHandler = (*Handler)(nil)
 
 var customers = regexp.MustCompile(`^[a-z]+-[0-9]+$`)
 
-// Validate checks the configuration.
+// Validate validates the configuration.
 func (h *Handler) Validate(_ context.Context, req *declarative.SyncRequest) error {
 	config, err := declarative.Config[Config](req)
 	if err != nil {
 		return err
 	}
 	if !customers.MatchString(config.Customer) {
-		return deployerlib.ConfigError("spec.config.customer", "%q is no customer: want a name and a number, such as acme-12", config.Customer)
+		return deployerlib.ConfigError("spec.config.customer", "%q is not a customer: want a name and a number, such as acme-12", config.Customer)
 	}
 	return nil
 }
 
-// SyncChildren gets the licence from the service, and returns a Secret with it.
+// SyncChildren gets the licence from the service and returns a Secret that contains it.
 func (h *Handler) SyncChildren(ctx context.Context, req *declarative.SyncRequest) ([]any, error) {
 	config, err := declarative.Config[Config](req)
 	if err != nil {
@@ -78,7 +78,7 @@ func (h *Handler) SyncChildren(ctx context.Context, req *declarative.SyncRequest
 	return []any{secret}, nil
 }
 
-// DetermineStatus reports the error, and the customer of the licence that exists nevertheless.
+// DetermineStatus reports the error. If a licence exists, it also reports the licence's customer.
 func (h *Handler) DetermineStatus(_ context.Context, req *declarative.SyncRequest, cause error) (any, error) {
 	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", req.Name("licence"))
 	status := Status{Customer: string(secret.Data["customer"])}

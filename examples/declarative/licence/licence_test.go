@@ -18,7 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/examples/declarative/licence"
 )
 
-// serve is a licence service that knows acme-12; others are unknown, and broken-1 breaks it.
+// serve starts a licence service and returns its URL. The service knows only the customer acme-12, and fails for the
+// customer broken-1.
 func serve(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,10 +62,10 @@ func TestErrorsReachTheStatus(t *testing.T) {
 		customer, want string
 		ends           bool
 	}{
-		"of Validate [R9, R24, R44]":  {"ACME", `spec.config.customer: "ACME" is no customer`, true},
+		"of Validate [R9, R24, R44]":  {"ACME", `spec.config.customer: "ACME" is not a customer`, true},
 		"of SyncChildren [R24, R44]":  {"broken-1", "the licence service answers 503", false},
 		"of what nobody knows [R24]":  {"nobody-1", `spec.config.customer: the licence service does not know "nobody-1"`, true},
-		"not a path of another [R24]": {"../acme-12", "is no customer", true},
+		"not a path of another [R24]": {"../acme-12", "is not a customer", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			item := declarativetest.Item(t, "demo", "acme", licence.Config{Customer: tc.customer})
@@ -77,7 +78,7 @@ func TestErrorsReachTheStatus(t *testing.T) {
 			}
 			status, _ := response.Status.(licence.Status)
 			if !strings.Contains(status.Error, tc.want) || status.Customer != "acme-12" {
-				t.Errorf("status %+v, want the error, and the customer whose licence is there", status)
+				t.Errorf("status is %+v, want the error and the customer of the existing licence", status)
 			}
 		})
 	}
@@ -89,6 +90,6 @@ func TestServiceDown(t *testing.T) {
 	item := declarativetest.Item(t, "demo", "acme", licence.Config{Customer: "acme-12"})
 	_, err := declarativetest.Run(t.Context(), declarative.Failable(licence.New(server.URL)), licence.Options, item)
 	if err == nil || !strings.Contains(err.Error(), "ask the licence service") || contract.Unrecoverable(contract.Codes(err)) {
-		t.Errorf("got %v, want an error that is worth another try", err)
+		t.Errorf("got %v, want an error that can be retried", err)
 	}
 }

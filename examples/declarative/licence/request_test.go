@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-// request is what a handler gets for an item with a child.
+// request returns the request that a handler receives for an item with the given child.
 func request(t *testing.T, item *lsv1alpha1.DeployItem, child runtime.Object) *declarative.SyncRequest {
 	t.Helper()
 	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)

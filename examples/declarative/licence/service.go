@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Service is the web service with the licences.
+// Service is a client for the web service that issues the licences.
 type Service struct{ url string }
 
 const (
@@ -25,7 +25,7 @@ const (
 // Licence gets the licence of a customer. If the service does not know the customer, the error is a
 // deployerlib.ConfigError, which ends the job. Other errors should be retried.
 func (s Service) Licence(ctx context.Context, customer string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience) // the deadline of the item applies too
+	ctx, cancel := context.WithTimeout(ctx, patience) // the deadline of the item also applies
 	defer cancel()
 	where, err := url.JoinPath(s.url, "licences", customer)
 	if err != nil {

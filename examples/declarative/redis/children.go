@@ -16,7 +16,7 @@ import (
 
 const port = 6379
 
-// readConfig decodes and checks the configuration.
+// readConfig decodes and validates the configuration.
 func readConfig(req *declarative.SyncRequest) (*Config, error) {
 	config, err := declarative.Config[Config](req)
 	if err != nil {
@@ -27,7 +27,7 @@ func readConfig(req *declarative.SyncRequest) (*Config, error) {
 		return nil, deployerlib.ConfigError("spec.config.version", "required")
 	}
 	if _, err := resource.ParseQuantity(config.Memory); err != nil {
-		return nil, deployerlib.ConfigError("spec.config.memory", "%q is no quantity", config.Memory)
+		return nil, deployerlib.ConfigError("spec.config.memory", "%q is not a quantity", config.Memory)
 	}
 	return config, nil
 }
@@ -39,8 +39,8 @@ func service(name string) *corev1.Service {
 	return service
 }
 
-// deployment returns a Deployment of one server. It omits fields with suitable defaults, which belong to the API server
-// and other managers.
+// deployment returns a Deployment that runs one server. It omits the fields that the API server and other field
+// managers should set.
 func (c *Config) deployment(name string) *appsv1.Deployment {
 	server := corev1.Container{
 		Name: "redis", Image: "redis:" + c.Version, Args: []string{"--requirepass", "$(PASSWORD)"},

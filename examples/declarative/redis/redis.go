@@ -17,7 +17,7 @@ import (
 // Type is the type of the deploy items.
 const Type = "example.org/redis"
 
-// Options lists the kinds of the children.
+// Options lists the kinds of the objects that the function Sync returns.
 var Options = declarative.Options{
 	Children: []declarative.ChildKind{
 		{APIVersion: "v1", Kind: "Secret"},
@@ -27,7 +27,7 @@ var Options = declarative.Options{
 	Labels: map[string]string{"example.org/team": "data"},
 }
 
-// Args returns the arguments of deployerlib.Add. policy is what the operator allows in Targets.
+// Args returns the arguments of deployerlib.Add. The policy restricts which Targets the items may use.
 func Args(policy targets.Policy) deployerlib.DeployerArgs {
 	options := Options
 	options.Targets = policy
@@ -38,23 +38,23 @@ func Args(policy targets.Policy) deployerlib.DeployerArgs {
 type Config struct {
 	// Version is the version of Redis. It is required.
 	Version string `json:"version"`
-	// Memory is the memory limit, such as "1Gi". The default is 256Mi.
+	// Memory is the memory limit, for example "1Gi". The default is 256Mi.
 	Memory string `json:"memory,omitempty"`
 }
 
 // Status is the provider status of an item.
 type Status struct {
-	// Address is the address of the server for clients.
+	// Address is the address under which clients reach the server.
 	Address string `json:"address"`
-	// Secret is the name of the Secret with the password, under the key "password".
+	// Secret is the name of the Secret that contains the password under the key "password".
 	Secret string `json:"secret"`
-	// Ready reports whether the server responds.
+	// Ready reports whether the server is ready.
 	Ready bool `json:"ready"`
-	// Message is why it is not ready, in the words of its Deployment.
+	// Message explains why the server is not ready. It comes from the Deployment.
 	Message string `json:"message,omitempty"`
 }
 
-// Sync returns the objects that an item should have.
+// Sync returns the objects that the library creates for an item.
 func Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := readConfig(req)
 	if err != nil {
@@ -93,7 +93,7 @@ func password(req *declarative.SyncRequest, name string) (*corev1.Secret, error)
 
 // statusOf derives the status from the Deployment.
 func statusOf(req *declarative.SyncRequest, name string) (Status, error) {
-	status := Status{Address: name + "." + req.Item.Namespace + ".svc:6379", Secret: name, Message: "it is not there yet"}
+	status := Status{Address: name + "." + req.Item.Namespace + ".svc:6379", Secret: name, Message: "the Deployment does not exist yet"}
 	now, found, err := declarative.Find[appsv1.Deployment](req.Children, "Deployment", name)
 	if err != nil || !found {
 		return status, err

@@ -22,7 +22,7 @@ import (
 
 var handler = declarative.HandlerFunc(redis.Sync)
 
-// login is the Secret of the item sessions.
+// login returns the Secret of the item "sessions".
 func login(password string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sessions-redis"}, Data: map[string][]byte{"password": []byte(password)}}
 }
@@ -42,7 +42,7 @@ func TestPasswordIsMadeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(first.Object("Secret demo/sessions-redis"), second.Object("Secret demo/sessions-redis")); diff != "" {
-		t.Errorf("[R34] the second call made another password:\n%s", diff)
+		t.Errorf("[R34] the second call changed the password:\n%s", diff)
 	}
 	t.Run("and then the handler is pure [R27, R34]", func(t *testing.T) {
 		declarativetest.CheckPure(t, handler, redis.Options, item, first.Observed...)
@@ -60,7 +60,7 @@ func TestNewVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"change Deployment.apps demo/sessions-redis .spec.template.spec.containers[redis].image"}
+	want := []string{"change Deployment.apps demo/sessions-redis .spec.template.spec.containers[0].image"}
 	if diff := cmp.Diff(want, second.Steps()); diff != "" {
 		t.Errorf("[R14] %s", diff)
 	}
@@ -82,7 +82,7 @@ func TestStatus(t *testing.T) {
 		want     redis.Status
 		wait     string
 	}{
-		"nothing there": {nil, redis.Status{Message: "it is not there yet"}, "Redis is not ready: it is not there yet"},
+		"nothing there": {nil, redis.Status{Message: "the Deployment does not exist yet"}, "Redis is not ready: the Deployment does not exist yet"},
 		"ready [R8]":    {[]any{deployment(nil)}, redis.Status{Ready: true}, ""},
 		"a change that its controller has not seen": {
 			[]any{deployment(func(d *appsv1.Deployment) { d.Generation = 3 })},
@@ -120,9 +120,9 @@ func TestStatus(t *testing.T) {
 
 func TestBadConfig(t *testing.T) {
 	for name, config := range map[string]redis.Config{
-		"spec.config.version: required":               {},
-		`spec.config.memory: "plenty" is no quantity`: {Version: "8", Memory: "plenty"},
-		`spec.config.memory: "1 Gi" is no quantity`:   {Version: "8", Memory: "1 Gi"},
+		"spec.config.version: required":                  {},
+		`spec.config.memory: "plenty" is not a quantity`: {Version: "8", Memory: "plenty"},
+		`spec.config.memory: "1 Gi" is not a quantity`:   {Version: "8", Memory: "1 Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := declarativetest.Run(t.Context(), handler, redis.Options, declarativetest.Item(t, "demo", "sessions", config))
@@ -136,6 +136,6 @@ func TestBadConfig(t *testing.T) {
 func TestArgs(t *testing.T) {
 	args := redis.Args(targets.Policy{AllowPrivateHosts: true})
 	if args.Type != redis.Type || args.Deployer == nil || redis.Options.Targets.AllowPrivateHosts {
-		t.Errorf("got %+v; the policy of one deployer is no business of the next", args)
+		t.Errorf("got %+v, want the type and a deployer, and Options without the policy of the call", args)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command galera-deployer runs Galera clusters for its deploy items: see package galera.
+// Command galera-deployer runs a Galera cluster for each of its deploy items. See package galera.
 package main
 
 import (
@@ -18,7 +18,7 @@ var program = deployermain.Program{
 		if err != nil {
 			return deployerlib.DeployerArgs{}, err
 		}
-		options := stategraph.Options{Targets: targets.Policy{AllowPrivateHosts: true}} // a cluster on this machine will do
+		options := stategraph.Options{Targets: targets.Policy{AllowPrivateHosts: true}} // allows a cluster on this machine
 		return stategraph.Args("galera-deployer", "example.org/galera", graph, options), nil
 	},
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package before has the code in docs/porting.md of deployers before they are ported. It is compiled with declarations
-// of Landscaper's library, and never run.
+// Package before contains parts of a deployer before it is ported to this library. docs/porting.md shows this code. The
+// code is compiled with declarations that replace Landscaper's library. It is never run.
 package before
 
 import (
@@ -22,7 +22,7 @@ import (
 
 const pollInterval = 5 * time.Second
 
-// Deployer is a deployer for Landscaper's library.
+// Deployer is a deployer that uses Landscaper's library.
 type Deployer struct {
 	client client.Client
 	scheme *runtime.Scheme
@@ -67,12 +67,12 @@ func (d *Deployer) Export(ctx context.Context, di *lsv1alpha1.DeployItem) error 
 	return lib.CreateOrUpdateExport(ctx, d.client, di, map[string]string{"disk": "d1"})
 }
 
-// ProviderStatus stores what the deployer must remember.
+// ProviderStatus stores the data that the deployer needs in later calls.
 func (d *Deployer) ProviderStatus(di *lsv1alpha1.DeployItem, status runtime.Object) error {
 	return lib.SetProviderStatus(di, status, d.scheme)
 }
 
-// Ready waits for the target.
+// Ready waits until the target is ready.
 func (d *Deployer) Ready(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	c, err := lib.GetTargetClient(ctx, target)
 	if err != nil {

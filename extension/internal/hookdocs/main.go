@@ -36,12 +36,12 @@ func run(args []string) error {
 	return os.WriteFile(args[0], out, 0o644)
 }
 
-// render returns doc with the table between the markers replaced.
+// render returns a copy of a document in which the text between the markers is replaced by the current table.
 func render(doc []byte) ([]byte, error) {
 	head, rest, foundBegin := bytes.Cut(doc, []byte(begin))
 	_, tail, foundEnd := bytes.Cut(rest, []byte(end))
 	if !foundBegin || !foundEnd {
-		return nil, fmt.Errorf("no lines %q and %q", begin, end)
+		return nil, fmt.Errorf("the file does not contain the lines %q and %q", begin, end)
 	}
 	var b bytes.Buffer
 	b.Write(head)

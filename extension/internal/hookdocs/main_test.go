@@ -43,7 +43,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestGuideShowsExamples checks that each Go block is part of an example that runs as a test.
+// TestGuideShowsExamples checks that each Go block of the guide is part of an example that runs as a test.
 func TestGuideShowsExamples(t *testing.T) {
 	examples := flat(read(t, "../../example_test.go") + read(t, "../../continuousreconcile/example_test.go"))
 	_, rest, found := strings.Cut(read(t, guide), "```go\n")
@@ -62,7 +62,7 @@ func TestGuideShowsExamples(t *testing.T) {
 	}
 }
 
-// flat drops the indentation.
+// flat returns the code without indentation.
 func flat(code string) string {
 	var lines []string
 	for line := range strings.Lines(code) {

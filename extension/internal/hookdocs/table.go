@@ -8,17 +8,17 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// table returns the hook points as markdown: one table with where they run and what results do, one with errors and
-// cautions.
+// table returns the hook points as two Markdown tables. The first table shows when each point runs and the effect of
+// its results. The second table shows the effect of an error and the cautions.
 func table() string {
 	var b strings.Builder
-	row(&b, "Hook type", "Phase", "When", "Item", "Target", "Merge of abort", "`AbortReconcile: true`", "Not nil, `AbortReconcile: false`")
+	row(&b, "Hook type", "Phase", "When", "Item", "Target", "Merge of `AbortReconcile`", "Effect of `AbortReconcile: true`", "Effect of a result that is not nil, with `AbortReconcile: false`")
 	row(&b, "---", "---", "---", "---", "---", "---", "---", "---")
 	for _, p := range extension.Points() {
 		row(&b, code(p.Type), p.Phase, p.When, p.Item, p.Target, string(p.Merge), p.OnAbort, p.OnContinue)
 	}
 	b.WriteString("\n")
-	row(&b, "Hook type", "An error", "Note")
+	row(&b, "Hook type", "Effect of an error", "Note")
 	row(&b, "---", "---", "---")
 	for _, p := range extension.Points() {
 		row(&b, code(p.Type), p.OnError, p.Caution)

@@ -2,11 +2,12 @@
 
 // Package evidence records which test proves which promise of docs/behaviours.md.
 //
-// The facts come from a run of the tests. hack/gotest writes one [Report] per package that passed, with the names of
-// the tests and specs that ran and passed. A name that has the ID of a promise in square brackets proves it:
+// The evidence comes from a run of the tests. For each package that passed, hack/gotest writes a [Report] with the
+// names of the tests and specs that ran and passed. A test proves a promise if its name contains the ID of the
+// promise in square brackets:
 //
 //	t.Run("copies a lone result [L15]", …)
 //
-// [Collect] reads all reports. The file docs/evidence.txt holds the result. [Check] compares it with the reports of a
-// complete run and with the promises.
+// [Collect] reads all reports. Their proofs are stored in docs/evidence.txt. [Check] compares proofs with the promises,
+// and [Missing] compares two lists of proofs.
 package evidence

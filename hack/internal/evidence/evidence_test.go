@@ -12,8 +12,8 @@ import (
 
 const root = "../../.."
 
-// TestCommitted checks what can be checked without a run: the list of promises is well formed, and the committed
-// evidence matches it.
+// TestCommitted checks that the list of promises is well-formed, and that the committed evidence matches it. It does
+// not need the reports of a test run.
 func TestCommitted(t *testing.T) {
 	doc, err := os.ReadFile(root + "/docs/behaviours.md")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestCommitted(t *testing.T) {
 		t.Error(fault)
 	}
 	if diff := cmp.Diff(string(Format(proofs)), string(text)); diff != "" {
-		t.Errorf("evidence.txt is not as Format writes it (-want +got):\n%s", diff)
+		t.Errorf("evidence.txt differs from the output of Format (-want +got):\n%s", diff)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestNewReport(t *testing.T) {
 func TestReports(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Collect(dir); err == nil {
-		t.Error("no reports is no error")
+		t.Error("got no error for a directory without reports")
 	}
 	a, b := Report{"a/b", []Proof{{"L901", "a/b", "TestA/x"}}}, Report{"c", nil}
 	for _, r := range []Report{{"c", []Proof{{"L902", "c", "TestC"}}}, a, b} {
@@ -94,7 +94,7 @@ func TestFile(t *testing.T) {
 	}
 	for _, bad := range []string{"\ta TestA\n", "L9\n\tTestA\n"} {
 		if _, err := Parse([]byte(bad)); err == nil {
-			t.Errorf("Parse(%q) is no error", bad)
+			t.Errorf("Parse(%q): got no error", bad)
 		}
 	}
 }
@@ -120,8 +120,8 @@ func TestPromises(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	for name, tc := range map[string]struct{ doc, want string }{
-		"a row with too many cells": {"| L901 | a | b |", "line 1 is not of the shape"},
-		"a row with too few cells":  {"text\n| L901 |", "line 2 is not of the shape"},
+		"a row with too many cells": {"| L901 | a | b |", "line 1 does not have the form"},
+		"a row with too few cells":  {"text\n| L901 |", "line 2 does not have the form"},
 		"an ID twice":               {"| L901 | a |\n| L901 | b |", "line 2: L901 is listed twice"},
 		"no row":                    {"text", "no rows"},
 	} {
@@ -141,12 +141,12 @@ func TestCheck(t *testing.T) {
 	}{
 		"each promise has a proof": {[]string{"L1", "L2"}, []Proof{{"L1", "a", "TestA"}, {"L2", "a", "TestA"}}, nil},
 		"a promise without a test that ran fails [F51]": {
-			[]string{"L1", "L2"}, []Proof{{"L2", "a", "TestA"}}, []string{"no test that ran and passed names L1 in brackets"},
+			[]string{"L1", "L2"}, []Proof{{"L2", "a", "TestA"}}, []string{"no test with [L1] in its name ran and passed"},
 		},
 		"an ID that is not listed fails [F51]": {
 			[]string{"L2"},
 			[]Proof{{"L1", "a", "TestB"}, {"L2", "a", "TestA"}},
-			[]string{"TestB in a names L1, which docs/behaviours.md does not list"},
+			[]string{"TestB in a has an ID in its name that docs/behaviours.md does not list: L1"},
 		},
 	}
 	for name, tc := range cases {

@@ -13,29 +13,31 @@ import (
 	"strings"
 )
 
-// Proof is a test that proves a promise.
+// Proof names a test that proves a promise.
 type Proof struct {
 	ID      string
 	Package string // relative to the root of the repository
 	Test    string
 }
 
-// Report has the proofs of one package whose tests passed.
+// Report contains the proofs from the passed tests of a package.
 type Report struct {
 	Package string
 	Proofs  []Proof
 }
 
-// module is the beginning of the import paths of this repository.
+// module is the prefix of the import paths of this repository.
 const module = "github.com/deployerkit/deployerkit/"
 
-// naming matches one or several IDs in brackets: [L1] or [L1, C2]. go test replaces spaces by underscores.
+// naming matches one or more IDs in brackets, for example [L1] or [L1, C2]. In the output of go test, spaces are
+// replaced by underscores.
 var naming = regexp.MustCompile(`\[([A-Z][a-z]?[0-9]+(?:,[ _]?[A-Z][a-z]?[0-9]+)*)\]`)
 
-// NewReport returns the report of a package. tests are the names of the tests that passed, as go test prints them.
-// specs are those of Ginkgo: the texts of their containers and their own. The name of a proof is that of the test
-// function, or the text of the spec or container with the ID. Names of subtests are omitted, because tables have
-// hundreds of them, some with values.
+// NewReport returns the report for a package. The parameter `tests` contains the names of the passed tests, as go test
+// prints them. The parameter `specs` contains the passed Ginkgo specs: for each spec, the texts of its containers and
+// then its own text. If a Go test contains an ID in its name, the proof has the name of the test function. If a Ginkgo
+// text contains an ID, the proof has that text as its name. Proofs do not contain the names of subtests, because there
+// are hundreds of them and some contain values.
 func NewReport(importPath string, tests []string, specs [][]string) Report {
 	r := Report{Package: strings.TrimPrefix(importPath, module)}
 	for _, test := range tests {
@@ -61,7 +63,7 @@ func (r *Report) add(text, test string) {
 	}
 }
 
-// Write writes the report to a directory and replaces an earlier one of the same package.
+// Write writes the report to a file in dir. It replaces an earlier report of the same package.
 func (r Report) Write(dir string) error {
 	data, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {

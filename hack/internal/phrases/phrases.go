@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package phrases finds wording that no English text about Kubernetes has, in guides and in Go sources.
+// Package phrases searches guides and Go files for unwanted phrases, which are unusual in English texts about
+// Kubernetes.
 package phrases
 
 import (
@@ -10,7 +11,7 @@ import (
 	"strings"
 )
 
-// Coined matches one phrase. It may span a line break.
+// Coined matches an unwanted phrase. A match may span a line break.
 var Coined = regexp.MustCompile(`(?i)\b(?:tells?\s+(?:whether|that|of)|nobody|somebody|whoever|shall|for\s+ever|of\s+(?:ours|yours)|(?:is|are)\s+told)\b|\bnil:`)
 
 // Hit is a phrase in a file.
@@ -19,12 +20,13 @@ type Hit struct {
 	Phrase string
 }
 
-// InGuide returns the phrases of a Markdown text outside code blocks, code spans and quotations.
+// InGuide returns the unwanted phrases in a Markdown text. It ignores code blocks, code spans and quotations.
 func InGuide(text string) []Hit {
 	return find(1, blank(text, code))
 }
 
-// InGo returns the phrases in the comments of a Go file and, with literals, in its strings.
+// InGo returns the unwanted phrases in the comments of a Go file. If literals is true, it also checks the string
+// literals.
 func InGo(text []byte, literals bool) []Hit {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(text))
@@ -44,7 +46,7 @@ func InGo(text []byte, literals bool) []Hit {
 		}
 		switch {
 		case kind == token.COMMENT:
-			if line != next { // another comment, not the next line of the same one
+			if line != next { // the line belongs to another comment
 				flush()
 				from = line
 			}
@@ -58,13 +60,13 @@ func InGo(text []byte, literals bool) []Hit {
 	}
 }
 
-// Code blocks, code spans and quotations are not this repository's own words.
+// These expressions match code blocks, code spans and quotations, in which the phrases are allowed.
 var (
 	code   = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`|\"[^\"\n]*\"|^>[^\n]*")
 	quoted = regexp.MustCompile("`[^`\n]*`|\"[^\"\n]*\"")
 )
 
-// blank removes what matches, but keeps the line breaks.
+// blank removes all matches of the regular expression from the text. It keeps the line breaks in the matches.
 func blank(text string, what *regexp.Regexp) string {
 	return what.ReplaceAllStringFunc(text, func(match string) string { return strings.Repeat("\n", strings.Count(match, "\n")) })
 }

@@ -15,18 +15,19 @@ import (
 	"strings"
 )
 
-// Event is one line of `go test -json` (see `go doc test2json`).
+// Event is one line of the output of `go test -json` (see `go doc test2json`).
 type Event struct {
 	Action      string
 	Package     string
-	ImportPath  string // replaces Package in build output
+	ImportPath  string // set instead of Package in the output of a build
 	Test        string
 	Output      string
 	Elapsed     float64
 	FailedBuild string
 }
 
-// Read calls event for each event, and other for each line that is not an event. It returns the error of the reader.
+// Read calls `event` for each event, and `other` for each line that is not an event. It returns an error if the reader
+// fails.
 func Read(r io.Reader, event func(Event), other func(line string)) error {
 	lines := bufio.NewReader(r)
 	for {
@@ -47,7 +48,7 @@ func Read(r io.Reader, event func(Event), other func(line string)) error {
 	}
 }
 
-// Specs counts the specs of a Ginkgo suite.
+// Specs contains the number of specs of a Ginkgo suite for each result.
 type Specs struct {
 	Passed, Failed int
 	// Skipped includes pending specs.
@@ -60,7 +61,7 @@ var (
 	ginkgoSummary = regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed \| (\d+) Pending \| (\d+) Skipped`)
 )
 
-// Specs parses the last line of a Ginkgo suite. It reports whether the output is that line.
+// Specs parses the summary line at the end of a Ginkgo suite. It returns false if the event contains another line.
 func (e Event) Specs() (Specs, bool) {
 	m := ginkgoSummary.FindStringSubmatch(ansi.ReplaceAllString(e.Output, ""))
 	if m == nil {
@@ -73,7 +74,7 @@ func (e Event) Specs() (Specs, bool) {
 	return Specs{Passed: n[0], Failed: n[1], Skipped: n[2] + n[3]}, true
 }
 
-// FailedSpec returns the name of a failed spec in the output, or "" if there is none.
+// FailedSpec returns the name of a failed spec, or "" if the event does not report a failed spec.
 func (e Event) FailedSpec() string {
 	m := ginkgoFailure.FindStringSubmatch(ansi.ReplaceAllString(e.Output, ""))
 	if m == nil {
@@ -82,8 +83,8 @@ func (e Event) FailedSpec() string {
 	return m[1]
 }
 
-// PassedSpecs reads a JSON report of Ginkgo. For each spec that passed it returns the texts of its containers,
-// outermost first, and its own text. It returns an error if the file cannot be read or is not a report.
+// PassedSpecs reads a JSON report of Ginkgo. For each passed spec, it returns the texts of its containers, outermost
+// first, and then the text of the spec itself. It returns an error if the file cannot be read or is not a report.
 func PassedSpecs(path string) ([][]string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate writes the charts of this repository, whose root is the argument.
+// Command generate writes the charts of this repository. The argument is the root of the repository.
 package main
 
 import (
@@ -38,7 +38,7 @@ func run(root string) error {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				return err
 			}
-			if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // of the repository
+			if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // a file of the repository
 				return err
 			}
 		}

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package graph computes what follows from the edges of a graph alone: orders, cycles and pictures. Nodes are numbers,
-// in the order in which they were added. The parameter requires lists for each node the nodes that it requires.
+// Package graph computes orders, cycles and drawings of graphs. A node is a number. Nodes are numbered in the order in
+// which they were added. The parameter `requires` contains, for each node, the nodes that it requires.
 package graph
 
 import "slices"
 
-// Sort returns the nodes in an order in which each comes after all that it requires. Of several that could come next,
-// it takes the one that was added first. It leaves out nodes on a cycle, and those behind them.
+// Sort returns the nodes in an order in which each node comes after all nodes that it requires. It works in rounds.
+// Each round appends, in ascending order, all remaining nodes whose required nodes were appended in earlier rounds.
+// Nodes on a cycle, and nodes that require such nodes, are missing in the result.
 func Sort(requires [][]int) []int {
-	open := make([]int, len(requires)) // how many requirements are not yet in order
+	open := make([]int, len(requires)) // for each node, the number of required nodes that are not in `order` yet
 	dependents := Dependents(requires)
 	var next []int
 	for node := range requires {
@@ -34,7 +35,7 @@ func Sort(requires [][]int) []int {
 	return order
 }
 
-// Dependents returns for each node those that require it, in ascending order.
+// Dependents returns, for each node, the nodes that require it, in ascending order.
 func Dependents(requires [][]int) [][]int {
 	dependents := make([][]int, len(requires))
 	for node := range requires {
@@ -45,8 +46,8 @@ func Dependents(requires [][]int) [][]int {
 	return dependents
 }
 
-// Ancestors returns for each node all that it requires, directly or not, in ascending order. order is the result of
-// Sort.
+// Ancestors returns, for each node, all nodes that it requires, directly or indirectly, in ascending order. The
+// parameter `order` is the result of Sort.
 func Ancestors(requires [][]int, order []int) [][]int {
 	ancestors := make([][]int, len(requires))
 	for _, node := range order {
@@ -60,7 +61,7 @@ func Ancestors(requires [][]int, order []int) [][]int {
 	return ancestors
 }
 
-// Reaches reports whether a node requires another one, directly or not. The graph may have cycles.
+// Reaches reports whether the node `from` requires the node `to`, directly or indirectly. The graph may have cycles.
 func Reaches(requires [][]int, from, to int) bool {
 	seen := map[int]bool{}
 	for next := slices.Clone(requires[from]); len(next) > 0; {
@@ -77,8 +78,9 @@ func Reaches(requires [][]int, from, to int) bool {
 	return false
 }
 
-// ShortestCycle returns the shortest way from a node along requirements back to it. The first node is also the last. Of
-// several such ways it returns the one that begins with the node that was added first. It returns nil if there is none.
+// ShortestCycle returns the nodes of a shortest cycle of requirements, or nil if there is no cycle. The first node of
+// the result is also its last node. If several cycles are equally short, ShortestCycle returns the one whose first node
+// has the lowest number.
 func ShortestCycle(requires [][]int) []int {
 	var best []int
 	for start := range requires {
@@ -89,8 +91,9 @@ func ShortestCycle(requires [][]int) []int {
 	return best
 }
 
-// wayBack returns the shortest way from a node to itself, by a breadth-first search. It returns nil if there is none
-// with fewer than limit nodes, where 0 means no limit.
+// wayBack uses a breadth-first search to find the shortest cycle through the node `start`. The result has the same form
+// as the result of ShortestCycle. It is nil if there is no such cycle, or if the result would have at least `limit`
+// nodes. A limit of 0 means no limit.
 func wayBack(requires [][]int, start, limit int) []int {
 	from := map[int]int{}
 	for nodes, length := []int{start}, 2; len(nodes) > 0 && (limit == 0 || length < limit); length++ {
@@ -111,7 +114,8 @@ func wayBack(requires [][]int, start, limit int) []int {
 	return nil
 }
 
-// way follows from back from the last node to start, and closes the cycle.
+// way returns the path from the node `start` to the node `last`, followed by `start`. For each node of the path except
+// `start`, the map `from` contains the previous node.
 func way(from map[int]int, start, last int) []int {
 	out := []int{start}
 	for node := last; node != start; node = from[node] {
@@ -122,10 +126,11 @@ func way(from map[int]int, start, last int) []int {
 	return out
 }
 
-// Removal returns the order in which nodes are removed. The nodes of the first group are removed at once, those of the
-// next when the group before is gone, and so on. A node is removed after all that require it, directly or through
-// others, even through nodes that stay. Orders that were stored by several versions of a graph may contradict each
-// other. Nodes that require each other are removed together.
+// Removal divides the nodes in `gone` into groups, and returns the groups in the order in which they must be removed.
+// All nodes of one group can be removed at the same time. A node is in a later group than all nodes that require it,
+// directly or indirectly. Intermediate nodes count even if they are not in `gone`. If nodes require each other, they
+// are in the same group. Such cycles are possible because different versions of a graph may have stored the
+// requirements.
 func Removal(requires map[string][]string, gone []string) [][]string {
 	behind := make(map[string]map[string]bool, len(gone))
 	for _, name := range gone {
@@ -156,7 +161,7 @@ func Removal(requires map[string][]string, gone []string) [][]string {
 	return groups
 }
 
-// reach returns all nodes that a node requires, directly or not.
+// reach returns all nodes that the node `name` requires, directly or indirectly.
 func reach(requires map[string][]string, name string) map[string]bool {
 	seen := map[string]bool{}
 	for next := slices.Clone(requires[name]); len(next) > 0; {

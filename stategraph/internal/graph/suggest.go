@@ -4,7 +4,8 @@ package graph
 
 import "fmt"
 
-// Suggest returns a hint with the name that is most similar to a misspelt one, or "" if none is similar.
+// Suggest returns a hint such as ` (did you mean "service"?)` for a misspelt name, or "" if none of the names is
+// similar.
 func Suggest(name string, names []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, candidate := range names {
@@ -18,7 +19,8 @@ func Suggest(name string, names []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// distance returns how many letters have to be changed, added or removed to turn a into b. Long texts are cut.
+// distance returns the number of letters that must be changed, added or removed to turn `a` into `b`. It considers only
+// the first 64 bytes of each text.
 func distance(a, b string) int {
 	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
 	row := make([]int, len(b)+1)

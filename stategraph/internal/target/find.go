@@ -20,14 +20,15 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// referenced is what a reference found, and the watch that shows when it changes.
+// referenced contains the objects that a Reference has found, and the watch that reports changes of these objects.
 type referenced struct {
-	what     string // what was looked for
+	what     string // the search as text
 	objects  []*unstructured.Unstructured
 	follower *upkeep.Follower
 }
 
-// Find looks for the objects of a reference, unless a watch shows that they have not changed since the last run.
+// Find returns the objects that match `wanted`. If a watch shows that nothing has changed since the last run, Find
+// returns the objects of the last run without a request.
 func (t *Session) Find(ctx context.Context, component string, wanted Search) ([]*unstructured.Unstructured, error) {
 	if wanted.Landscaper {
 		wanted.Namespace = t.run.Item.Namespace
@@ -41,7 +42,7 @@ func (t *Session) Find(ctx context.Context, component string, wanted Search) ([]
 		return nil, err
 	}
 	now := &referenced{what: wanted.String()}
-	now.follower = t.run.Follow(sight, func() { t.memory.lost(component) })
+	now.follower = t.run.Keeper.Follow(sight, func() { t.memory.lost(component) })
 	if now.objects, err = lookFor(ctx, from, wanted); err != nil {
 		now.follower.Stop()
 		return nil, err
@@ -51,17 +52,17 @@ func (t *Session) Find(ctx context.Context, component string, wanted Search) ([]
 	return now.objects, nil
 }
 
-// source returns where the objects of a reference are, and how they are watched there. It returns an error if the kind
-// is not known.
+// source returns a client for reading the objects that match `wanted`, and the Sight for watching them. It returns an
+// error if the cluster does not know the kind.
 func (t *Session) source(wanted Search) (from client.Reader, sight upkeep.Sight, err error) {
 	var mapper meta.RESTMapper
 	var landscaper *upkeep.Landscaper
 	switch {
 	case wanted.Landscaper:
-		if landscaper, err = t.run.Landscaper(); err != nil {
+		if landscaper, err = t.run.Keeper.Landscaper(); err != nil {
 			return nil, sight, err
 		}
-		from, mapper = landscaper, t.run.Runtime().Landscaper.GetRESTMapper()
+		from, mapper = landscaper, t.run.Keeper.Runtime().Landscaper.GetRESTMapper()
 	case t.run.Cluster == nil:
 		return nil, sight, errNoTarget()
 	default:
@@ -82,7 +83,7 @@ func (t *Session) source(wanted Search) (from client.Reader, sight upkeep.Sight,
 	return from, sight, nil
 }
 
-// lookFor reads the objects of a reference.
+// lookFor reads the objects that match `wanted`.
 func lookFor(ctx context.Context, from client.Reader, wanted Search) ([]*unstructured.Unstructured, error) {
 	if wanted.Name != "" {
 		obj := &unstructured.Unstructured{}
@@ -103,7 +104,7 @@ func lookFor(ctx context.Context, from client.Reader, wanted Search) ([]*unstruc
 	case err != nil:
 		return nil, fmt.Errorf("list %s: %w", wanted, err)
 	case len(list.Items) > MaxReferenced:
-		return nil, fmt.Errorf("%s: more than %d objects", wanted, MaxReferenced)
+		return nil, fmt.Errorf("%s: there are more than %d objects", wanted, MaxReferenced)
 	}
 	objects := make([]*unstructured.Unstructured, len(list.Items))
 	for i := range list.Items {
@@ -112,19 +113,19 @@ func lookFor(ctx context.Context, from client.Reader, wanted Search) ([]*unstruc
 	return objects, nil
 }
 
-// Judge judges an object by the default rules.
+// Judge returns the reason why an object is not ready by the default rules, or "" if it is ready.
 func (t *Session) Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
 	return t.byDefault(ctx, live)
 }
 
-// found returns what a reference found in an earlier run, or nil if that is not known.
+// found returns the objects that the Reference of a component found in an earlier run, or nil if they are not known.
 func (m *Memory) found(component string) *referenced {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.references[component]
 }
 
-// find records what a reference found.
+// find records the objects that the Reference of a component has found.
 func (m *Memory) find(component string, now *referenced) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,14 +135,15 @@ func (m *Memory) find(component string, now *referenced) {
 	m.references[component] = now
 }
 
-// Refers reports whether the item follows objects of others.
+// Refers reports whether a Reference of the item has looked for objects.
 func (m *Memory) Refers() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.references) > 0
 }
 
-// lost triggers a run of the item, because what a reference found has changed.
+// lost is called when an object of a Reference has changed. It triggers a recheck of the component, or a run of the
+// item.
 func (m *Memory) lost(component string) {
 	m.mu.Lock()
 	tell, wake := m.tellReference, m.wakeLater
@@ -160,18 +162,19 @@ func (m *Memory) lost(component string) {
 	}
 }
 
-// OnReference sets the function that triggers a run of the item when an object of a reference changes.
+// OnReference sets the function that triggers a run of the item when an object of a Reference changes.
 func (m *Memory) OnReference(wake func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.wakeLater = wake
 }
 
-// referencePause is the shortest time between two runs of an item that changes of referenced objects trigger.
+// referencePause is the minimum time between two runs of an item that are triggered by changes of referenced objects.
 const referencePause = time.Second
 
-// NextReference returns when a change of a referenced object may trigger a run of the item. After a quiet time this is
-// at once.
+// NextReference is called when a change of a referenced object triggers a run. It returns the time at which the run
+// should start, and records this time. The result is `now`, or the previously recorded time plus referencePause if that
+// is later.
 func (m *Memory) NextReference(now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,18 +185,18 @@ func (m *Memory) NextReference(now time.Time) time.Time {
 	return now
 }
 
-// MaxReferenced is how many objects a search by labels may find.
+// MaxReferenced is the maximum number of objects that a search by labels may find.
 const MaxReferenced = 100
 
-// Search is what a reference looks for.
+// Search describes the objects that a Reference looks for.
 type Search struct {
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
-	Labels          map[string]string // if it has no name
-	Landscaper      bool              // in the cluster of the items, in the namespace of the item
+	Labels          map[string]string // used if Name is empty
+	Landscaper      bool              // the objects are in the Landscaper cluster, in the namespace of the item
 }
 
-// String formats the search for people. Different searches have different texts.
+// String returns the search as text for messages. Two different searches never have the same text.
 func (s Search) String() string {
 	where := ""
 	if s.Landscaper {
@@ -213,7 +216,7 @@ func (s Search) String() string {
 	return text + where
 }
 
-// Ref returns the reference of the object, if the search has a name.
+// Ref returns a reference to the object. The field Name of the search must be set.
 func (s Search) Ref() apply.Ref {
 	return apply.Ref{APIVersion: s.Kind.GroupVersion().String(), Kind: s.Kind.Kind, Namespace: s.Namespace, Name: s.Name}
 }

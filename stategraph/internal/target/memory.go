@@ -16,52 +16,50 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// look is the version of an object that a run saw last.
+// look describes the version of an object that a run last saw.
 type look struct {
 	version string
-	// ready means that the object was found ready at that version.
-	ready bool
-	// heard means that its component listens to it.
-	heard bool
+	heard   bool // the component of the object listens to the object
 }
 
-// Memory is what is known about the objects of one item between its runs. If it is lost, this costs reads and nothing
-// else. It discards events of a watch that report nothing new, such as those of the item's own writes.
+// Memory stores data about the objects of one item between the runs of the item. With this data, the deployer can
+// ignore watch events that report nothing new, such as the events of its own writes. If the data is lost, the deployer
+// reads the objects again.
 type Memory struct {
 	mu      sync.Mutex
 	looks   map[watch.Object]look
-	held    map[watch.Object]*unstructured.Unstructured // objects whose content was requested
-	cluster *upkeep.Cluster                             // whose watches are followed, or nil
-	stop    func()                                      // ends following them
+	held    map[watch.Object]*unstructured.Unstructured // objects whose content a component requested
+	cluster *upkeep.Cluster                             // the cluster whose watches are followed, or nil
+	stop    func()                                      // stops following the watches
 	ran     bool
 	running bool
-	changed map[watch.Object]bool // changes during a run
-	tell    func(watch.Object)    // called for each of them that is news, unless it is nil
+	changed map[watch.Object]bool // objects that changed during a run
+	tell    func(watch.Object)    // called during a run when an object has a newer version than the run saw; may be nil
 
 	references    map[string]*referenced // by component
-	again         bool                   // one of them changed during a run that did not see it
-	wakeLater     func()                 // triggers a run after one of them changed
-	tellReference func(string) bool      // visits a component again during a run; returns false if it cannot
-	lastReference time.Time              // when one of them last triggered a run
+	again         bool                   // a referenced object changed during a run, and the run did not see the change
+	wakeLater     func()                 // triggers a run after a referenced object has changed
+	tellReference func(string) bool      // asks the current run to recheck a component; returns false if the run will not do so
+	lastReference time.Time              // the time of the last run that a change of a referenced object triggered
 
 	// Exports are the stored exports, or nil if they are not known. Only the current call uses them.
 	Exports map[string]json.RawMessage
 }
 
-// memoryKey is the key of the memory among what upkeep keeps about an item.
+// memoryKey is the key under which upkeep stores the Memory of an item.
 type memoryKey struct{}
 
 func newMemory() *Memory {
 	return &Memory{looks: map[watch.Object]look{}, held: map[watch.Object]*unstructured.Unstructured{}, references: map[string]*referenced{}}
 }
 
-// MemoryOf returns the memory of the item of a run.
+// MemoryOf returns the Memory of the item that the run is for. It creates the Memory if there is none.
 func MemoryOf(run *upkeep.Run) *Memory {
 	return run.Value(memoryKey{}, func() any { return newMemory() }).(*Memory)
 }
 
-// Begin records that a run has begun, and follows changes of the item's objects in the cluster from now on. cluster may
-// be nil. wake is called for a change between runs.
+// Begin records that a run has begun. Unless the cluster is nil, Begin also starts to follow changes of the item's
+// objects in the cluster. Between runs, the function `wake` is called for each change that no run has seen.
 func (m *Memory) Begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +71,7 @@ func (m *Memory) Begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	if m.cluster = cluster; cluster == nil {
 		return
 	}
-	m.drop() // its content belongs to another cluster
+	m.drop() // the stored objects belong to another cluster
 	m.stop = cluster.Watcher().Follow(item, func(o watch.Object) {
 		if m.notice(o) {
 			wake()
@@ -88,7 +86,8 @@ func (m *Memory) HasRun() bool {
 	return m.ran
 }
 
-// End records that the run is over. It reports whether something changed during the run that the run did not see.
+// End records that the run is over. It returns true if an object changed during the run and the run did not see the
+// change.
 func (m *Memory) End() (again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +100,7 @@ func (m *Memory) End() (again bool) {
 	return again
 }
 
-// Forgotten stops following changes, because the item is gone or is being deleted.
+// Forgotten stops following changes. It is called when the item is gone or is being deleted.
 func (m *Memory) Forgotten() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +109,7 @@ func (m *Memory) Forgotten() {
 	m.drop()
 }
 
-// drop discards what is known. The caller holds the lock.
+// drop discards all stored objects and references. The caller holds the lock.
 func (m *Memory) drop() {
 	m.looks, m.held = map[watch.Object]look{}, map[watch.Object]*unstructured.Unstructured{}
 	for _, one := range m.references {
@@ -127,7 +126,7 @@ func (m *Memory) unfollow() {
 	}
 }
 
-// notice handles a change that a watch reports. It reports whether the item should run now.
+// notice is called when a watch reports a change of an object. It returns true if the change must trigger a run now.
 func (m *Memory) notice(o watch.Object) bool {
 	m.mu.Lock()
 	if !m.running {
@@ -146,14 +145,15 @@ func (m *Memory) notice(o watch.Object) bool {
 	return false
 }
 
-// During sets the functions that are called with news during a run. Either may be nil.
+// During sets the functions that are called when objects change during a run. Both functions may be nil.
 func (m *Memory) During(tell func(watch.Object), tellReference func(component string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tell, m.tellReference = tell, tellReference
 }
 
-// isNews reports whether an object is newer than the last run saw it. The caller holds the lock.
+// isNews reports whether a watch has a newer version of an object than the version that the last run saw. The caller
+// holds the lock.
 func (m *Memory) isNews(o watch.Object) bool {
 	last, known := m.looks[o]
 	if !known || !last.heard || m.cluster == nil {
@@ -163,51 +163,40 @@ func (m *Memory) isNews(o watch.Object) bool {
 	return !there || isNewer(seen.ResourceVersion, last.version)
 }
 
-// isNewer reports whether version a is not b, and is not known to be older.
+// isNewer reports whether version a differs from version b and is not known to be older.
 func isNewer(a, b string) bool {
 	return a != b && !version.Older(a, b)
 }
 
-// saw records the version at which a run saw an object, unless it already saw a newer one.
+// saw records the version of an object that a run has seen, unless a newer version is already recorded. The parameter
+// `heard` is true if the component of the object listens to the object.
 func (m *Memory) saw(o watch.Object, version string, heard bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, known := m.looks[o]
 	if last.heard = heard; !known || isNewer(version, last.version) {
-		last.version, last.ready = version, false
+		last.version = version
 	}
 	m.looks[o] = last
 }
 
-// judged records whether an object was found ready at a version.
-func (m *Memory) judged(o watch.Object, version string, ready bool) {
+// judged records the version of an object whose readiness a run has checked.
+func (m *Memory) judged(o watch.Object, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := m.looks[o]
-	last.version, last.ready = version, ready
+	last.version = version
 	m.looks[o] = last
 }
 
-// wasReady reports whether an object is known to be still ready.
-func (m *Memory) wasReady(o watch.Object) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	last := m.looks[o]
-	if !last.ready || m.cluster == nil {
-		return false
-	}
-	seen, there := m.cluster.Watcher().Get(o.Resource, o.NamespacedName)
-	return there && seen.ResourceVersion == last.version
-}
-
-// hold keeps the content of an object for the next run. It must not be changed any more.
+// hold stores the content of an object for the next run. The caller must not modify the object afterwards.
 func (m *Memory) hold(o watch.Object, live *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held[o] = live
 }
 
-// content returns the content of an object if a watch knows that it has not changed. Otherwise it returns nil.
+// content returns the stored object if a watch shows that it is up to date. Otherwise content returns nil.
 func (m *Memory) content(o watch.Object) *unstructured.Unstructured {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,7 +211,7 @@ func (m *Memory) content(o watch.Object) *unstructured.Unstructured {
 	return live
 }
 
-// Keep forgets all objects except those of the inventory.
+// Keep discards the data about all objects except the given ones.
 func (m *Memory) Keep(objects map[watch.Object]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

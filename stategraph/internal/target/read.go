@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// Get returns an object for callers that need its content. The content is kept from run to run, and is only read again
-// when a watch reports another version.
+// Get returns an object, and stores the object for later runs. If a watch shows that a stored object is up to date, Get
+// returns the stored object without a request.
 func (t *Session) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	object, known := t.object(ref)
 	if known {
@@ -30,7 +30,7 @@ func (t *Session) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstruc
 	return live, err
 }
 
-// read reads an object, at most once in a run.
+// read returns an object. It requests each object at most once in a run.
 func (t *Session) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	if live := t.seenAlready(ref); live != nil {
 		return live, nil
@@ -38,7 +38,7 @@ func (t *Session) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstru
 	if t.run.Cluster == nil {
 		return nil, errNoTarget()
 	}
-	live, err := t.run.Read(ctx, t.run.Cluster, ref)
+	live, err := t.run.Cluster.Read(ctx, ref)
 	if err != nil || live == nil {
 		return nil, err
 	}
@@ -46,11 +46,12 @@ func (t *Session) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstru
 	return live, nil
 }
 
-// Ready judges an object by the response to its write. Without one it reads the object, unless it was ready and has not
-// changed since.
+// Ready returns the reason why an object is not ready, or "" if it is ready. If this run has written the object, Ready
+// checks the object that the API server returned. Otherwise Ready reads the object, unless the object was ready in an
+// earlier run and has not changed since then.
 func (t *Session) Ready(ctx context.Context, ref apply.Ref, by Judge) (string, error) {
 	object, known := t.object(ref)
-	if t.seenAlready(ref) == nil && (by == nil && upkeep.ReadyAtOnce(ref.GVK().GroupKind()) || known && t.memory.wasReady(object)) {
+	if t.seenAlready(ref) == nil && (by == nil && upkeep.ReadyAtOnce(ref.GVK().GroupKind()) || upkeep.WasReady(t.run, ref)) {
 		return "", nil
 	}
 	live, err := t.read(ctx, ref)
@@ -65,12 +66,15 @@ func (t *Session) Ready(ctx context.Context, ref apply.Ref, by Judge) (string, e
 	}
 	reason, err := by(live)
 	if known {
-		t.memory.judged(object, live.GetResourceVersion(), reason == "" && err == nil)
+		t.memory.judged(object, live.GetResourceVersion())
+	}
+	if reason == "" && err == nil {
+		upkeep.RecordReady(t.run, ref, live)
 	}
 	return reason, err
 }
 
-// byDefault judges by the default rules of package readiness.
+// byDefault checks an object with the default rules of package readiness.
 func (t *Session) byDefault(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
 	result := t.run.Judge(ctx, live)
 	if result.State == readiness.StateFailed {
@@ -87,19 +91,20 @@ func (t *Session) byDefault(ctx context.Context, live *unstructured.Unstructured
 // ObjectError reports that an object has failed according to its own status.
 type ObjectError struct {
 	Reason string
-	Final  bool // it will not become ready any more
+	Final  bool // the object will never be ready
 }
 
 func (e *ObjectError) Error() string { return e.Reason }
 
-// neverRecovers are the kinds whose objects stay failed. Another object has to replace a failed one.
+// neverRecovers contains the kinds whose objects cannot recover after a failure. Only a new object can replace them.
 var neverRecovers = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:                   true,
 	{Kind: "PersistentVolumeClaim"}: true,
 	{Group: "batch", Kind: "Job"}:   true,
 }
 
-// met records the outcome of an object, so that later events of a watch can be compared with it.
+// met records the version of an object after the object was applied, so that later watch events of this version are
+// ignored.
 func (t *Session) met(component string, o apply.Outcome, heard bool) {
 	object, known := t.object(o.Ref)
 	if o.Err != nil || !known {
@@ -118,7 +123,8 @@ func (t *Session) met(component string, o apply.Outcome, heard bool) {
 	}
 }
 
-// object returns the name under which watches know an object. It returns false if the target does not know the kind.
+// object converts a reference to the key that identifies the object in watches. It returns false if the target does not
+// know the kind.
 func (t *Session) object(ref apply.Ref) (watch.Object, bool) {
 	gvk := ref.GVK()
 	resource, known := t.resources.Load(gvk)
@@ -136,14 +142,15 @@ func (t *Session) object(ref apply.Ref) (watch.Object, bool) {
 	return watch.Object{Resource: resource.(schema.GroupVersionResource), NamespacedName: ref.Key()}, true
 }
 
-// Changed forgets what this run has read of an object.
+// Changed discards the content of an object that this run has read.
 func (t *Session) Changed(ref apply.Ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.seen, ref)
 }
 
-// OwnerOf returns the component that listens to an object, if the object was applied in this run.
+// OwnerOf returns the component that applied an object in this run and listens to the object. If there is no such
+// component, it returns "".
 func (t *Session) OwnerOf(o watch.Object) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +169,7 @@ func (t *Session) seenAlready(ref apply.Ref) *unstructured.Unstructured {
 	return t.seen[ref]
 }
 
-// Objects returns all objects in the inventory.
+// Objects returns the set of all objects in the inventory, identified as in watches.
 func (t *Session) Objects() map[watch.Object]bool {
 	out := map[watch.Object]bool{}
 	for _, entry := range t.Inventory().Entries {

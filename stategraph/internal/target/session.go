@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package target does what the run of an item does in its target. It keeps the objects of components and the inventory,
-// and remembers from run to run what it has seen.
+// Package target applies and reads the objects of components in the target cluster of an item. It maintains the
+// inventory, and keeps data about the objects in memory between runs.
 package target
 
 import (
@@ -18,33 +18,35 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// Unit is a component as the inventory remembers it.
+// Unit identifies a component in the inventory.
 type Unit struct {
 	Component string
-	// Requires are the components that must exist before this one, and are removed after it.
+	// Requires lists the components that this component requires. These components are created before this component, and
+	// removed after it.
 	Requires []string
 }
 
-// Claim is what a component is about to write.
+// Claim contains the objects that a component is about to write.
 type Claim struct {
 	Unit
 	Desired []apply.Desired
-	// Undo means that the component has its own Delete.
+	// Undo is true if the component has a Delete.
 	Undo bool
 }
 
-// Judge returns why an object is not ready, or "" if it is ready. The result depends on nothing but the object.
+// Judge returns the reason why an object is not ready, or "" if it is ready. The result depends only on the object.
 type Judge func(live *unstructured.Unstructured) (reason string, err error)
 
-// Undo records which components of an item have something to undo.
+// Undo is a record of the components whose Delete must be called when the item is deleted.
 type Undo interface {
-	// AddFinalizer records that a component has something to undo. It reports whether that is new.
+	// AddFinalizer adds a component to the record. It reports whether the component is new.
 	AddFinalizer(of Unit) bool
-	// RemoveFinalizer records that a component has nothing to undo any more.
+	// RemoveFinalizer removes a component from the record.
 	RemoveFinalizer(component string)
 }
 
-// Session is the session of one call. It holds the item's objects in its target, and its inventory.
+// Session is the access of one run to the target of its item. It applies and reads objects, and maintains the
+// inventory.
 type Session struct {
 	run     *upkeep.Run
 	undo    Undo
@@ -52,47 +54,52 @@ type Session struct {
 	memory  *Memory
 	applier *apply.Session // nil if the item has no target
 
-	resources sync.Map // by GroupVersionKind, its resource
+	resources sync.Map // maps each GroupVersionKind to its resource
 
-	claiming sync.Mutex         // guards the next three
+	claiming sync.Mutex         // guards the fields stored, broken and names
 	stored   bool               // the inventory was stored since the claim began
-	broken   error              // it could not be stored
-	names    map[apply.Ref]bool // in the inventory, or nil if not known yet
+	broken   error              // the error of storing the inventory
+	names    map[apply.Ref]bool // the objects in the inventory, or nil if they are not known yet
 
 	mu     sync.Mutex
-	seen   map[apply.Ref]*unstructured.Unstructured // in this run
+	seen   map[apply.Ref]*unstructured.Unstructured // the objects that this run has read
 	owners map[watch.Object]string                  // the components that listen to objects
-	// recheck is when an object may be ready although it does not change. Zero means that there is none.
+	// recheck is the time after which an object may become ready without a change. Zero means that there is no such
+	// object.
 	recheck time.Duration
 }
 
-// maxInventory leaves room for the rest of the provider status, which may have 1 MiB.
+// maxInventory is the maximum size of an inventory, in bytes. The whole provider status may have 1 MiB, so the limit
+// leaves room for the other fields of the status.
 const maxInventory = 1<<20 - 256<<10
 
-// New begins a session of a run whose Take was called. watches reports whether a component listens to its objects.
+// New returns a session for a run. Call run.Take first. The function `watches` reports whether a component listens to
+// its objects.
 func New(run *upkeep.Run, undo Undo, watches func(component string) bool) *Session {
 	t := &Session{run: run, undo: undo, watches: watches, memory: MemoryOf(run), seen: map[apply.Ref]*unstructured.Unstructured{}, owners: map[watch.Object]string{}}
 	if run.Cluster == nil {
 		return t
 	}
-	options := run.Options(apply.Options{MaxInventory: maxInventory})
+	options := run.Options(run.Cluster, apply.Options{MaxInventory: maxInventory})
 	checkpoint := options.Checkpoint
 	options.Checkpoint = func(ctx context.Context, inv apply.Inventory) error {
 		err := checkpoint(ctx, inv)
-		t.stored, t.broken = true, err // only a claim stores
+		t.stored, t.broken = true, err // only Claim stores the inventory
 		return err
 	}
-	t.applier = apply.New(run.Cluster.Client, run.Cluster.RESTMapper(), options).Session(run.Owner, run.Inventory)
+	t.applier = run.Cluster.Engine(options).Session(run.Owner, run.Inventory)
 	return t
 }
 
-// errNoTarget returns the error of an item without a target.
+// errNoTarget returns the error for an item that needs a target and has none.
 func errNoTarget() error {
-	return deployerlib.ConfigError("spec.target", "required: the components of the graph keep objects in a cluster")
+	return deployerlib.ConfigError("spec.target", "required, because the components of the graph have objects in the target")
 }
 
-// Claim stores what a component is about to write. If something of that is not stored yet, what is foreseen of others
-// is stored with it. If something is foreseen but cannot be claimed, it is left to its own turn.
+// Claim adds the objects of a claim to the inventory. If an object is new, or the component has a Delete that is not
+// recorded yet, Claim also adds the claims that `foresee` returns, and then stores the inventory. If the additional
+// claims cause an error, Claim leaves them out. This loses nothing: each component claims its objects itself before it
+// writes them.
 func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) error {
 	t.claiming.Lock()
 	defer t.claiming.Unlock()
@@ -130,7 +137,7 @@ func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) er
 	return err
 }
 
-// forgive records that components have nothing to undo after all.
+// forgive undoes addFinalizer for some claims, because the status could not be stored.
 func (t *Session) forgive(owing []Claim) {
 	for _, c := range owing {
 		t.RemoveFinalizer(c.Component)
@@ -160,7 +167,7 @@ func (t *Session) store(ctx context.Context) error {
 	return deployerlib.Checkpoint(ctx)
 }
 
-// grows reports whether a claim has an object that is not in the inventory.
+// grows reports whether a claim contains an object that is not in the inventory yet.
 func (t *Session) grows(c Claim) bool {
 	if t.names == nil {
 		t.names = map[apply.Ref]bool{}
@@ -177,23 +184,25 @@ func (t *Session) grows(c Claim) bool {
 	return grows
 }
 
-// WithoutVersion returns the reference without the API version, which does not distinguish objects.
+// WithoutVersion returns the reference without the API version. Two references to the same object may have different
+// API versions.
 func WithoutVersion(ref apply.Ref) apply.Ref {
 	ref.APIVersion = ref.GVK().Group
 	return ref
 }
 
-// addFinalizer records that a component has something to undo, if it has. It reports whether that is new.
+// addFinalizer records that Delete must be called for the component of a claim, if the component has a Delete. It
+// reports whether this is new.
 func (t *Session) addFinalizer(c Claim) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return c.Undo && t.undo.AddFinalizer(c.Unit)
 }
 
-// desired returns the objects of a claim with what the inventory must record about them.
+// desired returns copies of c.Desired, with the fields Component and Requires set.
 func (c Claim) desired() []apply.Desired { return c.own(c.Desired) }
 
-// own records on objects which component they belong to.
+// own returns a copy of `desired`, with the fields Component and Requires set in each element.
 func (u Unit) own(desired []apply.Desired) []apply.Desired {
 	out := make([]apply.Desired, len(desired))
 	for i, d := range desired {
@@ -203,7 +212,7 @@ func (u Unit) own(desired []apply.Desired) []apply.Desired {
 	return out
 }
 
-// Apply writes the objects that are not known to be as desired.
+// Apply writes the given objects, except those that are known to be up to date.
 func (t *Session) Apply(ctx context.Context, of Unit, desired []apply.Desired) ([]apply.Outcome, error) {
 	if t.applier == nil {
 		return nil, errNoTarget()
@@ -215,12 +224,12 @@ func (t *Session) Apply(ctx context.Context, of Unit, desired []apply.Desired) (
 	heard := t.watches(of.Component)
 	for i := range applied {
 		t.met(of.Component, applied[i], heard)
-		applied[i].Live = nil // callers that need it use Get, so that the need is known
+		applied[i].Live = nil // callers must use Get, which stores the object for the next run
 	}
 	return applied, nil
 }
 
-// Delete deletes objects of the inventory.
+// Delete deletes objects that are in the inventory.
 func (t *Session) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting, error) {
 	if t.applier == nil {
 		return nil, errNoTarget()
@@ -232,7 +241,8 @@ func (t *Session) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting
 	return waiting, err
 }
 
-// awaitEnd listens to an object that is being deleted, even if its component does not listen to it.
+// awaitEnd ensures that a run is triggered when the object no longer exists, even if the component does not listen to
+// the object.
 func (t *Session) awaitEnd(ref apply.Ref) {
 	object, known := t.object(ref)
 	if !known {
@@ -242,7 +252,7 @@ func (t *Session) awaitEnd(ref apply.Ref) {
 	t.memory.saw(object, seen.ResourceVersion, true)
 }
 
-// Unclaimed returns the entries of objects that no component of this walk wanted.
+// Unclaimed returns the inventory entries of objects that no component has claimed in this run.
 func (t *Session) Unclaimed() []apply.Entry {
 	if t.applier == nil {
 		return t.run.Inventory.Entries
@@ -250,14 +260,14 @@ func (t *Session) Unclaimed() []apply.Entry {
 	return t.applier.Unclaimed()
 }
 
-// RemoveFinalizer records that a component has nothing to undo any more.
+// RemoveFinalizer removes a component from the record of components whose Delete must be called.
 func (t *Session) RemoveFinalizer(component string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.undo.RemoveFinalizer(component)
 }
 
-// Done returns the number of objects that were written or deleted.
+// Done returns the number of objects that this session has written or deleted.
 func (t *Session) Done() int {
 	if t.applier == nil {
 		return 0
@@ -266,7 +276,7 @@ func (t *Session) Done() int {
 	return report.Applied + report.Deleted
 }
 
-// Inventory returns what the item has now.
+// Inventory returns the current inventory.
 func (t *Session) Inventory() apply.Inventory {
 	if t.applier == nil {
 		return t.run.Inventory
@@ -274,10 +284,11 @@ func (t *Session) Inventory() apply.Inventory {
 	return t.applier.Inventory()
 }
 
-// Owned returns the objects that the watches of the target must expect.
+// Owned returns the objects that the item owns, for the watches of the target.
 func (t *Session) Owned() []apply.Owned { return t.applier.Report().Owned }
 
-// Recheck returns when an object may be ready although it does not change. Zero means that there is none.
+// Recheck returns the time after which an object may become ready without a change. Zero means that there is no such
+// object.
 func (t *Session) Recheck() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

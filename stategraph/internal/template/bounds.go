@@ -9,11 +9,12 @@ import (
 	texttemplate "text/template"
 )
 
-// boundedFunctions returns bounded versions of those functions of sprig whose result can be much larger than their
-// arguments. Two values of a configuration, each of which fits into an item, must not produce gigabytes.
+// boundedFunctions returns replacements for sprig functions whose results can be much larger than their arguments. The
+// replacements limit the size of the result. Without a limit, a template could produce gigabytes from two short values
+// of an item.
 func boundedFunctions(sprig texttemplate.FuncMap) texttemplate.FuncMap {
 	toStrings := sprig["toStrings"].(func(any) []string)             //nolint:forcetypeassert // TestTemplateFaults calls it
-	wrapWith := sprig["wrapWith"].(func(int, string, string) string) //nolint:forcetypeassert // so here
+	wrapWith := sprig["wrapWith"].(func(int, string, string) string) //nolint:forcetypeassert // also checked by TestTemplateFaults
 	replaceAll := func(expression, text, by string) (string, error) {
 		return replaceMatches(expression, text, by, strings.Count(by, "$"), (*regexp.Regexp).ReplaceAllString)
 	}
@@ -41,7 +42,8 @@ func boundedFunctions(sprig texttemplate.FuncMap) texttemplate.FuncMap {
 	}
 }
 
-// replaceMatches replaces what matches an expression. The replacement contains the match at most quotes times.
+// replaceMatches replaces each match of a regular expression with the text `by`. The replacement text may refer to the
+// match, for example with "$0". The parameter `quotes` is the maximum number of such references in `by`.
 func replaceMatches(expression, text, by string, quotes int, replaced func(e *regexp.Regexp, text, by string) string) (string, error) {
 	e, err := regexp.Compile(expression)
 	if err != nil {
@@ -51,10 +53,11 @@ func replaceMatches(expression, text, by string, quotes int, replaced func(e *re
 	return limited("replace matches", size, func() string { return replaced(e, text, by) })
 }
 
-// limited returns a text unless it would be longer than a template may render.
+// limited calls the function `text` and returns the result. The parameter `size` is the length of the result. If it
+// exceeds MaxText, limited returns an error without calling `text`.
 func limited(what string, size int, text func() string) (string, error) {
 	if size > MaxText {
-		return "", fmt.Errorf("%s: want at most %d characters in all", what, MaxText)
+		return "", fmt.Errorf("%s: want at most %d characters in total", what, MaxText)
 	}
 	return text(), nil
 }

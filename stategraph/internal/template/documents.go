@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// documents decodes the objects in a YAML text. Empty documents are left out. Errors name the document and the line of
-// the text.
+// documents decodes the objects in a YAML text that may contain several documents. It omits empty documents. Errors
+// contain the number of the document and the line in the text.
 func documents(text string) ([]*unstructured.Unstructured, error) {
 	var objs []*unstructured.Unstructured
 	lines := strings.Split(text, "\n")
@@ -35,7 +35,8 @@ func documents(text string) ([]*unstructured.Unstructured, error) {
 	return objs, nil
 }
 
-// document decodes one object, or returns nil if there is none. before is how many lines come before it.
+// document decodes one object. It returns nil if the text is empty. The parameter `before` is the number of lines that
+// precede the text in the file.
 func document(text string, before int) (*unstructured.Unstructured, error) {
 	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -43,7 +44,7 @@ func document(text string, before int) (*unstructured.Unstructured, error) {
 	}
 	var body any
 	if err := utiljson.Unmarshal(asJSON, &body); err != nil {
-		return nil, fmt.Errorf("which begins in line %d of the result: it cannot be read", before+1)
+		return nil, fmt.Errorf("line %d of the rendered text: it cannot be read", before+1)
 	}
 	switch fields := body.(type) {
 	case nil:
@@ -51,22 +52,24 @@ func document(text string, before int) (*unstructured.Unstructured, error) {
 	case map[string]any:
 		return &unstructured.Unstructured{Object: fields}, nil
 	}
-	return nil, fmt.Errorf("which begins in line %d of the result: it is no object", before+1)
+	return nil, fmt.Errorf("line %d of the rendered text: it is not an object", before+1)
 }
 
 // yamlLine matches the line number in an error of the YAML decoder.
 var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
 
-// yamlValue matches where the YAML decoder quotes a value that it read, which may be a secret of the configuration.
+// yamlValue matches the part of a YAML decoding error that quotes a value. The value may be a secret from the
+// configuration.
 var yamlValue = regexp.MustCompile("(?s)(unknown anchor|invalid map key:|cannot (?:decode|unmarshal) !!\\w+) (?:'.*'|`.*`|.*$)")
 
-// yamlFault converts an error of the YAML decoder. It gives the line in the whole text, and shows no values.
+// yamlFault converts an error of the YAML decoder. The returned error contains the line number in the whole text, but
+// no values.
 func yamlFault(err error, before int) error {
 	text := yamlValue.ReplaceAllString(err.Error(), "$1 …")
 	found := yamlLine.FindStringSubmatch(text)
 	if found == nil {
-		return fmt.Errorf("which begins in line %d of the result: %s", before+1, text)
+		return fmt.Errorf("line %d of the rendered text: %s", before+1, text)
 	}
 	number, _ := strconv.Atoi(found[1])
-	return fmt.Errorf("line %d of the result: %s", before+number, found[2])
+	return fmt.Errorf("line %d of the rendered text: %s", before+number, found[2])
 }

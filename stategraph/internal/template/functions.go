@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unfit are functions of sprig that return something else each time, or depend on the machine. Each run would change
-// objects that are made with them. Generate keys and certificates in a component that makes them once.
+// unfit lists the sprig functions that are not available in templates, because their results differ between calls or
+// machines. With such a function, each run would change the objects.
 var unfit = []string{
 	"bcrypt", "htpasswd", "derivePassword", "encryptAES", "decryptAES", "randBytes", "genPrivateKey", "buildCustomCert",
 	"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
@@ -23,15 +23,15 @@ var unfit = []string{
 	"seq",
 }
 
-// These are bounds of what the configuration of an item can make a template do.
+// These constants limit templates, because the configuration of an item is not trusted.
 const (
-	maxRepeat = 1 << 16 // characters or numbers that one function returns
+	maxRepeat = 1 << 16 // maximum number of characters or list entries that one function returns
 	// MaxText is the maximum length of a rendered text, in bytes.
 	MaxText = 1 << 20
 )
 
-// Functions returns what templates may call, namely the functions of sprig that always return the same, with bounds,
-// and a few more.
+// Functions returns the functions that templates may call. These are the deterministic functions of sprig, some of them
+// with limits, and a few more functions.
 func Functions() texttemplate.FuncMap {
 	funcs := sprig.HermeticTxtFuncMap()
 	for _, name := range unfit {
@@ -53,7 +53,7 @@ func Functions() texttemplate.FuncMap {
 	return funcs
 }
 
-// sortedKeys is sprig's keys in a fixed order.
+// sortedKeys replaces the sprig function "keys". It returns the keys in a fixed order.
 func sortedKeys(dicts ...map[string]any) []string {
 	keys := []string{}
 	for _, dict := range dicts {
@@ -62,7 +62,7 @@ func sortedKeys(dicts ...map[string]any) []string {
 	return keys
 }
 
-// sortedValues is sprig's values in the order of the keys.
+// sortedValues replaces the sprig function "values". It returns the values in the order of their keys.
 func sortedValues(dict map[string]any) []any {
 	values := []any{}
 	for _, key := range sortedKeys(dict) {
@@ -71,7 +71,8 @@ func sortedValues(dict map[string]any) []any {
 	return values
 }
 
-// number converts any number, because those of a configuration are int64.
+// number converts a number of any type to an int. Numbers in a configuration, for example, are of type int64. If the
+// value is not a number, the result is -1.
 func number(value any) int {
 	out, err := strconv.Atoi(fmt.Sprint(value))
 	if err != nil {
@@ -83,7 +84,7 @@ func number(value any) int {
 func repeat(times any, text string) (string, error) {
 	count := number(times)
 	if count < 0 || count > maxRepeat || len(text) > maxRepeat/max(count, 1) {
-		return "", fmt.Errorf("repeat %v times: want at most %d characters in all", times, maxRepeat)
+		return "", fmt.Errorf("repeat %v times: want at most %d characters in total", times, maxRepeat)
 	}
 	return strings.Repeat(text, count), nil
 }
@@ -103,7 +104,8 @@ func indent(by any, text string) (string, error) {
 	return limited("indent", size, func() string { return pad + strings.ReplaceAll(text, "\n", "\n"+pad) })
 }
 
-// untilStep counts from start to just before stop, up or down.
+// untilStep returns the integers from the first argument, inclusive, to the second argument, exclusive. The third
+// argument is the step, which may be negative.
 func untilStep(from, to, by any) ([]int, error) {
 	start, stop, step := number(from), number(to), number(by)
 	numbers := []int{}
@@ -130,7 +132,7 @@ func fromYaml(text string) (any, error) {
 	return value, err
 }
 
-// required fails with a text when a value is nil or empty.
+// required returns the given value. If the value is nil or empty, required returns an error with the given message.
 func required(message string, value any) (any, error) {
 	if value == nil || value == "" {
 		return nil, fmt.Errorf("%s", message)

@@ -10,7 +10,8 @@ import (
 	texttemplate "text/template"
 )
 
-// TestWithinTheBound checks that bounded functions return the same as those of sprig.
+// TestWithinTheBound checks that the bounded functions return the same results as the sprig functions that they
+// replace.
 func TestWithinTheBound(t *testing.T) {
 	for call, want := range map[string]string{
 		`join "-" (list 1 "b" nil true)`:             "1-b-true",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package template renders objects from files with Go templates. The functions of these templates always return the
-// same, within bounds, and errors name file and line and show no values. It also finds which components a template
-// uses.
+// Package template renders objects from files with Go templates. The functions in these templates are deterministic,
+// and the size of their results is limited. Errors contain the file and the line, but no values. The package also finds
+// the components that a template uses.
 package template
 
 import (
@@ -22,23 +22,23 @@ import (
 // Dir is the directory of the templates.
 const Dir = "templates"
 
-// Template is a parsed template. It may be used by many goroutines.
+// Template is a parsed template. It is safe for concurrent use.
 type Template struct {
-	// Uses are the components that the template uses by constant names.
+	// Uses lists the places where the template uses a component whose name is a constant.
 	Uses []Use
-	// Faults are named templates that are used but not defined.
+	// Faults contains a text for each named template that the template calls and no file defines.
 	Faults []string
-	// Optional means that the template may render no object, because all its text is within conditions.
+	// Optional is true if the whole text of the template is inside conditions, so that the template may render no object.
 	Optional bool
 
 	parsed *texttemplate.Template
 }
 
-// Read reads a file of the directory Dir, and the named templates in the files beside it whose names begin with "_". It
-// returns an error if a file is missing or cannot be parsed.
+// Read parses the given file in the directory Dir. It also parses all files in Dir whose names begin with "_", because
+// they may define named templates. It returns an error if a file is missing or cannot be parsed.
 func Read(files fs.FS, name string) (*Template, error) {
 	if files == nil {
-		return nil, fmt.Errorf("template %s: there are no files (nil)", name)
+		return nil, fmt.Errorf("template %s: the file system is nil", name)
 	}
 	file := path.Join(Dir, name)
 	parsed := empty(file)
@@ -90,8 +90,8 @@ func (t *Template) Text(ctx context.Context, data any) (string, error) {
 	return out.text.String(), nil
 }
 
-// Objects renders the template and reads the YAML documents of the result. Empty ones are left out. It returns the
-// errors of Text, and an error for a document that is no object.
+// Objects renders the template and decodes the YAML documents of the result. It ignores empty documents. It returns an
+// error in the same cases as Text, and also if a document is not an object.
 func (t *Template) Objects(ctx context.Context, data any) ([]*unstructured.Unstructured, error) {
 	text, err := t.Text(ctx, data)
 	if err != nil {
@@ -104,10 +104,11 @@ func (t *Template) Objects(ctx context.Context, data any) ([]*unstructured.Unstr
 	return objs, nil
 }
 
-// quotedValue matches where text/template quotes a value, which may be a secret of the configuration.
+// quotedValue matches the part of a text/template error that quotes a value. The value may be a secret from the
+// configuration.
 var quotedValue = regexp.MustCompile(`(?s)(range can't iterate over) .*$`)
 
-// withoutValue returns an error that shows no values, but still matches the original one.
+// withoutValue removes a quoted value from an error. If there is no such value, it returns err.
 func withoutValue(err error) error {
 	if text := quotedValue.ReplaceAllString(err.Error(), "$1 it"); text != err.Error() {
 		return errors.New(text)
@@ -115,10 +116,10 @@ func withoutValue(err error) error {
 	return err
 }
 
-// errTooLong ends a template that renders more than an item could hold.
+// errTooLong is returned if the result of a template is too long.
 var errTooLong = fmt.Errorf("the result is longer than %d bytes", MaxText)
 
-// bounded is a buffer for at most MaxText bytes. It fails once the context has ended.
+// bounded is a buffer for at most MaxText bytes. After its context has ended, Write returns an error.
 type bounded struct {
 	ctx  context.Context //nolint:containedctx // text/template has no context; it lives as long as the call
 	text bytes.Buffer
@@ -135,7 +136,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// separator reports whether a line begins another document.
+// separator reports whether a line separates two YAML documents.
 func separator(line string) bool {
 	rest, found := strings.CutPrefix(line, "---")
 	return found && (strings.TrimSpace(rest) == "" || strings.HasPrefix(strings.TrimSpace(rest), "#"))

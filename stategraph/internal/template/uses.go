@@ -11,24 +11,24 @@ import (
 	"text/template/parse"
 )
 
-// Use is a place in which a template uses a component.
+// Use describes one place in which a template uses a component.
 type Use struct {
 	Component string
-	Output    string // by name, or empty for the object or its name
-	Where     string // begins an error
-	Guarded   bool   // the place handles a component that keeps no object
+	Output    string // the name of the output; "" if the template uses the object or its name
+	Where     string // the location in the template; errors begin with it
+	Guarded   bool   // the template handles the case that the component has no object
 }
 
-// scanner collects what a template uses, namely named templates, and other components by name.
+// scanner finds the components that a template uses. It also finds calls of named templates that are not defined.
 type scanner struct {
 	parsed *texttemplate.Template
-	tree   *parse.Tree // of the current node
+	tree   *parse.Tree // the tree that contains the current node
 	seen   map[string]bool
 	uses   []Use
 	faults []string
 }
 
-// scan goes through a template and all templates that it calls.
+// scan scans a template and all templates that it calls.
 func scan(parsed *texttemplate.Template) *scanner {
 	s := &scanner{parsed: parsed, seen: map[string]bool{}}
 	all := parsed.Templates()
@@ -40,8 +40,8 @@ func scan(parsed *texttemplate.Template) *scanner {
 	return s
 }
 
-// undefined finds named templates that are called but not defined. text/template itself only notices when it gets
-// there, which may be in the run of a single item.
+// undefined records calls of named templates that are not defined. Otherwise, text/template would report such a call
+// only when it executes the call.
 func (s *scanner) undefined(t *texttemplate.Template) {
 	if t.Tree == nil {
 		return
@@ -49,13 +49,13 @@ func (s *scanner) undefined(t *texttemplate.Template) {
 	for _, call := range calls(nil, t.Root) {
 		if s.parsed.Lookup(call.Name) == nil {
 			location, _ := t.ErrorContext(call)
-			s.faults = append(s.faults, fmt.Sprintf("template: %s: %q is not defined (go:embed leaves out files whose names begin with %q, unless it is told all:%s)",
+			s.faults = append(s.faults, fmt.Sprintf("template: %s: %q is not defined (without the prefix all:, go:embed omits files whose names begin with %q; use all:%s)",
 				location, call.Name, "_", Dir))
 		}
 	}
 }
 
-// calls returns the places in a list, and in the lists within it, where named templates are called.
+// calls appends the calls of named templates in a list, including nested lists, to `found` and returns the result.
 func calls(found []*parse.TemplateNode, in *parse.ListNode) []*parse.TemplateNode {
 	if in == nil {
 		return found
@@ -71,7 +71,7 @@ func calls(found []*parse.TemplateNode, in *parse.ListNode) []*parse.TemplateNod
 	return found
 }
 
-// branchOf returns what if, range and with have in common, or nil for other nodes.
+// branchOf returns the common part of an "if", "range" or "with" node, or nil for other nodes.
 func branchOf(node parse.Node) *parse.BranchNode {
 	switch n := node.(type) {
 	case *parse.IfNode:
@@ -84,7 +84,8 @@ func branchOf(node parse.Node) *parse.BranchNode {
 	return nil
 }
 
-// template scans a template once. guards are the components that the caller has checked.
+// template scans a template, unless it was scanned before. The parameter `guards` lists components. The calling
+// template has already checked that these components have objects.
 func (s *scanner) template(t *texttemplate.Template, guards []string) {
 	if t == nil || t.Tree == nil || s.seen[t.Name()] {
 		return
@@ -117,10 +118,10 @@ func (s *scanner) list(in *parse.ListNode, guards []string) {
 	}
 }
 
-// fallbacks are the functions that handle an empty value.
+// fallbacks contains the functions that accept empty arguments.
 var fallbacks = map[string]bool{"default": true, "coalesce": true, "empty": true, "ternary": true, "and": true, "or": true, "not": true}
 
-// pipe records the components that a pipeline uses, and returns them.
+// pipe records the components that a pipeline uses, and returns their names.
 func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names []string) {
 	if in == nil {
 		return nil
@@ -144,7 +145,8 @@ func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names
 	return names
 }
 
-// pipeOf returns the pipeline in parentheses that an argument is, possibly followed by fields, or nil if it is none.
+// pipeOf returns the pipeline inside an argument such as (.Output "a") or (.Output "a").spec. It returns nil for an
+// argument without parentheses.
 func pipeOf(arg parse.Node) *parse.PipeNode {
 	if chain, ok := arg.(*parse.ChainNode); ok {
 		arg = chain.Node
@@ -153,7 +155,7 @@ func pipeOf(arg parse.Node) *parse.PipeNode {
 	return inner
 }
 
-// ask records a call of NameOf, Output or Value with a constant name.
+// ask records a call of NameOf, Output or Value if the name of the component is a constant.
 func (s *scanner) ask(args []parse.Node, guards []string, guarded bool) (component string, found bool) {
 	method := methodOf(args[0])
 	if method != "NameOf" && method != "Output" && method != "Value" || len(args) < 2 {
@@ -174,7 +176,8 @@ func (s *scanner) ask(args []parse.Node, guards []string, guarded bool) (compone
 	return name.Text, true
 }
 
-// methodOf returns the method of TemplateData that a node calls, as in .NameOf or $.NameOf.
+// methodOf returns the name of the TemplateData method that a node calls. For .NameOf and $.NameOf, it returns
+// "NameOf".
 func methodOf(node parse.Node) string {
 	switch n := node.(type) {
 	case *parse.FieldNode:
@@ -189,7 +192,8 @@ func methodOf(node parse.Node) string {
 	return ""
 }
 
-// isOptional reports whether a template may keep no object because all its text is within conditions.
+// isOptional reports whether the whole text of a template is inside conditions, so that the template may render no
+// object.
 func isOptional(parsed *texttemplate.Template) bool {
 	if parsed.Tree == nil {
 		return false
@@ -213,7 +217,7 @@ func isOptional(parsed *texttemplate.Template) bool {
 	return conditions
 }
 
-// hasContent reports whether a text has more than comments and separators of documents.
+// hasContent reports whether a text contains anything except YAML comments and document separators.
 func hasContent(text string) bool {
 	for line := range strings.Lines(text) {
 		if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") && !separator(line) {

@@ -12,25 +12,25 @@ import (
 	"sync"
 )
 
-// Owner is the namespace and the target for which a part of a budget is used.
+// Owner names the target, and the namespace of the target, for which a part of a budget is used.
 type Owner struct{ Namespace, Target string }
 
-// Budget is an amount of memory that all targets share. Released memory goes first to the namespace that holds the
-// least, then to the target that holds the least, then to the claim that has waited longest. A Budget is safe for
-// concurrent use.
+// Budget is an amount of memory that all targets share. If several claims wait for memory, the namespace that uses the
+// least memory comes first. Within this namespace, the target that uses the least memory comes first. For this target,
+// the claim that has waited longest comes first. A Budget is safe for concurrent use.
 type Budget struct {
-	use, hint string // what the responses wait for, and how to raise the total
+	use, hint string // parts of error messages, see New
 	total     int64
 
 	mu      sync.Mutex
 	used    int64
 	held    map[Owner]int64
-	spaces  map[string]int64 // held amount by namespace
+	spaces  map[string]int64 // the amount that each namespace uses
 	waiting []*Claim
 	waits   int64
 }
 
-// Claim is a part of a budget. A nil Claim holds nothing.
+// Claim is a part of a budget. A nil Claim is an empty part, and releasing it does nothing.
 type Claim struct {
 	b      *Budget
 	who    Owner
@@ -38,33 +38,33 @@ type Claim struct {
 	given  chan struct{}
 }
 
-// New returns a budget of total bytes. Its errors contain use, such as "read", and hint, which says how to raise the
-// total.
+// New returns a budget with the given total size in bytes. The argument `use` is the operation that needs the memory,
+// such as "read". The argument `hint` describes how to raise the total. Both become part of error messages.
 func New(use, hint string, total int64) *Budget {
 	return &Budget{use: use, hint: hint, total: total, held: map[Owner]int64{}, spaces: map[string]int64{}}
 }
 
-// exhaustedError is the error of a response that waited in vain for a part of a budget. The target did not cause it.
+// exhaustedError is returned if a response did not get a part of a budget in time. The target did not cause this error.
 type exhaustedError struct {
 	b     *Budget
 	cause error
 }
 
 func (e *exhaustedError) Error() string {
-	return fmt.Sprintf("the answer of the target waited in vain to be %s: the answers of all targets may take %d bytes at a time (%s)",
+	return fmt.Sprintf("the response of the target could not be %s in time: all responses of targets together may use %d bytes (%s)",
 		e.b.use, e.b.total, e.b.hint)
 }
 
 func (e *exhaustedError) Unwrap() error { return e.cause }
 
-// IsExhausted reports whether err is the error of a claim that waited in vain.
+// IsExhausted reports whether err means that a budget did not grant a claim in time.
 func IsExhausted(err error) bool {
 	_, is := errors.AsType[*exhaustedError](err)
 	return is
 }
 
-// Claim waits until ctx is done for a part of the budget. If amount exceeds the total, the claim gets all of it. If ctx
-// is done first, the error is one for which IsExhausted returns true.
+// Claim waits until the given number of bytes of the budget is available. If the number exceeds the total, Claim waits
+// for the whole budget. If ctx is done before that, Claim returns an error for which IsExhausted returns true.
 func (b *Budget) Claim(ctx context.Context, who Owner, amount int64) (*Claim, error) {
 	c := &Claim{b: b, who: who, amount: min(amount, b.total), given: make(chan struct{})}
 	b.mu.Lock()
@@ -90,7 +90,8 @@ func (b *Budget) Claim(ctx context.Context, who Owner, amount int64) (*Claim, er
 	return nil, &exhaustedError{b: b, cause: context.Cause(ctx)}
 }
 
-// serve grants waiting claims while the next one fits. The caller holds the lock.
+// serve grants waiting claims one after the other, and stops at the first claim that does not fit. The caller holds the
+// lock.
 func (b *Budget) serve() {
 	for len(b.waiting) > 0 {
 		next := slices.MinFunc(b.waiting, func(x, y *Claim) int {
@@ -105,7 +106,8 @@ func (b *Budget) serve() {
 	}
 }
 
-// give changes the held amount. The caller holds the lock.
+// give adds `amount` bytes to the memory that the owner of c uses. The amount may be negative. The caller holds the
+// lock.
 func (b *Budget) give(c *Claim, amount int64) {
 	b.used += amount
 	b.held[c.who] += amount
@@ -118,7 +120,7 @@ func (b *Budget) give(c *Claim, amount int64) {
 	}
 }
 
-// Release returns the claim to the budget. Further calls do nothing.
+// Release returns the memory of the claim to the budget. Further calls do nothing.
 func (c *Claim) Release() {
 	if c == nil {
 		return
@@ -133,7 +135,7 @@ func (c *Claim) Release() {
 	c.b.serve()
 }
 
-// State returns the used amount, and how many claims had to wait so far.
+// State returns the number of bytes in use, and the number of claims that have had to wait so far.
 func (b *Budget) State() (used, waits int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,7 +20,8 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// TestBudgetIsFair checks that the claim of the namespace that holds least is served first, and in it that of the target.
+// TestBudgetIsFair checks that the namespace that uses the least memory comes first, and within this namespace the
+// target that uses the least memory.
 func TestBudgetIsFair(t *testing.T) {
 	b := New("read", "", 10)
 	take := func(namespace, target string, amount int64) *Claim {

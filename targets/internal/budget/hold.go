@@ -9,27 +9,28 @@ import (
 
 type holdKey struct{}
 
-// Hold collects the claims of the responses to one call.
+// Hold collects the claims for all responses that one call of a client receives.
 type Hold struct {
 	mu     sync.Mutex
 	claims []*Claim
-	size   int64 // of all responses, in bytes
+	size   int64 // size of all responses, in bytes
 	ended  bool
 }
 
-// WithHold returns a context with a hold for one call.
+// WithHold returns a context that contains a new Hold for one call, and the Hold.
 func WithHold(ctx context.Context) (context.Context, *Hold) {
 	h := &Hold{}
 	return context.WithValue(ctx, holdKey{}, h), h
 }
 
-// HoldOf returns the hold of a context, or nil if it has none.
+// HoldOf returns the Hold of a context, or nil if the context contains none.
 func HoldOf(ctx context.Context) *Hold {
 	h, _ := ctx.Value(holdKey{}).(*Hold)
 	return h
 }
 
-// Add adds a response of size bytes and its claim, which may be nil. After Release, Add releases the claim immediately.
+// Add records the size of a response and the claim for this response. The claim may be nil. After Release, Add releases
+// the claim immediately.
 func (h *Hold) Add(c *Claim, size int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonscan estimates the memory that decoding JSON takes, before it is decoded.
+// Package jsonscan estimates how much memory it takes to decode a JSON text, before the text is decoded.
 package jsonscan
 
-// The largest memory that decoding takes, in bytes: for an object, for each of its members, and for other values. It
-// was measured with unstructured and typed objects. Text is stored up to three times.
+// These constants are the maximum memory, in bytes, that decoding takes for each object; for each member, item and
+// list; and for each byte of the text. The numbers were measured with unstructured and typed objects. Decoding stores a
+// text up to three times.
 const (
 	costOfObject = 350
 	costOfValue  = 64
 	costOfByte   = 3
 )
 
-// Scan reads JSON byte by byte. It does not check the syntax: for text that is not JSON, the decoder fails without
-// using more memory.
+// Scan reads JSON byte by byte. It does not check the syntax. If the text is not JSON, the decoder fails, and does not
+// use more memory than Scan estimates.
 type Scan struct {
 	// Bytes is the number of bytes read.
 	Bytes int64
-	// Depth is the nesting depth of the values.
+	// Depth is the maximum nesting depth of the values.
 	Depth int
-	// Event is the value of the member "type" of the outermost object, or EventUnknown if it may be any event.
+	// Event is the value of the member "type" of the outermost object. It is EventUnknown if the value contains escape
+	// sequences.
 	Event string
 
 	objects, values int64
@@ -27,10 +29,11 @@ type Scan struct {
 	quoted, escaped bool
 	began           bool
 
-	// A member name or a string of the outermost object.
+	// word contains the first bytes of the last member name or string in the outermost object. The field `length` is the
+	// number of these bytes.
 	word    [8]byte
 	length  int
-	foreign bool // the word is too long or has an escape sequence
+	foreign bool // the name or string is longer than 8 bytes or contains an escape sequence
 	isType  bool
 }
 
@@ -92,14 +95,14 @@ func (s *Scan) inText(c byte) {
 	}
 }
 
-// Kinds of events. EventUnknown is a kind that is written with escape sequences.
+// These constants are types of watch events. EventUnknown is used if the type is written with escape sequences.
 const (
 	EventAdded   = "ADDED"
 	EventError   = "ERROR"
 	EventUnknown = "?"
 )
 
-// Cost returns the largest number of bytes that decoding takes.
+// Cost returns the maximum memory that decoding takes, in bytes.
 func (s *Scan) Cost() int64 {
 	return s.Bytes*costOfByte + s.objects*costOfObject + s.values*costOfValue
 }

@@ -4,7 +4,7 @@ package jsonscan
 
 import "testing"
 
-// TestScan checks that the kind of an event and its end are found.
+// TestScan checks that Scan detects the kind and the end of an event.
 func TestScan(t *testing.T) {
 	for text, kind := range map[string]string{
 		`{"type":"ERROR","object":{"type":"ADDED"}}`:       "ERROR",

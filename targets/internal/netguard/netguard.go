@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// metadataServers are the addresses of metadata servers that are not link-local, with their surrounding ranges.
+// metadataServers contains the addresses of the metadata services of cloud providers, except link-local addresses. Some
+// prefixes cover a range around the address.
 var metadataServers = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"),          // Amazon
 	netip.MustParsePrefix("fd20:ce::254/128"),       // Google
@@ -25,15 +26,15 @@ var metadataServers = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"),       // Azure
 }
 
-// tunnels are the prefixes of addresses that lead to an IPv4 address that only the network knows: NAT64 with a local
+// tunnels contains the prefixes of IPv6 addresses that the network may translate to IPv4 addresses: NAT64 with a local
 // prefix, 6to4 and Teredo.
 var tunnels = []netip.Prefix{netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32")}
 
-// nat64 are the prefixes of IPv6 addresses whose last four bytes are an IPv4 address.
+// nat64 contains the prefixes of IPv6 addresses that end with an IPv4 address.
 var nat64 = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96")}
 
-// IsPrivateHost reports whether a host in a URL is one that only the deployer can reach. It does not resolve names;
-// Dial checks the addresses.
+// IsPrivateHost reports whether the host of a URL is one that only the deployer can reach. It does not resolve names.
+// Dial checks the resolved addresses.
 func IsPrivateHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	addr, err := netip.ParseAddr(host)
@@ -48,13 +49,13 @@ func isPrivateName(host string) bool {
 	return strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "kubernetes.default.svc.")
 }
 
-// Dial returns a function that connects only to addresses that others than the deployer can reach too, and returns
-// refused for all others. It checks the resolved address, so that DNS cannot circumvent the check.
+// Dial returns a dial function. If an address can be reached only by the deployer, the function does not connect and
+// returns the error `refused`. It checks the resolved addresses, so that DNS cannot be used to circumvent the check.
 func Dial(refused error) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialer(newGuard(refused).control)
 }
 
-// DialAny returns a function that connects to all addresses.
+// DialAny returns a dial function that connects to all addresses.
 func DialAny() func(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialer(nil)
 }
@@ -66,7 +67,7 @@ func dialer(control func(context.Context, string, string, syscall.RawConn) error
 
 type guard struct {
 	refused   error
-	inCluster netip.Addr // of the deployer's own API server; the zero value matches no address
+	inCluster netip.Addr // address of the deployer's own API server; the zero value matches no address
 }
 
 func newGuard(refused error) *guard {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pacer delays watches that keep ending early.
+// Package pacer delays watches that repeatedly end early.
 package pacer
 
 import (
@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// shortWatch is the shortest duration of a watch that counts as working.
+	// shortWatch is the minimum duration of a watch that counts as working.
 	shortWatch = 30 * time.Second
-	// firstWatchPause and mostWatchPause are the shortest and the longest pause after a watch that did not work. The
-	// pause doubles each time.
+	// firstWatchPause is the pause after a watch that did not work. The pause doubles after each further watch that does
+	// not work, up to mostWatchPause.
 	firstWatchPause = time.Second
 	mostWatchPause  = 30 * time.Second
-	// watchStarts is how often a watch may be opened without a pause, however it ends. After that, it may be opened
-	// once a second.
+	// watchStarts is how often a watch may be opened in quick succession, regardless of how it ends. After that, it may be
+	// opened once per second.
 	watchStarts = 30
-	// watchesKnown limits the number of watches that are remembered.
+	// watchesKnown is the maximum number of watches that a Pacer remembers.
 	watchesKnown = 2000
 )
 
-// Pacer delays watches that keep ending early, because client-go does not wait after every cause. It is safe for
-// concurrent use.
+// Pacer delays watches that repeatedly end early. It is needed because client-go does not always wait before it opens a
+// watch again. A Pacer is safe for concurrent use.
 type Pacer struct {
 	mu      sync.Mutex
-	watches *lru.Cache // by watch; values are *pace
+	watches *lru.Cache // the keys identify watches; the values are *pace
 }
 
-// pace is the state of one watch.
+// pace contains the limiter and the current pause of one watch.
 type pace struct {
 	starts *rate.Limiter
 	pause  time.Duration
@@ -44,8 +44,8 @@ type pace struct {
 // New returns an empty Pacer.
 func New() *Pacer { return &Pacer{watches: lru.New(watchesKnown)} }
 
-// WatchOf returns an identifier of what a request watches. Requests that differ only in the version at which the watch
-// begins, or in its duration, have the same identifier.
+// WatchOf returns an identifier of a watch. It depends on the objects that the request watches, but not on options such
+// as resourceVersion and timeoutSeconds.
 func WatchOf(req *http.Request) string {
 	query := req.URL.Query()
 	for _, name := range []string{"resourceVersion", "timeoutSeconds", "timeout", "allowWatchBookmarks", "resourceVersionMatch"} {
@@ -65,7 +65,7 @@ func (p *Pacer) of(watch string) *pace {
 	return it
 }
 
-// begin returns how long to wait before the watch is opened.
+// begin returns how long the caller must wait before it opens the watch.
 func (p *Pacer) begin(watch string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +73,7 @@ func (p *Pacer) begin(watch string, now time.Time) time.Duration {
 	return max(it.next.Sub(now), it.starts.ReserveN(now, 1).DelayFrom(now), 0)
 }
 
-// End records the end of a watch. failed is false if the client ended it.
+// End records the end of a watch. The argument `failed` must be false if the client ended the watch.
 func (p *Pacer) End(watch string, began, now time.Time, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *Pacer) End(watch string, began, now time.Time, failed bool) {
 	}
 }
 
-// Wait waits until the watch of a request may be opened.
+// Wait waits until the watch may be opened.
 func (p *Pacer) Wait(ctx context.Context, watch string, now time.Time) error {
 	pause := p.begin(watch, now)
 	if pause == 0 {

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// MaxSecrets is the number of secrets that are kept. If there are more, the least recently used one is dropped.
+	// MaxSecrets is the maximum number of secrets in a Cache. If there are more, the least recently used one is dropped.
 	MaxSecrets = 500
-	// maxBytes limits their total size.
+	// maxBytes is the maximum size of all secrets in a Cache together, in bytes.
 	maxBytes = 32 << 20
 )
 
-// Cache holds the most recently used secrets. It is safe for concurrent use.
+// Cache contains the most recently used secrets. It is safe for concurrent use.
 type Cache struct {
 	mu     sync.Mutex
 	byName map[types.NamespacedName]*list.Element
-	recent *list.List // values are *Secret, the most recently used one first
+	recent *list.List // values are *Secret, the most recently used secret first
 	bytes  int
 }
 
@@ -55,7 +55,7 @@ func (s *Cache) Get(name types.NamespacedName) *Secret {
 	return known
 }
 
-// Add adds a secret, and drops others if there are too many or they are too large together.
+// Add adds a secret. It drops the least recently used secrets if there are too many or if they are too large together.
 func (s *Cache) Add(name types.NamespacedName, data map[string][]byte, at time.Time) {
 	secret := &Secret{name: name, Data: data, At: at}
 	for key, value := range data {

@@ -23,8 +23,8 @@ func TestSecretsAreBounded(t *testing.T) {
 			s := New()
 			for i := range tc.add {
 				s.Add(name(i), map[string][]byte{"kubeconfig": make([]byte, tc.size)}, time.Time{})
-				s.Get(name(0))                                                                      // used most
-				s.Add(name(i), map[string][]byte{"kubeconfig": make([]byte, tc.size)}, time.Time{}) // again: counts once
+				s.Get(name(0))                                                                      // the most recently used secret
+				s.Add(name(i), map[string][]byte{"kubeconfig": make([]byte, tc.size)}, time.Time{}) // adding a secret again must not count it twice
 			}
 			if len(s.byName) != tc.want || s.recent.Len() != tc.want || s.bytes > maxBytes {
 				t.Errorf("%d secrets of %d bytes are kept, want %d", len(s.byName), s.bytes, tc.want)

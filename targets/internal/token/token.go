@@ -18,32 +18,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrAccepted is the error of a token that is also valid at the server that issued it.
-var ErrAccepted = errors.New("the token could be used at the server that issued it")
+// ErrAccepted is returned if a token for another server is also valid at the server that issued the token.
+var ErrAccepted = errors.New("the token is also valid for the API server that issued it")
 
 // Options configures a Source.
 type Options struct {
 	// Account is the service account.
 	Account types.NamespacedName
-	// Audience is the audience of the tokens. If it is empty, they are for the server that issues them.
+	// Audience is the audience of the tokens. If it is empty, the tokens are valid at the server that issues them.
 	Audience []string
 	// Expiration is the requested lifetime of the tokens in seconds.
 	Expiration int64
-	// Review makes the source check each token at the server that issued it, and reject a token that the server
-	// accepts.
+	// Review makes the source check each token at the server that issued it. If that server accepts the token for itself,
+	// the source rejects the token.
 	Review bool
 }
 
 // Source provides a valid token of a service account. It is safe for concurrent use.
 type Source struct {
-	c   client.Client // of the Landscaper cluster
+	c   client.Client // client of the Landscaper cluster
 	clk clock.PassiveClock
 	o   Options
 
 	mu      sync.Mutex
-	turn    chan struct{} // contains an element while a token is created
+	turn    chan struct{} // contains an element while a token is being created
 	current string
-	renew   time.Time // when to create a new one
+	renew   time.Time // the time at which a new token is created
 	expires time.Time
 }
 
@@ -52,8 +52,8 @@ func New(c client.Client, clk clock.PassiveClock, o Options) *Source {
 	return &Source{c: c, clk: clk, o: o, turn: make(chan struct{}, 1)}
 }
 
-// Token returns a valid token. It creates a new one after four fifths of the token's lifetime. If that fails, it
-// returns the old one until it expires.
+// Token returns a valid token. After four fifths of the lifetime of the current token, it creates a new token. If this
+// fails, Token returns the current token until that token expires.
 func (s *Source) Token(ctx context.Context) (string, error) {
 	if token, fresh := s.Known(); fresh {
 		return token, nil
@@ -75,7 +75,8 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	return token, err
 }
 
-// Known returns the token unless it has expired, and reports whether it need not be renewed yet.
+// Known returns the current token, or "" if there is none or it has expired. The second result reports whether the
+// token is so new that it need not be renewed yet.
 func (s *Source) Known() (token string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +87,8 @@ func (s *Source) Known() (token string, fresh bool) {
 	return s.current, now.Before(s.renew)
 }
 
-// Forget makes the next call create a token, unless the current one is not the refused one.
+// Forget discards a token that a server has refused, so that the next call of Token creates a new token. If the refused
+// token is no longer the current token, Forget does nothing.
 func (s *Source) Forget(refused string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +97,7 @@ func (s *Source) Forget(refused string) {
 	}
 }
 
-// Drop makes the next call create a token.
+// Drop discards the current token, so that the next call of Token creates a new token.
 func (s *Source) Drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,9 +124,10 @@ func (s *Source) create(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// mustBeForeign returns an error for a token that the Landscaper's own API server accepts, because the target could use
-// it there. It first checks that the server accepts the token for its audience. This proves that a rejection without an
-// audience is due to the audience, and not to a service account that the server does not know yet.
+// mustBeForeign returns an error if the Landscaper's API server accepts the token for itself, because the target could
+// then use the token there. It makes two reviews. The first checks that the API server accepts the token for the
+// audience of the target, which shows that the API server already knows the service account. The second checks that the
+// API server rejects the token for its own audience.
 func (s *Source) mustBeForeign(ctx context.Context, token string) error {
 	forTarget, err := s.accepted(ctx, token, s.o.Audience)
 	if err != nil {
@@ -143,7 +146,8 @@ func (s *Source) mustBeForeign(ctx context.Context, token string) error {
 	return nil
 }
 
-// accepted asks the Landscaper's API server whether it accepts a token. If audience is empty, it is the server's own.
+// accepted asks the Landscaper's API server whether a token is valid for an audience. If audience is empty, it is the
+// audience of that API server.
 func (s *Source) accepted(ctx context.Context, token string, audience []string) (bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audience}}
 	if err := s.c.Create(ctx, review); err != nil {

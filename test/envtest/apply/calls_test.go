@@ -20,7 +20,7 @@ const (
 	waitPolling = 50 * time.Millisecond
 )
 
-// writes matches counts of n calls, all of them writes.
+// writes returns a matcher for request counts. It matches if exactly n requests were sent, and all of them were writes.
 func writes(n int) types.GomegaMatcher {
 	return WithTransform(func(f interface{ Total() int }) int { return f.Total() }, Equal(n))
 }
@@ -31,7 +31,7 @@ var _ = Describe("the calls", func() {
 	It("are one per object at first, none when nothing changed, and one for each change [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.configMaps(n)
-		w.apply(ctx) // an empty apply, because the first call of a client makes a discovery
+		w.apply(ctx) // a client's first call performs a discovery, so an empty apply precedes the counted calls
 		install := w.calls(func() { w.apply(ctx, desired...) })
 		Expect(install).To(writes(n), install.String())
 		Expect(w.checkpoints).To(Equal(1))
@@ -56,7 +56,7 @@ var _ = Describe("the calls", func() {
 
 		w.edit(ctx, "c4", `{"data":{"other":"theirs"},"metadata":{"labels":{"theirs":"yes"}}}`)
 		Expect(w.calls(func() { w.apply(ctx, desired...) })).To(writes(0))
-		Expect(w.checkpoints).To(Equal(1), "the set of objects did not grow")
+		Expect(w.checkpoints).To(Equal(1), "the inventory is stored again only if it lists more objects")
 	})
 
 	It("are made for all when they are forced", func(ctx SpecContext) {

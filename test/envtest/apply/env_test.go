@@ -27,7 +27,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// env is one item in a namespace of its own, with an engine whose calls are counted.
+// env is the environment of a spec: one item in its own namespace, and an engine whose requests are counted.
 type env struct {
 	namespace string
 	owner     ownership.Owner
@@ -37,7 +37,7 @@ type env struct {
 
 	mu     sync.Mutex
 	events []apply.Event
-	// stored is the inventory as a process would find it after a crash.
+	// stored is the inventory that a new process would find after a crash.
 	stored      apply.Inventory
 	checkpoints int
 }
@@ -63,7 +63,7 @@ func (w *env) event(e apply.Event) {
 	w.events = append(w.events, e)
 }
 
-// other returns another item in the same namespace and cluster.
+// The method `other` returns the environment of another item in the same namespace and cluster.
 func (w *env) other() *env {
 	out := &env{namespace: w.namespace, wire: w.wire, client: w.client, options: w.options}
 	out.owner = ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "other"}
@@ -72,7 +72,7 @@ func (w *env) other() *env {
 	return out
 }
 
-// connect creates a new client. wrap may be nil.
+// connect creates a new client for the engine. If `wrap` is not nil, it wraps the transport of the client.
 func (w *env) connect(wrap func(http.RoundTripper) http.RoundTripper) {
 	wrapped := w.wire.Wrap(rest.CopyConfig(cfg))
 	if wrap != nil {
@@ -81,7 +81,7 @@ func (w *env) connect(wrap func(http.RoundTripper) http.RoundTripper) {
 	w.client = newClient(wrapped)
 }
 
-// store stores the inventory as JSON, as a provider status does.
+// store stores the inventory as JSON, as it would be stored in a provider status.
 func (w *env) store(inv apply.Inventory) {
 	data, err := json.Marshal(inv)
 	Expect(err).NotTo(HaveOccurred())
@@ -93,14 +93,15 @@ func (w *env) engine() *apply.Engine {
 	return apply.New(w.client, w.client.RESTMapper(), w.options)
 }
 
-// try applies and stores the resulting inventory.
+// try applies the desired objects once, and stores the resulting inventory.
 func (w *env) try(ctx context.Context, desired ...apply.Desired) (apply.Report, error) {
 	inv, report, err := w.engine().Apply(ctx, w.owner, desired, w.stored)
 	w.store(inv)
 	return report, err
 }
 
-// apply requires success. It may take any number of calls.
+// apply applies the desired objects repeatedly, until the engine no longer waits for an object. If a call returns an
+// error, the spec fails.
 func (w *env) apply(ctx context.Context, desired ...apply.Desired) apply.Report {
 	GinkgoHelper()
 	var report apply.Report
@@ -115,7 +116,8 @@ func (w *env) apply(ctx context.Context, desired ...apply.Desired) apply.Report 
 	return report
 }
 
-// delete requires success. It may take any number of calls.
+// delete deletes the objects of the item. It repeats the call until the call succeeds and the engine no longer waits
+// for an object.
 func (w *env) delete(ctx context.Context, groups ...apply.Group) apply.Report {
 	GinkgoHelper()
 	var report apply.Report
@@ -129,14 +131,14 @@ func (w *env) delete(ctx context.Context, groups ...apply.Group) apply.Report {
 	return report
 }
 
-// calls returns the calls that f makes.
+// calls returns the requests that the engine sends while f runs.
 func (w *env) calls(f func()) faultnet.Counts {
 	before := w.wire.Snapshot()
 	f()
 	return w.wire.Snapshot().Since(before)
 }
 
-// reasons returns the reasons of the events so far.
+// reasons returns the reasons of the events that the engine has sent so far.
 func (w *env) reasons() []string {
 	out := []string{}
 	for _, e := range w.events {
@@ -145,7 +147,7 @@ func (w *env) reasons() []string {
 	return out
 }
 
-// names returns the names in the inventory.
+// names returns the names of the objects in the stored inventory.
 func (w *env) names() []string {
 	out := []string{}
 	for _, e := range w.stored.Entries {
@@ -177,7 +179,7 @@ func (w *env) manifest(apiVersion, kind, name string, body map[string]any) apply
 	return apply.Desired{Object: &unstructured.Unstructured{Object: object}}
 }
 
-// foreign creates a ConfigMap of another field manager.
+// foreign creates a ConfigMap under another field manager, so that it does not belong to the item.
 func (w *env) foreign(ctx context.Context, name string, pairs ...string) *unstructured.Unstructured {
 	GinkgoHelper()
 	obj := w.configMap(name, pairs...).Object
@@ -197,17 +199,18 @@ func (w *env) get(ctx context.Context, name string) *corev1.ConfigMap {
 	return out
 }
 
-// edit changes a ConfigMap by hand.
+// edit patches a ConfigMap as a user with kubectl would.
 func (w *env) edit(ctx context.Context, name, patch string) {
 	GinkgoHelper()
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	Expect(direct.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("hand"))).To(Succeed())
 }
 
-// lookup is a watch on objects with an owner label that is never late, because it reads, uncounted.
+// lookup replaces the watch of objects with an owner label. It reads each object with a client whose requests are not
+// counted. The objects are therefore never outdated.
 type lookup struct {
 	w   *env
-	ctx context.Context // of the spec
+	ctx context.Context // the context of the spec
 }
 
 func (l lookup) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {

@@ -76,7 +76,7 @@ var _ = Describe("an error", func() {
 		unknown := w.manifest("example.org/v1", "Nothing", "c", nil)
 		spent := w.calls(func() {
 			_, err := w.try(ctx, w.configMap(""), noNamespace, unknown, w.configMap("d"), w.configMap("d"), apply.Desired{})
-			for _, part := range []string{".metadata.name: is required", ".metadata.namespace: is required", "does not know example.org/v1", "is there twice", "is empty"} {
+			for _, part := range []string{".metadata.name: is required", ".metadata.namespace: is required", "does not know example.org/v1", "is listed more than once", "is empty"} {
 				Expect(err).To(MatchError(ContainSubstring(part)))
 			}
 			Expect(strings.Count(err.Error(), "\n")).To(BeZero())

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// written returns the names of the objects that f writes, in order.
+// written returns the names of the objects that are written while f runs, in the order of the writes.
 func (w *env) written(f func()) []string {
 	out := []string{}
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
@@ -28,7 +28,7 @@ func (w *env) written(f func()) []string {
 	return out
 }
 
-// refuse makes all writes of objects with these names fail.
+// refuse makes all writes of the objects with the given names fail.
 func (w *env) refuse(names ...string) {
 	w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && slices.Contains(names, r.Name) },
 		faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
@@ -53,7 +53,7 @@ var _ = Describe("a call", func() {
 		w.refuse("a", "c")
 		_, err := w.try(ctx, w.some("a", "b", "c", "d")...)
 		Expect(err).To(MatchError(SatisfyAll(ContainSubstring("/a: "), ContainSubstring("/c: "))))
-		Expect(w.ours(ctx)).To(ConsistOf("b", "d", "old"), "nothing is pruned")
+		Expect(w.ours(ctx)).To(ConsistOf("b", "d", "old"), "no object is pruned")
 		w.wire.Inject(nil)
 		w.apply(ctx, w.some("a", "b", "c", "d")...)
 		Expect(w.ours(ctx)).To(ConsistOf("a", "b", "c", "d"))
@@ -66,7 +66,7 @@ var _ = Describe("a call", func() {
 		w.refuse(role.Object.GetName(), "a")
 		try := func() error { _, err := w.try(ctx, append(w.some("a", "b"), role)...); return err }
 		Expect(try()).To(MatchError(SatisfyAll(ContainSubstring("ClusterRole"), Not(ContainSubstring("/a: ")))))
-		Expect(w.ours(ctx)).To(ConsistOf("old"), "a stage that failed is the last")
+		Expect(w.ours(ctx)).To(ConsistOf("old"), "no stage is processed after a stage that failed")
 
 		w.options.KeepGoing = true
 		Expect(try()).To(MatchError(SatisfyAll(ContainSubstring("ClusterRole"), ContainSubstring("/a: "))))

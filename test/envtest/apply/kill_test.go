@@ -21,8 +21,8 @@ import (
 
 var errKilled = errors.New("killed")
 
-// killer lets n writes through and nothing after that, as if the process had been killed. If lost is set, the last
-// write takes effect but its response does not arrive.
+// killer is a transport that sends a limited number of writes. It then rejects all requests, as if the process had been
+// killed. If the field `lost` is true, the last write takes effect, but the client does not receive the response.
 type killer struct {
 	next http.RoundTripper
 	lost bool
@@ -54,8 +54,9 @@ func (k *killer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// untilKilled runs f with an engine that is killed after n writes, and drops everything that was not checkpointed. It
-// returns false if the engine finished before that.
+// untilKilled calls f with an engine whose requests fail after n writes, as if the process had been killed. If `lost`
+// is true, write n takes effect, but its response is lost. After the kill, the stored inventory is the one from the
+// last checkpoint. untilKilled returns false if the engine made fewer than n writes.
 func (w *env) untilKilled(n int, lost bool, f func(*apply.Engine) (apply.Inventory, apply.Report, error)) bool {
 	GinkgoHelper()
 	k := &killer{left: n, lost: lost}
@@ -72,7 +73,8 @@ func (w *env) untilKilled(n int, lost bool, f func(*apply.Engine) (apply.Invento
 	return false
 }
 
-// scene is the required result whenever the engine is killed.
+// scene describes a call of the engine. It lists the ConfigMaps that exist before the call and the ConfigMaps that must
+// exist after the call, no matter when the engine is killed.
 type scene struct {
 	before, after []string
 	run           func(ctx context.Context, w *env, e *apply.Engine) (apply.Inventory, apply.Report, error)
@@ -122,7 +124,7 @@ var _ = Describe("after a kill", func() {
 					if n == 0 {
 						Expect(killed).To(BeTrue(), "the scene must write")
 					}
-					// Everything that exists and belongs to the item is in the inventory.
+					// Every object that exists and belongs to the item is in the inventory.
 					Expect(w.names()).To(ContainElements(w.ours(ctx)))
 					if s.rest != nil {
 						s.rest(ctx, w)
@@ -155,7 +157,7 @@ var _ = Describe("after a kill", func() {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
-		// The first write finds that the object does not exist, and the second one creates it.
+		// The first write fails because the object does not exist; the second write creates it.
 		w.untilKilled(2, true, func(e *apply.Engine) (apply.Inventory, apply.Report, error) {
 			return e.Apply(ctx, w.owner, w.some("a"), w.stored)
 		})
@@ -165,7 +167,7 @@ var _ = Describe("after a kill", func() {
 	})
 })
 
-// ours returns the names of the ConfigMaps that are labelled for the item.
+// The method `ours` returns the names of the ConfigMaps whose owner label contains the UID of the item.
 func (w *env) ours(ctx context.Context) []string {
 	GinkgoHelper()
 	all := &corev1.ConfigMapList{}
@@ -178,7 +180,7 @@ func (w *env) ours(ctx context.Context) []string {
 }
 
 var _ = Describe("a deletion that is refused", func() {
-	// refuse does what a webhook that denies deletions does.
+	// refuse makes deletions fail, as a webhook that denies deletions would.
 	refuse := func(w *env) {
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
@@ -217,7 +219,7 @@ var _ = Describe("an apply that fails half-way", func() {
 		Expect(w.names()).To(ConsistOf("a", "b", "c", "d"))
 		Expect(w.ours(ctx)).To(ConsistOf("a", "b", "c"))
 		w.wire.Inject(nil)
-		Expect(w.calls(func() { w.apply(ctx, w.some("c", "d")...) }).Writes().Total()).To(Equal(3), "d, and the deletions of a and b")
+		Expect(w.calls(func() { w.apply(ctx, w.some("c", "d")...) }).Writes().Total()).To(Equal(3), "expected writes: d is created, and a and b are deleted")
 		Expect(w.ours(ctx)).To(ConsistOf("c", "d"))
 	})
 

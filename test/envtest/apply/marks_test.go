@@ -17,7 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// forge creates an inventory that claims a ConfigMap, as a user can who may write the status of the item.
+// forge stores an inventory that contains a ConfigMap that the item never applied. A user who may write the status of
+// the item can store such an inventory.
 func (w *env) forge(uid types.UID, name string, change func(*apply.Entry)) {
 	entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: name, UID: uid, Hash: "h", Key: "k"}
 	change(&entry)
@@ -116,7 +117,7 @@ var _ = Describe("an object of the item", func() {
 	It("is deleted without a read if a watch shows its label, otherwise with one [F9]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
-		Expect(w.calls(func() { w.delete(ctx) }).Total()).To(Equal(2), "the deletion, and whether it is gone")
+		Expect(w.calls(func() { w.delete(ctx) }).Total()).To(Equal(2), "expected requests: the deletion, and a read that checks whether the object is gone")
 
 		w.apply(ctx, w.some("a")...)
 		w.options.Seen = nil

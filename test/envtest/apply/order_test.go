@@ -20,7 +20,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// application returns one object of each stage, the last first. id makes the cluster-scoped names unique.
+// application returns one object for each stage of an apply. The objects of later stages come first. The names of the
+// cluster-scoped objects contain the namespace of the spec, so that these names are unique.
 func (w *env) application() []apply.Desired {
 	id := strings.ReplaceAll(w.namespace, "-", "")
 	inside := w.manifest(id+".example.org/v1", "Thing", "thing", nil)
@@ -44,7 +45,8 @@ func (w *env) application() []apply.Desired {
 	}
 }
 
-// sequence returns the kinds of writes in order.
+// sequence runs f and records the requests with the given verb. It returns the resources of these requests, each
+// resource once, in the order of the first requests.
 func (w *env) sequence(verb string, f func()) []string {
 	out := []string{}
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
@@ -63,7 +65,7 @@ var _ = Describe("the order", func() {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		all := w.application()
-		// A definition that is not established blocks everything after it.
+		// Until a CustomResourceDefinition is established, no object of a later stage is applied.
 		report, err := w.try(ctx, all...)
 		Expect(err).NotTo(HaveOccurred())
 		if !report.Done() {
@@ -76,7 +78,8 @@ var _ = Describe("the order", func() {
 		again := w.calls(func() { w.apply(ctx, all...) })
 		Expect(again.Total()).To(BeZero(), again.String())
 
-		// The namespace's own finalizer needs a controller that does not run here.
+		// A Namespace is removed only when its spec contains no finalizers. The controller that removes these
+		// finalizers does not run here.
 		waited := w.sequence("delete", func() {
 			inv, report, err := w.engine().Delete(ctx, w.owner, w.stored, nil)
 			Expect(err).NotTo(HaveOccurred())
@@ -159,7 +162,7 @@ var _ = Describe("the order", func() {
 	})
 })
 
-// finalize ends a namespace, as its controller would.
+// finalize removes the finalizer in the spec of a Namespace, as the namespace controller would.
 func finalize(ctx context.Context, name string) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{}

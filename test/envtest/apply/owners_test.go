@@ -66,7 +66,7 @@ var _ = Describe("ownership", func() {
 		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })).To(writes(0))
 
 		w.delete(ctx)
-		Expect(w.get(ctx, "a").Labels).NotTo(HaveKey(ownership.LabelItem), "it was there before the item, and stays")
+		Expect(w.get(ctx, "a").Labels).NotTo(HaveKey(ownership.LabelItem), "an object that existed before the item is kept")
 		Expect(w.get(ctx, "b").Data).To(HaveKeyWithValue("key", "value"))
 		Expect(w.reasons()).To(ContainElements(apply.ReasonReleased, apply.ReasonReleased))
 	})
@@ -123,7 +123,7 @@ var _ = Describe("ownership", func() {
 			w.foreign(ctx, name, "key", value)
 			before := w.get(ctx, name)
 			_, err := w.try(ctx, w.configMap(name, "key", "value"))
-			Expect(err).To(MatchError(ContainSubstring("exists already, belongs to the field manager")))
+			Expect(err).To(MatchError(ContainSubstring("already exists, belongs to the field manager")))
 			after := w.get(ctx, name)
 			Expect(after.Data).To(Equal(before.Data))
 			Expect(after.Labels).To(Equal(before.Labels))

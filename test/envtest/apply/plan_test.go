@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// plan plans and requires that nothing is written.
+// plan calls the engine's method Plan. It fails the spec if this call sends writes.
 func (w *env) plan(ctx context.Context, desired ...apply.Desired) (apply.Plan, error) {
 	GinkgoHelper()
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {

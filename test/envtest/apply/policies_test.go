@@ -9,7 +9,6 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// with sets a policy.
 func with(d apply.Desired, policy apply.Policy) apply.Desired {
 	d.Policy = policy
 	return d
@@ -47,7 +46,7 @@ var _ = Describe("the policy", func() {
 				w.apply(ctx, second...)
 				w.delete(ctx)
 				Expect(w.get(ctx, "ours") == nil).To(Equal(want.deleted || !want.created))
-				Expect(w.get(ctx, "theirs") == nil).To(BeFalse(), "it was there before the item")
+				Expect(w.get(ctx, "theirs") == nil).To(BeFalse(), "an object that existed before the item is kept")
 				Expect(w.stored.Entries).To(BeEmpty())
 			})
 		}
@@ -78,10 +77,10 @@ var _ = Describe("the policy", func() {
 	It("that is unknown is an error [H-29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		_, err := w.try(ctx, with(w.configMap("a"), "mange"))
-		Expect(err).To(MatchError(ContainSubstring(`policy: "mange" is none of`)))
+		Expect(err).To(MatchError(ContainSubstring(`policy: "mange" is not one of`)))
 		desired := w.configMap("a")
 		desired.Strategy = "upate"
 		_, err = w.try(ctx, desired)
-		Expect(err).To(MatchError(ContainSubstring(`strategy: "upate" is none of`)))
+		Expect(err).To(MatchError(ContainSubstring(`strategy: "upate" is not one of`)))
 	})
 })

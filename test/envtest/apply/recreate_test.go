@@ -18,20 +18,19 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// by sets a strategy.
 func by(d apply.Desired, strategy apply.Strategy) apply.Desired {
 	d.Strategy = strategy
 	return d
 }
 
-// job has a template that cannot be changed.
+// job returns a Job. The template of a Job is immutable.
 func (w *env) job(image string) apply.Desired {
 	return w.manifest("batch/v1", "Job", "a", map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 		"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": image}},
 	}}}})
 }
 
-// waits tries once and requires that the engine waits.
+// waits applies the desired objects once. It requires that the report contains the given reason for waiting.
 func (w *env) waits(ctx context.Context, reason string, desired ...apply.Desired) {
 	GinkgoHelper()
 	report, err := w.try(ctx, desired...)
@@ -53,14 +52,14 @@ var _ = Describe("the strategy recreate", func() {
 
 		going := w.calls(func() { w.waits(ctx, comesAgain, second) })
 		Expect(w.get(ctx, "a")).To(BeNil())
-		Expect(going).To(writes(3), "the look, the dry run, one deletion: "+going.String())
-		Expect(w.names()).To(ConsistOf("a"), "it may exist as long as nobody looked")
+		Expect(going).To(writes(3), "expected requests: a read, a dry run and a deletion: "+going.String())
+		Expect(w.names()).To(ConsistOf("a"), "the object stays in the inventory until a read shows that it is gone")
 		coming := w.calls(func() {
 			report, err := w.try(ctx, second)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(report.Done()).To(BeTrue())
 		})
-		Expect(coming).To(writes(2), "the look, and the creation: "+coming.String())
+		Expect(coming).To(writes(2), "expected requests: a read and a creation: "+coming.String())
 		Expect(w.get(ctx, "a").UID).NotTo(Equal(before.UID))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2"}))
 		Expect(w.calls(func() { w.apply(ctx, second) })).To(writes(0))
@@ -92,13 +91,13 @@ var _ = Describe("the strategy recreate", func() {
 		second.AnnotateBeforeDelete = map[string]string{"example.org/may-go": "yes"}
 		spent := w.calls(func() { w.waits(ctx, comesAgain, second) })
 		Expect(spent).To(HaveKeyWithValue(HaveField("Verb", "delete"), 1), spent.String())
-		Expect(spent).To(HaveKeyWithValue(HaveField("Verb", "patch"), 2), "the dry run, and the annotation: "+spent.String())
+		Expect(spent).To(HaveKeyWithValue(HaveField("Verb", "patch"), 2), "expected requests: a dry run and the annotation: "+spent.String())
 		w.apply(ctx, second)
 		after := &batchv1.Job{}
 		Expect(direct.Get(ctx, key, after)).To(Succeed())
 		Expect(after.Spec.Template.Spec.Containers[0].Image).To(Equal("two"))
 
-		// Also if the inventory was lost.
+		// The Job is also recreated if the inventory was lost.
 		w.stored = apply.Inventory{}
 		w.apply(ctx, w.job("three"))
 		Expect(direct.Get(ctx, key, after)).To(Succeed())
@@ -165,7 +164,7 @@ var _ = Describe("the strategy recreate", func() {
 			Expect(err).To(MatchError(ContainSubstring("items/another")))
 		}
 		Expect([]any{w.get(ctx, "a"), w.get(ctx, "b").UID}).To(Equal(before))
-		Expect(w.get(ctx, "b").Data).To(Equal(map[string]string{"key": "1", "more": "theirs"}), "adopted in place")
+		Expect(w.get(ctx, "b").Data).To(Equal(map[string]string{"key": "1", "more": "theirs"}), "the object is adopted without being recreated")
 	})
 
 	It("is no change to objects that were applied before, and reads without a watch", func(ctx SpecContext) {

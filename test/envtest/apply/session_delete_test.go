@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// onWrite calls f before a write of the object with the given name.
+// onWrite returns an injector that calls f before each write of the object with the given name.
 func (w *env) onWrite(name string, f func()) faultnet.Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		if r, ok := faultnet.RequestOf(req); ok && r.Verb != "get" && r.Name == name {
@@ -28,7 +28,7 @@ func (w *env) onWrite(name string, f func()) faultnet.Injector {
 	}
 }
 
-// dismiss deletes in a session and stores the resulting inventory.
+// dismiss deletes objects in a session, and stores the resulting inventory.
 func (w *env) dismiss(ctx context.Context, names ...string) ([]apply.Waiting, error) {
 	s := w.session()
 	waiting, err := s.Delete(ctx, w.refs(names...)...)
@@ -103,7 +103,7 @@ var _ = Describe("a session that deletes", func() {
 		w.foreign(ctx, "a")
 		w.foreign(ctx, "b")
 		w.apply(ctx, with(w.configMap("kept", "key", "value"), apply.Keep), with(w.configMap("a"), apply.Retain))
-		// Claimed, and then killed, so the entries have no UID.
+		// The process was killed after Claim and before the first write, so the entries in the inventory have no UID.
 		Expect(w.session().Claim(ctx, w.some("b", "c")...)).To(Succeed())
 		stranger := w.other()
 		stranger.apply(ctx, w.some("c")...)
@@ -168,7 +168,7 @@ var _ = Describe("a session that deletes", func() {
 					return s.Inventory(), s.Report(), err
 				}
 				w.untilKilled(n, lost, walk)
-				Expect(w.names()).To(ContainElements(w.ours(ctx)), "whatever exists and is ours is in the inventory")
+				Expect(w.names()).To(ContainElements(w.ours(ctx)), "each existing object of the item is in the inventory")
 				w.untilKilled(100, false, walk)
 				Expect(w.ours(ctx)).To(ConsistOf("b", "c", "d", "e"))
 				Expect(w.names()).To(ConsistOf("b", "c", "d", "e"))

@@ -14,10 +14,11 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// session begins with the stored inventory.
+// session returns a session of the engine that begins with the stored inventory.
 func (w *env) session() *apply.Session { return w.engine().Session(w.owner, w.stored) }
 
-// in claims and applies waves one after the other, each as a whole, and stores the resulting inventory.
+// The method `in` processes several groups of objects in one session, one group after the other. It claims and then
+// applies each group, and stores the resulting inventory.
 func (w *env) in(ctx context.Context, waves ...[]apply.Desired) []apply.Outcome {
 	GinkgoHelper()
 	s := w.session()
@@ -61,7 +62,7 @@ var _ = Describe("a session", func() {
 		})
 		Expect(second).To(writes(0), second.String())
 		Expect(w.checkpoints).To(Equal(10))
-		Expect(w.calls(func() { Expect(w.apply(ctx, w.configMaps(50)...).Unchanged).To(Equal(50)) })).To(writes(0), "the engine sees it alike")
+		Expect(w.calls(func() { Expect(w.apply(ctx, w.configMaps(50)...).Unchanged).To(Equal(50)) })).To(writes(0), "the engine regards the objects as unchanged")
 	})
 
 	It("is used by many at a time, and what is stored grows only", func(ctx SpecContext) {
@@ -88,7 +89,7 @@ var _ = Describe("a session", func() {
 			}
 			nodes.Wait()
 		})
-		Expect(spent).To(writes(21), "the one that all want is written once: "+spent.String())
+		Expect(spent).To(writes(21), "the object that all calls contain is written once: "+spent.String())
 		Expect(stored).To(SatisfyAll(HaveLen(11), WithTransform(func(n []int) bool {
 			for i := range n[1:] {
 				if n[i] >= n[i+1] {
@@ -139,12 +140,12 @@ var _ = Describe("a session", func() {
 		out, err = s.Apply(ctx, w.some("held", "broken")...)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(HaveEach(HaveField("Waiting", BeEmpty())))
-		Expect(s.Report().Done()).To(BeTrue(), "what was waited for is forgotten")
+		Expect(s.Report().Done()).To(BeTrue(), "the session no longer waits for the object")
 
 		w.options.Force = true
 		again, err := w.engine().Session(w.owner, s.Inventory()).Apply(ctx, w.some("new")...)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(again).To(ConsistOf(SatisfyAll(HaveField("Changed", false), HaveField("Live", Not(BeNil())))), "written, to no effect")
+		Expect(again).To(ConsistOf(SatisfyAll(HaveField("Changed", false), HaveField("Live", Not(BeNil())))), "the write changes nothing")
 	})
 
 	It("knows kinds that an earlier call of it defined", func(ctx SpecContext) {
@@ -212,21 +213,21 @@ var _ = Describe("a session", func() {
 			SatisfyAll(HaveField("Component", "web"), HaveField("Requires", []string{"database", "queue"})),
 		))
 		desired[1].Requires = []string{"database"}
-		Expect(w.calls(func() { w.in(ctx, desired) })).To(writes(0), "it is no part of the object")
+		Expect(w.calls(func() { w.in(ctx, desired) })).To(writes(0), "the field is not a part of the object")
 		Expect(w.stored.Entries[1].Requires).To(Equal([]string{"database"}))
 
 		s := w.session()
 		Expect(s.Claim(ctx, desired[0])).To(Succeed())
 		Expect(s.Unclaimed()).To(HaveExactElements(HaveField("Component", "web")))
 		desired[0].Component = "web"
-		Expect(s.Claim(ctx, desired[0])).To(MatchError(ContainSubstring(`is wanted by the components "database" and "web"`)))
+		Expect(s.Claim(ctx, desired[0])).To(MatchError(ContainSubstring(`is returned by two components, "database" and "web"`)))
 	})
 
 	It("refuses lists, and says which", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		list := w.manifest("v1", "ConfigMapList", "l", map[string]any{"items": []any{w.configMap("a").Object.Object}})
 		out, err := w.session().Apply(ctx, list, w.configMap("b"))
-		Expect(err).To(MatchError(ContainSubstring("ConfigMapList " + w.namespace + "/l: is a list; hand in its items one by one")))
+		Expect(err).To(MatchError(ContainSubstring("ConfigMapList " + w.namespace + "/l: is a list; pass its items individually")))
 		Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
 		Expect(out).To(BeNil())
 		Expect(w.ours(ctx)).To(BeEmpty())

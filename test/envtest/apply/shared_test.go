@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// sharing returns two items that may share ConfigMaps and have the same strategy.
+// sharing returns two items that may share ConfigMaps and use the same strategy.
 func sharing(ctx context.Context, strategy apply.Strategy) (first, second *env) {
 	first = newEnv(ctx)
 	first.options.SharedKinds = []schema.GroupKind{{Kind: "ConfigMap"}}
@@ -27,7 +27,7 @@ func sharing(ctx context.Context, strategy apply.Strategy) (first, second *env) 
 	return first, first.other()
 }
 
-// before runs f once, ahead of the first request with a method.
+// The type `before` is a transport that calls f once, before it sends the first request with the given HTTP method.
 type before struct {
 	next   http.RoundTripper
 	method string
@@ -42,7 +42,8 @@ func (b *before) RoundTrip(req *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(req)
 }
 
-// ahead runs f once, ahead of the item's next request with a method.
+// The method `ahead` changes the client of the item. Before the client sends its next request with the given HTTP
+// method, it calls f once.
 func (w *env) ahead(method string, f func()) {
 	w.connect(func(next http.RoundTripper) http.RoundTripper { return &before{next: next, method: method, f: f} })
 }
@@ -63,7 +64,7 @@ var _ = Describe("an object of a kind that items share", func() {
 					first.apply(ctx, a)
 					second.apply(ctx, b)
 				}
-				Expect(first.get(ctx, "a").ResourceVersion).To(Equal(version), "nobody undoes what the other did")
+				Expect(first.get(ctx, "a").ResourceVersion).To(Equal(version), "no item reverts a write of the other item")
 				Expect(second.reasons()).To(ConsistOf(apply.ReasonShared))
 			})
 

@@ -16,7 +16,8 @@ import (
 )
 
 var _ = Describe("the strategy", func() {
-	// The object has both, the user adds more, and the manifest has a new value and no old one.
+	// First, the item applies the keys "key" and "old", and another client sets the key "hand". Then the item applies a
+	// manifest that changes "key", adds "added" and no longer contains "old".
 	for strategy, want := range map[apply.Strategy]map[string]string{
 		apply.Apply:          {"key": "new", "hand": "theirs", "added": "yes"},
 		apply.Update:         {"key": "new", "added": "yes"},

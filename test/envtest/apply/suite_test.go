@@ -20,7 +20,7 @@ func TestApply(t *testing.T) {
 
 var (
 	cfg    *rest.Config
-	direct client.Client // not counted
+	direct client.Client // a client whose requests are not counted
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -71,7 +71,7 @@ var _ = Describe("with real watches", func() {
 		w.edit(ctx, "c2", `{"data":{"more":"by hand"}}`)
 		Consistently(events, "200ms").ShouldNot(Receive())
 
-		// A new process has only the inventory.
+		// A new process reads only the stored inventory.
 		end()
 		w.edit(ctx, "c3", `{"data":{"key":null}}`)
 		start(ctx)
@@ -92,7 +92,7 @@ var _ = Describe("with real watches", func() {
 		var event watch.Event
 		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
 		Expect(event.What).To(Equal(watch.Gone))
-		Expect(run(ctx, desired)).To(Equal(2), "the refused write of the object that was, and that of the new one")
+		Expect(run(ctx, desired)).To(Equal(2), "expected writes: the rejected write of the old object, and the write of the new object")
 		Expect(w.get(ctx, "c1")).NotTo(BeNil())
 		Expect(run(ctx, desired)).To(BeZero())
 	})

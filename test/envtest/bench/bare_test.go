@@ -17,22 +17,22 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 )
 
-// bare is a loop as one would write it by hand: it reads from the cache and makes the writes of a job, guarded by the
-// resourceVersion, with the condition of the mock deployer, because the API server takes longer for more. It does not
-// handle hooks, errors, timeouts, conflicts, aborts or restarts.
+// bare is a hand-written controller that reads from the cache and sends only the writes that a job requires. The writes
+// contain the resourceVersion. They set the same condition as the mock deployer, so that the status has the same size.
+// bare does not handle hooks, errors, timeouts, conflicts, aborts or restarts.
 type bare struct {
 	client client.Client
-	done   sync.Map // finished jobs, so that a stale cache does not start them again
+	done   sync.Map // IDs of finished jobs; these jobs are not started again, even if the cache is outdated
 }
 
-// add registers the loop.
+// add adds the controller to a manager.
 func (b *bare) add(mgr ctrl.Manager) error {
 	b.client = mgr.GetClient()
 	return ctrl.NewControllerManagedBy(mgr).Named("bare").For(&lsv1alpha1.DeployItem{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(b)
 }
 
-// Reconcile does the writes of a job that is not finished.
+// Reconcile makes the writes of a job, unless the job is finished.
 func (b *bare) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	di := &lsv1alpha1.DeployItem{}
 	if err := b.client.Get(ctx, req.NamespacedName, di); err != nil {
@@ -47,7 +47,7 @@ func (b *bare) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{}, b.end(ctx, di)
 }
 
-// begin writes that the job has begun, and the finalizer.
+// begin writes the start of the job to the status, and then adds the finalizer.
 func (b *bare) begin(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	now := metav1.Now()
 	if err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
@@ -64,7 +64,7 @@ func (b *bare) begin(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	return b.client.Patch(ctx, di, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// end writes that the job is done.
+// end writes the success of the job to the status.
 func (b *bare) end(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	now := metav1.Now()
 	err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
@@ -29,21 +30,21 @@ type estateSpec struct {
 	Values map[string]string `json:"values"`
 }
 
-// newHandled is the library with a handler.
+// newHandled returns a contender whose deployer uses package declarative with the handler estateHandler.
 func newHandled() *estate {
-	e := &estate{name: "handler", target: &faultnet.Counter{}, own: &faultnet.Counter{}}
+	e := &estate{name: "handler", kind: estateType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
 	e.add = func(mgr ctrl.Manager, e *estate) error {
 		args := declarative.Args("bench.deployerkit.dev", estateType, declarative.HandlerFunc(estateHandler), declarative.Options{
 			Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}},
-			Targets:  targets.Policy{AllowPrivateHosts: true}, WrapTransport: e.target.Transport,
+			Targets:  targets.Policy{AllowPrivateHosts: true}, WrapTransport: e.wrapTarget,
 		})
-		args.Registerer, args.Options = prometheus.NewRegistry(), controller.Options{MaxConcurrentReconciles: workers}
+		args.Registerer, args.Options = prometheus.NewRegistry(), controller.Options{MaxConcurrentReconciles: e.workers}
 		return deployerlib.Add(logr.Discard(), mgr, nil, args)
 	}
 	return e
 }
 
-// estateHandler returns a ConfigMap for each value, and their number as status.
+// estateHandler returns a ConfigMap for each value in the configuration, and the number of values as the status.
 func estateHandler(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	spec, err := declarative.Config[estateSpec](req)
 	if err != nil {
@@ -56,18 +57,19 @@ func estateHandler(_ context.Context, req *declarative.SyncRequest) (*declarativ
 	return response.Response()
 }
 
-// plot is a child.
+// plot returns a ConfigMap that an item deploys.
 func plot(name, value string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"value": value}}
 }
 
-// newUnhandled returns a loop as one would write it by hand, with the requests of the library: it stores what it is
-// about to create, applies what it did not apply yet, and writes the outcome. It does not handle inventories, drift,
-// deletion or errors.
+// newUnhandled returns a contender with a hand-written controller that sends the same requests as the library. The
+// controller records new children in the status before it creates them. It applies a child only if the child has
+// changed since its last apply. It sets the labels that the library sets. Finally, it writes the outcome of the job. It
+// does not handle inventories, drift, deletion or errors.
 func newUnhandled() *estate {
-	e := &estate{name: "bare", target: &faultnet.Counter{}, own: &faultnet.Counter{}}
+	e := &estate{name: "bare", kind: estateType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
 	e.add = func(mgr ctrl.Manager, e *estate) error {
-		target, err := client.New(e.target.Wrap(e.config), client.Options{})
+		target, err := client.New(counted(e.target, e.config), client.Options{})
 		if err != nil {
 			return err
 		}
@@ -82,10 +84,10 @@ type unhandled struct {
 	bare
 
 	target  client.Client
-	applied sync.Map // the values by child
+	applied sync.Map // the applied value of each child
 }
 
-// Reconcile does the writes of a job that is not finished.
+// Reconcile makes the writes of a job, unless the job is finished.
 func (u *unhandled) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	di := &lsv1alpha1.DeployItem{}
 	if err := u.client.Get(ctx, req.NamespacedName, di); err != nil {
@@ -103,7 +105,7 @@ func (u *unhandled) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, u.end(ctx, di)
 }
 
-// apply applies the children that differ from the desired state, one after the other.
+// apply applies the children that have changed since they were last applied, one after the other.
 func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	spec := estateSpec{}
 	if err := json.Unmarshal(di.Spec.Configuration.Raw, &spec); err != nil {
@@ -123,11 +125,13 @@ func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error 
 			return err
 		}
 	}
+	owner := ownership.Owner{UID: di.UID, Landscape: "landscape", Namespace: di.Namespace, Name: di.Name}
 	for _, child := range open {
 		object := &unstructured.Unstructured{Object: child}
 		object.SetNamespace(di.Namespace)
+		owner.Stamp(object)
 		value, _, _ := unstructured.NestedString(child, "data", "value")
-		if err := u.target.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("bare"), client.ForceOwnership); err != nil {
+		if err := u.target.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(owner.Manager()), client.ForceOwnership); err != nil {
 			return err
 		}
 		u.applied.Store(object.GetName(), value)
@@ -135,7 +139,7 @@ func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error 
 	return nil
 }
 
-// note stores the names of the children before they are created.
+// note stores the names of the children in the status before they are created.
 func (u *unhandled) note(ctx context.Context, di *lsv1alpha1.DeployItem, children []map[string]any) error {
 	raw, err := json.Marshal(map[string]any{"apiVersion": "example.org/v1", "kind": "Status", "children": children})
 	if err != nil {

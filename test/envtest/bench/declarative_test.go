@@ -3,10 +3,12 @@
 package bench_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -30,84 +32,102 @@ import (
 )
 
 const (
-	estates     = 1000 // items of BenchmarkDeclarative
-	atATime     = 100  // items of one turn
-	perEstate   = 5    // children of each
+	estates     = 1000 // number of items in BenchmarkDeclarative
+	atATime     = 50   // number of items in one turn of a contender
+	perEstate   = 5    // number of children of each item
 	estateType  = "example.org/estate"
-	estateLimit = 20 * time.Minute // for all
+	estateLimit = 20 * time.Minute // time limit of the whole benchmark
+	changedLeg  = 2                // the leg in which one child of each item changes
 )
 
-// legs are the steps that the items go through: everything is new, nothing changed, one child of each item changed.
+// legs are the steps of the benchmark. In the first step, all children are new. In the second step, nothing has
+// changed. In the third step, one child of each item has changed.
 var legs = []string{"install", "no-op", "one of 5 changed"}
 
-// estate is a contender with a namespace full of items, each of which wants some ConfigMaps.
+// estate is one competitor in the benchmark, together with the namespace that contains its items. Each item describes
+// some ConfigMaps.
 type estate struct {
 	field
 
-	name   string
-	config *rest.Config      // of the control plane
-	target *faultnet.Counter // of requests to the target
-	own    *faultnet.Counter // of requests about items
-	add    func(mgr ctrl.Manager, e *estate) error
-	stop   func() error
-	sum    [3]result // by leg
-	heap   uint64    // bytes, of all items, in the end
+	name     string
+	workers  int
+	children int // number of children of each item
+	kind     lsv1alpha1.DeployItemType
+	config   *rest.Config      // config for the control plane
+	target   *faultnet.Counter // counter of the requests to the target, or nil
+	own      *faultnet.Counter // counter of the requests about items, or nil
+	add      func(mgr ctrl.Manager, e *estate) error
+	stop     func() error
+	sum      [3]result // result of each leg
 
 	mu       sync.Mutex
-	finished map[string]bool // jobs
+	finished map[string]bool // IDs of the jobs that have finished
 	news     chan struct{}
 	failed   error
 }
 
-// BenchmarkDeclarative runs 1000 items of 5 ConfigMaps with one handler and 10 workers, and with a bare loop that sends
-// the same requests. They take turns after each 100 items, so that other load on the machine affects both.
+// BenchmarkDeclarative deploys 1000 items of 5 ConfigMaps in two ways: with one handler and 10 workers, and with a
+// hand-written loop that sends the same requests. The two contenders alternate after every 50 items, so that other load
+// on the machine affects both.
 func BenchmarkDeclarative(b *testing.B) {
 	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	must(b, err)
 	b.Cleanup(func() { must(b, cp.Stop()) })
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	compete(b, cp, atATime, newHandled(), newUnhandled()) // warms the API server up
+	compete(b, cp, legs, atATime, newHandled(), newUnhandled()) // a warm-up, which is not measured
 	var ours, theirs *estate
 	for b.Loop() {
 		ours, theirs = newHandled(), newUnhandled()
-		compete(b, cp, estates, ours, theirs)
+		compete(b, cp, legs, estates, ours, theirs)
 	}
-	tell(b, ours, theirs)
+	tell(b, legs, ours, theirs)
 }
 
-// compete gives each contender n items and lets them take turns. Each of them is first equally often.
-func compete(b *testing.B, cp *controlplane.ControlPlane, n int, contenders ...*estate) {
+// compete creates n items for each contender, and lets the contenders process their items in turns. The order of the
+// contenders is reversed after each turn, so that no contender has an advantage.
+func compete(b *testing.B, cp *controlplane.ControlPlane, legs []string, n int, contenders ...*estate) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), estateLimit)
 	defer cancel()
-	scheme, err := landscapertest.Scheme()
-	must(b, err)
-	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
-	must(b, err)
 	for _, e := range contenders {
-		e.config, e.finished, e.news = cp.Config, map[string]bool{}, make(chan struct{}, 1)
-		e.field = field{client: c, ls: landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{DeployerType: true})}
-		must(b, e.settle(ctx, cp, n))
-		must(b, e.start(ctx))
+		must(b, e.enter(ctx, cp, n))
 	}
 	for leg := range legs {
 		for turn := range n / atATime {
 			for _, e := range contenders {
-				must(b, e.run(ctx, leg, e.items[turn*atATime:(turn+1)*atATime]))
+				lap, err := e.run(ctx, leg, e.items[turn*atATime:(turn+1)*atATime])
+				must(b, err)
+				e.sum[leg].plus(lap)
 			}
 			slices.Reverse(contenders)
 		}
 	}
 	for _, e := range contenders {
-		before := heap()
 		must(b, e.stop())
-		e.stop, e.finished = nil, nil
-		e.heap = before - heap()
 	}
 }
 
-// settle creates the namespace with its Target and the items.
+// enter creates n items in a namespace of their own, and starts the contender.
+func (e *estate) enter(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
+	scheme, err := landscapertest.Scheme()
+	if err != nil {
+		return err
+	}
+	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	e.config, e.finished, e.news = cp.Config, map[string]bool{}, make(chan struct{}, 1)
+	e.workers, e.children = cmp.Or(e.workers, workers), cmp.Or(e.children, perEstate)
+	e.field = field{client: c, ls: landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{DeployerType: true})}
+	if err := e.settle(ctx, cp, n); err != nil {
+		return err
+	}
+	return e.start(ctx)
+}
+
+// settle creates the namespace of the contender, a Target, and the items.
 func (e *estate) settle(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
 	if err := e.plant(ctx, 0); err != nil {
 		return err
@@ -122,57 +142,70 @@ func (e *estate) settle(ctx context.Context, cp *controlplane.ControlPlane, n in
 	if err := e.client.Create(ctx, target); err != nil {
 		return err
 	}
+	return e.create(ctx, n)
+}
+
+// create creates n more items.
+func (e *estate) create(ctx context.Context, n int) error {
+	more := field{client: e.client, ls: e.ls, namespace: e.namespace}
 	for i := range n {
-		e.items = append(e.items, types.NamespacedName{Namespace: e.namespace, Name: fmt.Sprintf("item-%d", i)})
+		more.items = append(more.items, types.NamespacedName{Namespace: e.namespace, Name: fmt.Sprintf("item-%d", len(e.items)+i)})
 	}
-	return e.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
-		di := e.ls.Item(key.Namespace, key.Name, estateType, estateConfig(0))
+	e.items = append(e.items, more.items...)
+	return more.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
+		di := e.ls.Item(key.Namespace, key.Name, e.kind, e.spec(0))
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
-		return e.ls.Create(ctx, di) // nothing happens to it without a job
+		return e.ls.Create(ctx, di) // without a job, no deployer processes the item
 	})
 }
 
-// estateConfig is the configuration of all items in a leg.
-func estateConfig(leg int) map[string]any {
+// spec returns the configuration of every item in a leg.
+func (e *estate) spec(leg int) map[string]any {
 	values := map[string]string{}
-	for i := range perEstate {
+	for i := range e.children {
 		values[fmt.Sprintf("child-%d", i)] = "same"
 	}
-	if leg == 2 {
+	if leg == changedLeg {
 		values["child-0"] = "another"
 	}
 	return map[string]any{"apiVersion": "example.org/v1", "kind": "Estate", "values": values}
 }
 
-// run is one turn of a leg: the jobs of some items, from the first that is handed out to the last that finishes.
-func (e *estate) run(ctx context.Context, leg int, items []types.NamespacedName) error {
-	batch := field{client: e.client, ls: e.ls, namespace: e.namespace, items: items}
-	if leg == 2 {
+// run runs one turn of a leg. It starts a job for each of the given items, and measures the time from the start of the
+// first job to the end of the last one.
+func (e *estate) run(ctx context.Context, leg int, items []types.NamespacedName) (result, error) {
+	if leg == changedLeg {
+		batch := field{client: e.client, ls: e.ls, namespace: e.namespace, items: items}
 		if err := batch.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
-			return e.ls.Update(ctx, key, estateConfig(leg))
+			return e.ls.Update(ctx, key, e.spec(leg))
 		}); err != nil {
-			return err
+			return result{}, err
 		}
 	}
 	was, wasOwn := e.target.Snapshot(), e.own.Snapshot()
 	began := time.Now()
+	if err := e.work(ctx, leg, items); err != nil {
+		return result{}, err
+	}
+	took := time.Since(began)
+	return result{took: took, jobs: len(items), calls: requests(e.target.Snapshot().Since(was)) + requests(e.own.Snapshot().Since(wasOwn))}, nil
+}
+
+// work starts a job for each of the given items, and waits until the jobs have finished.
+func (e *estate) work(ctx context.Context, leg int, items []types.NamespacedName) error {
+	batch := field{client: e.client, ls: e.ls, namespace: e.namespace, items: items}
 	if err := batch.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
 		return e.ls.TriggerAs(ctx, key, jobOf(key.Name, leg))
 	}); err != nil {
 		return err
 	}
-	if err := e.await(ctx, leg, items); err != nil {
-		return err
-	}
-	took := time.Since(began)
-	e.sum[leg].plus(result{took: took, jobs: len(items), calls: requests(e.target.Snapshot().Since(was)) + requests(e.own.Snapshot().Since(wasOwn))})
-	return nil
+	return e.await(ctx, leg, items)
 }
 
-// jobOf names the job of an item in a leg.
+// jobOf returns the ID of the job of an item in a leg.
 func jobOf(item string, leg int) string { return fmt.Sprintf("%s-in-leg-%d", item, leg) }
 
-// await returns when the jobs of the items have finished.
+// await waits until the jobs of the items have finished.
 func (e *estate) await(ctx context.Context, leg int, items []types.NamespacedName) error {
 	for {
 		e.mu.Lock()
@@ -194,7 +227,7 @@ func (e *estate) await(ctx context.Context, leg int, items []types.NamespacedNam
 	}
 }
 
-// note remembers a job that is finished.
+// note records the job of an item if the job has finished.
 func (e *estate) note(di *lsv1alpha1.DeployItem) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -210,7 +243,8 @@ func (e *estate) note(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// requests are those about items and children; what a start costs once is left out.
+// requests returns the number of requests about items and children. It does not count lists, which are sent once when a
+// contender starts.
 func requests(counts faultnet.Counts) int {
 	total := 0
 	for r, n := range counts {
@@ -221,9 +255,9 @@ func requests(counts faultnet.Counts) int {
 	return total
 }
 
-// start starts the contender, which runs until stop, and notes what it finishes.
+// start starts the contender and records the jobs that finish. The contender runs until the function `stop` is called.
 func (e *estate) start(ctx context.Context) error {
-	mgr, err := e.manager(e.own.Wrap(e.config), contenderFunc(func(mgr ctrl.Manager) error { return e.add(mgr, e) }))
+	mgr, err := e.manager(counted(e.own, e.config), e.kind, contenderFunc(func(mgr ctrl.Manager) error { return e.add(mgr, e) }))
 	if err != nil {
 		return err
 	}
@@ -249,16 +283,32 @@ func (e *estate) start(ctx context.Context) error {
 	return err
 }
 
+// counted returns a config whose requests the counter counts. The counter may be nil.
+func counted(c *faultnet.Counter, config *rest.Config) *rest.Config {
+	if c == nil {
+		return config
+	}
+	return c.Wrap(config)
+}
+
+// wrapTarget makes a transport to the target count its requests.
+func (e *estate) wrapTarget(next http.RoundTripper) http.RoundTripper {
+	if e.target == nil {
+		return next
+	}
+	return e.target.Transport(next)
+}
+
 type contenderFunc func(mgr ctrl.Manager) error
 
 func (f contenderFunc) add(mgr ctrl.Manager) error { return f(mgr) }
 
-// tell prints the table and reports the numbers to the benchmark.
-func tell(b *testing.B, ours, theirs *estate) {
+// tell prints the table of the results, and reports the numbers to the benchmark.
+func tell(b *testing.B, legs []string, ours, theirs *estate) {
 	b.Helper()
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\n%d items x %d children\titems/s\tbare\tratio\tcalls/item\tbare\t\n", estates, perEstate)
+	fmt.Fprintf(w, "\n%d items\titems/s\tbare\tratio\tcalls/item\tbare\t\n", len(ours.items))
 	for leg, name := range legs {
 		o, t := &ours.sum[leg], &theirs.sum[leg]
 		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t\n", name, o.perSecond(), t.perSecond(), o.perSecond()/t.perSecond(), o.perJob(), t.perJob())
@@ -268,7 +318,5 @@ func tell(b *testing.B, ours, theirs *estate) {
 		b.ReportMetric(o.perJob(), "calls/item/"+unit)
 	}
 	must(b, w.Flush())
-	fmt.Fprintf(&text, "memory per item: %d bytes, bare %d\n", ours.heap/estates, theirs.heap/estates)
-	b.ReportMetric(float64(ours.heap)/estates, "B/item")
 	b.Log(text.String())
 }

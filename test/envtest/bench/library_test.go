@@ -16,10 +16,11 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// library is the mock deployer, run by the library, with a no-op hook on every hook point.
+// library is a contender that runs the mock deployer with the library. For every hook type, it registers a hook that
+// does nothing.
 type library struct{}
 
-// add registers the deployer.
+// add adds the mock deployer to a manager.
 func (library) add(mgr ctrl.Manager) error {
 	noop := func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
 		return nil, nil

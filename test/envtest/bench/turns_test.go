@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// turn is how long one contender works before the other one continues.
+	// turn is the time that one contender works before the next contender continues.
 	turn = time.Second
-	// waveTimeout limits a wave of jobs.
+	// waveTimeout is the time limit of a wave of jobs.
 	waveTimeout = 20 * time.Minute
 )
 
-// gate holds back the requests of a contender while it is the turn of another one.
+// gate holds back the requests of a contender while other contenders have their turns.
 type gate struct {
 	mu   sync.Mutex
-	open chan struct{} // closed while it is open
+	open chan struct{} // this channel is closed while requests may pass
 }
 
 func newGate() *gate { return &gate{open: make(chan struct{})} }
 
-// wait is an Injector.
+// wait delays a request until the gate opens. It is a faultnet.Injector.
 func (g *gate) wait(req *http.Request) (*http.Response, error) {
 	g.mu.Lock()
 	open := g.open
@@ -50,23 +50,23 @@ func (g *gate) drop() {
 	g.open = make(chan struct{})
 }
 
-// wave is one job for each item of a field, and the contender that does them.
+// wave consists of one job for each item of a field, and the contender that processes these jobs.
 type wave struct {
 	field   *field
-	since   string // resourceVersion after the jobs were handed out
+	since   string // resourceVersion of the items after the jobs were started
 	counter *faultnet.Counter
 	gate    *gate
 	manager ctrl.Manager
 
-	took   time.Duration      // the turns so far
-	cpu    time.Duration      // that this process used in them
+	took   time.Duration      // total time of the turns so far
+	cpu    time.Duration      // processor time that this process has used during the turns so far
 	stop   context.CancelFunc // nil before the first turn
-	done   chan error         // gets the end of the jobs
+	done   chan error         // channel that receives the result when all jobs have ended
 	ended  sync.WaitGroup
 	isDone bool
 }
 
-// takeTurn lets the contender work for a turn, or until all jobs are finished.
+// takeTurn lets the contender work for one turn, or until all jobs are finished.
 func (w *wave) takeTurn(ctx context.Context) error {
 	began, used := time.Now(), cpuTime()
 	timer := time.NewTimer(turn)
@@ -89,7 +89,7 @@ func (w *wave) takeTurn(ctx context.Context) error {
 	}
 }
 
-// start starts the contender.
+// start starts the contender of the wave.
 func (w *wave) start(ctx context.Context) {
 	ctx, w.stop = context.WithTimeout(ctx, waveTimeout)
 	w.done = make(chan error, 2)
@@ -101,17 +101,7 @@ func (w *wave) start(ctx context.Context) {
 	w.ended.Go(func() { w.done <- w.field.awaitFinished(ctx, w.since) })
 }
 
-// whole lets the contender work until all jobs are finished.
-func (w *wave) whole(ctx context.Context) (result, error) {
-	for !w.isDone {
-		if err := w.takeTurn(ctx); err != nil {
-			return result{}, err
-		}
-	}
-	return w.result(), nil
-}
-
-// result returns the result of the wave, without the time in which it was held back.
+// result returns the result of the wave. The time in which the gate was closed does not count.
 func (w *wave) result() result {
 	calls := w.counter.Snapshot()
 	for r := range calls {
@@ -122,7 +112,8 @@ func (w *wave) result() result {
 	return result{took: w.took, cpu: w.cpu, calls: calls.Total(), jobs: len(w.field.items)}
 }
 
-// cpuTime returns the processor time that this process has used. Unlike a duration it does not depend on what else the machine does.
+// cpuTime returns the processor time that this process has used. Unlike elapsed time, it hardly depends on other load
+// on the machine.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

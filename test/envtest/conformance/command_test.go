@@ -24,10 +24,10 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// mockLine is the command line of docs/testing-your-deployer.md.
+// mockLine contains the flags of the mock deployer from docs/testing-your-deployer.md.
 const mockLine = " --kubeconfig={kubeconfig} --leader-elect=false --metrics-bind-address=0 --health-probe-bind-address=0 --grace-period=5s"
 
-// run runs `deployerkit conformance` to its end.
+// run runs `deployerkit conformance` and waits until the command exits.
 func run(ctx SpecContext, args ...string) *gexec.Session {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, deployerkit, append([]string{"conformance"}, args...)...) //nolint:gosec // built here
@@ -56,7 +56,9 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 			"--item=item.yaml", "--invalid-item=invalid-item.yaml", "--slow-item=slow-item.yaml", "--finish-item=finish-item.yaml", "--target=target.yaml",
 			"--except=job-id/interrupt=to be seen in the report", "--finish-within=1m", "--item-timeout=4s", "--junit="+junit, "--log-file="+log)
 		Expect(session).To(gexec.Exit(0))
-		const missing = 4 // the exception; other Targets; and twice, what is deployed
+		// Four checks do not run: the check that --except excludes, the check that requires a Target that the deployer
+		// rejects, and two checks that need a function that reports whether the objects of an item exist.
+		const missing = 4
 		jobs, annotations := checksOf(contract.RevisionJobID), checksOf(contract.RevisionAnnotation)
 		count := fmt.Sprintf("%d passed, 0 failed, %d not applicable\n", jobs-missing, annotations+missing)
 		table := string(session.Out.Contents())
@@ -64,9 +66,9 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(table).To(MatchRegexp(`(?m)^  pass   *[0-9.]+s  resume  .*\[C14\]$`))
 		Expect(table).To(ContainSubstring("exception: to be seen in the report"))
 		Expect(table).To(ContainSubstring("the subject accepts all Targets"))
-		Expect(table).To(ContainSubstring(fmt.Sprintf("annotation revision\n  n/a   all %d checks: the cluster's definitions are those of the job-id revision\n", annotations)))
+		Expect(table).To(ContainSubstring(fmt.Sprintf("annotation revision\n  n/a   all %d checks: the definitions in the cluster are those of the job-id revision\n", annotations)))
 		Expect(table).To(HaveSuffix("\n" + count))
-		Expect(strings.Count(string(session.Err.Contents()), "pass  ")).To(Equal(jobs-missing), "a line per result as it comes")
+		Expect(strings.Count(string(session.Err.Contents()), "pass  ")).To(Equal(jobs-missing), "the command prints a line for each result")
 		Expect(suitesOf(junit)).To(Equal([]suite{{"mock-deployer.job-id", jobs, 0, missing}, {"mock-deployer.annotation", annotations, 0, annotations}}))
 		Expect(os.ReadFile(log)).To(ContainSubstring("mock"), "what the deployer wrote")
 
@@ -91,7 +93,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(table).To(HavePrefix("Conformance of landscaper.gardener.cloud/mock: 1 passed, 1 failed, 0 not applicable\n"))
 		Expect(table).To(ContainSubstring(" ! a valid item ended as \"Failed\", lastError InvalidConfiguration: "))
 		Expect(table).To(ContainSubstring("\n  FAIL  L34  job-id/succeeds\n"))
-		Expect(string(session.Err.Contents())).NotTo(ContainSubstring("Error:"), "the report says it")
+		Expect(string(session.Err.Contents())).NotTo(ContainSubstring("Error:"), "the report already contains the failures")
 		Expect(suitesOf(junit)).To(Equal([]suite{{"landscaper.gardener.cloud/mock.job-id", 2, 1, 0}}))
 	})
 
@@ -99,7 +101,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		session := run(ctx, "--command=sh -c 'echo cannot read {kubeconfig}, $KUBECONFIG; exit 7'", "--kubeconfig="+kubeconfig, "--item=item.yaml")
 		Expect(session).To(gexec.Exit(1))
 		Expect(session.Out.Contents()).To(BeEmpty())
-		Expect(string(session.Err.Contents())).To(ContainSubstring("the deployer wrote last:\ncannot read " + kubeconfig + ", " + kubeconfig + "\n"))
+		Expect(string(session.Err.Contents())).To(ContainSubstring("last output of the deployer:\ncannot read " + kubeconfig + ", " + kubeconfig + "\n"))
 		Expect(string(session.Err.Contents())).To(ContainSubstring("job-id revision: the deployer ended unexpectedly: exit status 7\n"))
 	})
 
@@ -108,7 +110,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// checksOf counts the checks of a revision.
+// checksOf returns the number of checks for a revision.
 func checksOf(revision contract.Revision) int {
 	n := 0
 	for _, c := range conformance.Checks() {
@@ -119,7 +121,7 @@ func checksOf(revision contract.Revision) int {
 	return n
 }
 
-// suite is a JUnit suite.
+// suite is a test suite in a JUnit file.
 type suite struct {
 	Name     string `xml:"name,attr"`
 	Tests    int    `xml:"tests,attr"`
@@ -127,7 +129,7 @@ type suite struct {
 	Skipped  int    `xml:"skipped,attr"`
 }
 
-// suitesOf reads a JUnit file.
+// suitesOf returns the test suites in a JUnit file.
 func suitesOf(path string) []suite {
 	GinkgoHelper()
 	raw, err := os.ReadFile(path)

@@ -15,11 +15,11 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// note is a handler as docs/declarative.md teaches it: an item is a ConfigMap with a text.
+// note is a handler in the style of docs/declarative.md. It returns a ConfigMap with the text of the item.
 func note(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[struct {
 		Text string `json:"text"`
-		Mode string `json:"mode"` // "asking": it is ready when the ConfigMap says so
+		Mode string `json:"mode"` // if the mode is "asking", the item is ready when the ConfigMap contains an answer
 	}](req)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func note(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 	return response.Response()
 }
 
-// declarativeDeployer is a deployer written with package declarative as a subject.
+// declarativeDeployer returns the conformance subject for a deployer that uses package declarative.
 func declarativeDeployer() conformance.Subject {
 	making := func(fields map[string]any) any {
 		fields["apiVersion"], fields["kind"] = "conformance.deployerkit.dev/v1", "Note"
@@ -69,7 +69,8 @@ func declarativeDeployer() conformance.Subject {
 	}
 }
 
-// declarativeExceptions returns the checks that require items at rest, which declarative deployers do not have.
+// declarativeExceptions returns exceptions for some checks. These checks require that a deployer does not run finished
+// items, but a declarative deployer runs every finished item once after its start.
 func declarativeExceptions() []conformance.Exception {
 	var all []conformance.Exception
 	for _, check := range []string{"finished-rests", "abort-late", "restart-rests"} {

@@ -23,7 +23,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// manifestDeployer is the manifest deployer as a subject: an item is a ConfigMap, and a slow one waits for a field in it.
+// manifestDeployer returns the conformance subject for the manifest deployer. Each item deploys a ConfigMap. A slow
+// item waits for a field in its ConfigMap.
 func manifestDeployer() conformance.Subject {
 	return conformance.Subject{
 		Name: "manifest", Type: manifest.Type,
@@ -52,7 +53,7 @@ func manifestDeployer() conformance.Subject {
 	}
 }
 
-// manifestConfig is a configuration of the manifest deployer with one manifest.
+// manifestConfig returns a configuration of the manifest deployer with one manifest and the given fields.
 func manifestConfig(fields map[string]any, object any) any {
 	out := map[string]any{
 		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
@@ -62,7 +63,7 @@ func manifestConfig(fields map[string]any, object any) any {
 	return out
 }
 
-// configMap is a ConfigMap named like the item.
+// configMap returns the manifest of a ConfigMap with the name of the item.
 func configMap(key types.NamespacedName) any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"value": "1"},
@@ -70,14 +71,14 @@ func configMap(key types.NamespacedName) any {
 	}
 }
 
-// sayReady writes to the ConfigMap what slow items of several subjects wait for.
+// sayReady writes a field to the ConfigMap of an item. The slow items of several subjects wait for this field.
 func sayReady(ctx context.Context, c client.Client, key types.NamespacedName) error {
 	cm := &corev1.ConfigMap{}
 	cm.Namespace, cm.Name = key.Namespace, key.Name
 	return c.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"ready":"true"}}`)))
 }
 
-// configMapStands reports whether there is a ConfigMap with the name of the item.
+// configMapStands reports whether a ConfigMap with the name of the item exists.
 func configMapStands(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
 	return stands(ctx, c, &corev1.ConfigMap{}, key.Namespace, key.Name)
 }
@@ -88,7 +89,7 @@ func stands(ctx context.Context, c client.Client, object client.Object, namespac
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// clusterTarget returns the content of a Target for the cluster of the items itself.
+// clusterTarget returns the spec of a Target for the cluster that contains the items.
 func clusterTarget(cfg *rest.Config) (lsv1alpha1.TargetSpec, error) {
 	file := clientcmdapi.NewConfig()
 	file.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}

@@ -22,26 +22,26 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 )
 
-// The labels of the Targets that the subjects with selectors accept, and of those that they do not.
+// Subjects with selectors accept Targets with the labels ourTargets and reject Targets with the labels otherTargets.
 var (
 	ourTargets   = map[string]string{"environment": "conformance"}
 	otherTargets = map[string]string{"environment": "other"}
 )
 
-// selectors are those of ourTargets.
+// selectors returns selectors that match Targets with the labels ourTargets.
 func selectors() []lsv1alpha1.TargetSelector {
 	return []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{
 		{Key: "environment", Operator: selection.Equals, Values: []string{"conformance"}},
 	}}}
 }
 
-// mockConfig is a configuration of the mock deployer with further fields.
+// mockConfig returns a configuration of the mock deployer with the given fields.
 func mockConfig(fields map[string]any) any {
 	fields["apiVersion"], fields["kind"] = "mock.deployer.landscaper.gardener.cloud/v1alpha1", "ProviderConfiguration"
 	return fields
 }
 
-// mockDeployer is the mock deployer as a subject, in this process.
+// mockDeployer returns the conformance subject for the mock deployer, which runs in this process.
 func mockDeployer() conformance.Subject {
 	return conformance.Subject{
 		Name: "mock", Type: mock.Type,
@@ -63,12 +63,12 @@ func mockDeployer() conformance.Subject {
 	}
 }
 
-// finishMock lets a slow item of the mock deployer succeed.
+// finishMock changes the configuration of a slow item of the mock deployer so that the job of the item succeeds.
 func finishMock(ctx context.Context, c client.Client, key types.NamespacedName) error {
 	return patchConfig(ctx, c, key, map[string]any{"phase": "Succeeded"})
 }
 
-// patchConfig changes fields of an item's configuration.
+// patchConfig changes fields in the configuration of an item.
 func patchConfig(ctx context.Context, c client.Client, key types.NamespacedName, fields map[string]any) error {
 	body, err := json.Marshal(map[string]any{"spec": map[string]any{"config": fields}})
 	if err != nil {

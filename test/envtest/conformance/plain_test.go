@@ -32,7 +32,7 @@ import (
 
 const plainType lsv1alpha1.DeployItemType = "conformance.deployerkit.dev/plain"
 
-// plainConfig is the configuration of the plain deployer.
+// plainConfig is the Go type of spec.config for the plain deployer.
 type plainConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -41,8 +41,8 @@ type plainConfig struct {
 	Slow  bool   `json:"slow,omitempty"`
 }
 
-// plain is a simple deployer written with controller-runtime alone: it deploys a ConfigMap. It works, and implements
-// only the part of the contract that is obvious from Landscaper.
+// plain is a simple deployer that uses only controller-runtime and deploys a ConfigMap. It works with Landscaper, but
+// it implements only the obvious parts of the contract.
 type plain struct{ client client.Client }
 
 func (d *plain) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -80,7 +80,7 @@ func (d *plain) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return reconcile.Result{}, d.end(ctx, di, lsv1alpha1.DeployItemPhases.Succeeded)
 }
 
-// end ends the job, in two writes.
+// end ends the job with two writes of the status.
 func (d *plain) end(ctx context.Context, di *lsv1alpha1.DeployItem, phase lsv1alpha1.DeployItemPhase) error {
 	di.Status.Phase = phase
 	if err := d.client.Status().Update(ctx, di); err != nil {
@@ -118,7 +118,7 @@ func startPlain(ctx context.Context, cfg *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// plainDeployer is the plain deployer as a subject.
+// plainDeployer returns the conformance subject for the plain deployer.
 func plainDeployer() conformance.Subject {
 	making := func(c plainConfig) any {
 		c.APIVersion, c.Kind = "conformance.deployerkit.dev/v1", "Plain"
@@ -148,29 +148,29 @@ var _ = Describe("a deployer that knows little of the contract", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.WriteTable(GinkgoWriter)).To(Succeed())
 		Expect(report.Failed(contract.RevisionJobID)).To(ConsistOf(
-			"pickup",            // [C5, C7, L27, L28] it only writes at the end
-			"deployer",          // [C11] it does not write its identity
-			"next-job",          // [C3, L27] the second run is only ended
-			"spec-waits",        // [C3, C8] it does not observe the generation
-			"invalid-code",      // [C10] its error has no code
-			"error-length",      // [C10] nor an end
-			"recovers",          // [C7, C10] its error is never removed
-			"timeout",           // [C10] it has no deadline
-			"delete-phases",     // [C9] a deletion is not shown
-			"deletion-waits",    // [C3, C13] it does not wait for Landscaper
-			"without-uninstall", // [C12] it always uninstalls
-			"abort-deletion",    // [C4, C6, L30, L35] it deletes whatever is requested
-			"abort",             // [C4, C6, L31] it ignores the abort
-			"abort-late",        // [C6, L30, Lx7]
-			"force-reconcile",   // [L32, Lx8]
-			"ignore",            // [C8] it does not know the annotation
-			"test-reconcile",    // [C15]
-			"changed",           // [C15, L27] as next-job
-			"other-target",      // [C2, L24, L25] it accepts every Target
-			"target-missing",    // [C2, Lx9] and does not need a Target
-			"one-write",         // [C10] phase and jobIDFinished are two writes
-			"says-who",          // [C5, C11] as pickup and deployer, at every moment
+			"pickup",            // [C5, C7, L27, L28] the deployer writes the status only at the end of a run
+			"deployer",          // [C11] the deployer does not write its identity
+			"next-job",          // [C3, L27] the deployer ends the second job without starting a run
+			"spec-waits",        // [C3, C8] the deployer ignores the generation
+			"invalid-code",      // [C10] the error has no code
+			"error-length",      // [C10] the error is not truncated
+			"recovers",          // [C7, C10] the deployer never removes an error
+			"timeout",           // [C10] the deployer has no deadline
+			"delete-phases",     // [C9] the deployer sets no phase during a deletion
+			"deletion-waits",    // [C3, C13] the deployer does not wait for the job that deletes the item
+			"without-uninstall", // [C12] the deployer always uninstalls
+			"abort-deletion",    // [C4, C6, L30, L35] the deployer deletes even if an abort is requested
+			"abort",             // [C4, C6, L31] the deployer ignores the abort
+			"abort-late",        // [C6, L30, Lx7] the deployer ignores the abort
+			"force-reconcile",   // [L32, Lx8] the deployer ignores the operation
+			"ignore",            // [C8] the deployer does not support the annotation
+			"test-reconcile",    // [C15] the deployer ignores the operation
+			"changed",           // [C15, L27] the same reason as for next-job
+			"other-target",      // [C2, L24, L25] the deployer accepts every Target
+			"target-missing",    // [C2, Lx9] the deployer does not need a Target
+			"one-write",         // [C10] the deployer writes the phase and jobIDFinished separately
+			"says-who",          // [C5, C11] the same reasons as for pickup and deployer
 		), "%v", report.Err())
-		Expect(fmt.Sprint(report.Err())).To(ContainSubstring("phase \"Succeeded\" came without jobIDFinished"))
+		Expect(fmt.Sprint(report.Err())).To(ContainSubstring("phase \"Succeeded\" was written without jobIDFinished"))
 	})
 })

@@ -19,7 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// site is a graph as docs/stategraph.md teaches it: an account somewhere else, settings, and a page that needs both.
+// site is a graph in the style of docs/stategraph.md. It contains an account in another system, settings, and a page
+// that requires both.
 type site struct {
 	Account  stategraph.Resource
 	Settings stategraph.Resource
@@ -27,10 +28,10 @@ type site struct {
 }
 
 type siteConfig struct {
-	Mode string `json:"mode"` // "asking": the settings are ready when they say so
+	Mode string `json:"mode"` // if the mode is "asking", the settings are ready when they contain an answer
 }
 
-// siteGraph builds the graph.
+// siteGraph builds the graph of the site.
 func siteGraph() (*stategraph.Graph, error) {
 	return stategraph.FromStruct(site{
 		Account:  stategraph.External(stategraph.ExternalSpec{Reconcile: openAccount, Delete: closeAccount}),
@@ -39,14 +40,15 @@ func siteGraph() (*stategraph.Graph, error) {
 	})
 }
 
-// accountOf returns the account of an item. Only the functions of the component know that it is a Secret.
+// accountOf returns the account of an item. The account is stored in a Secret. Only the functions of this component
+// know that.
 func accountOf(ctx context.Context) (client.Client, *corev1.Secret, error) {
-	node, err := stategraph.From(ctx)
+	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := node.Client()
-	return c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: node.Item().Namespace, Name: node.Item().Name + "-account"}}, err
+	c, err := stategraph.Client(ctx)
+	return c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name + "-account"}}, err
 }
 
 func openAccount(ctx context.Context) error {
@@ -83,14 +85,15 @@ func settings(ctx context.Context) (*corev1.ConfigMap, error) {
 	return cm, err
 }
 
-// answered reports whether settings that ask have their answer.
+// answered returns the readiness of the settings: settings with the mode "asking" are ready when they contain an
+// answer.
 func answered(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
 	return stategraph.ReadyIf(cm.Data["mode"] != "asking" || cm.Data["ready"] == "true", "nobody has said yet that it is ready"), nil
 }
 
 func page(ctx context.Context) (*corev1.ConfigMap, error) { return mapOf(ctx, "-page") }
 
-// mapOf is a ConfigMap named like the item.
+// mapOf returns a ConfigMap whose name consists of the name of the item and a suffix.
 func mapOf(ctx context.Context, suffix string) (*corev1.ConfigMap, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
@@ -99,7 +102,7 @@ func mapOf(ctx context.Context, suffix string) (*corev1.ConfigMap, error) {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name + suffix}}, nil
 }
 
-// stategraphDeployer is a deployer written with package stategraph as a subject.
+// stategraphDeployer returns the conformance subject for a deployer that uses package stategraph.
 func stategraphDeployer() conformance.Subject {
 	const kind = "conformance.deployerkit.dev/site"
 	making := func(mode string) any {

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/conformance"
 )
 
-// mockProgram and deployerkit are programs, built for the suite.
+// mockProgram and deployerkit are the paths of programs that are built for the suite.
 var mockProgram, deployerkit string
 
 func TestConformance(t *testing.T) {

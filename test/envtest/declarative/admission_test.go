@@ -44,7 +44,8 @@ var _ = Describe("what admission adds to a child", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// inject adds two containers and an initContainer to each Pod of the namespace that is created.
+// inject installs a mutating policy for the namespace. The policy adds two containers and an init container to each Pod
+// that is created there.
 func (w *env) inject(ctx context.Context) {
 	GinkgoHelper()
 	name := "inject-" + w.Namespace

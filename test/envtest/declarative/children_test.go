@@ -20,7 +20,7 @@ import (
 
 type configMapObject = corev1.ConfigMap
 
-// stateful is a handler with state of its own, which it guards itself.
+// stateful is a handler that counts its calls in memory. It is safe for concurrent use.
 type stateful struct {
 	client *http.Client
 	calls  atomic.Int64
@@ -72,7 +72,7 @@ var _ = Describe("the request", func() {
 		Expect(found).To(BeTrue())
 		live := &corev1.Service{}
 		Expect(w.Client.Get(ctx, w.Key("service"), live)).To(Succeed())
-		Expect(service.Spec).To(Equal(live.Spec), "with what the server has set")
+		Expect(service.Spec).To(Equal(live.Spec), "the handler receives the fields that the API server has set")
 		Expect(service.ManagedFields).To(BeEmpty())
 		secret, _ := req.Children.Named("Secret", "secret")
 		Expect(secret.Text("data", "password")).To(Equal("eA=="))
@@ -155,7 +155,7 @@ var _ = Describe("children", func() {
 		key := w.Key("there")
 		key.Namespace = other.Name
 		Expect(w.Client.Get(ctx, key, abroad)).To(Succeed())
-		Expect(abroad.OwnerReferences).To(BeEmpty(), "an item cannot own what lies elsewhere")
+		Expect(abroad.OwnerReferences).To(BeEmpty(), "an item cannot own an object in another namespace")
 		Expect(abroad.Labels).To(HaveKeyWithValue("app.kubernetes.io/instance", string(di.UID)))
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "here")).To(BeNil())

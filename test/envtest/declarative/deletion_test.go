@@ -19,15 +19,15 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// cleaning needs several calls of Finalize.
+// cleaning is a handler whose Finalize must be called several times.
 type cleaning struct {
 	declarative.Handler
 
 	mu    sync.Mutex
 	calls int
-	seen  []int // children at each call
-	done  int   // calls that it takes
-	fails int   // number of calls that fail first
+	seen  []int // for each call of Finalize, the number of children that it received
+	done  int   // Finalize reports success after this number of successful calls
+	fails int   // number of calls that fail before the first successful call
 }
 
 // Finalize implements declarative.Finalizer.
@@ -51,7 +51,7 @@ func (c *cleaning) count() int {
 	return c.calls
 }
 
-// watching waits with its clean-up for a child.
+// watching is a handler whose Finalize waits until another client has set a field of a child.
 type watching struct{ declarative.HandlerFunc }
 
 // Finalize implements declarative.Finalizer.
@@ -79,7 +79,7 @@ var _ = Describe("the deletion of an item", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.Condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("rubbish is left"))))
 		Expect(w.status(ctx, "item")(NewGomega(Fail))).To(HaveKey("cleaning"))
-		Expect(w.Read(ctx, "b").DeletionTimestamp).To(BeNil(), "the children are still there")
+		Expect(w.Read(ctx, "b").DeletionTimestamp).To(BeNil(), "the children still exist")
 		Eventually(handler.count).WithTimeout(patience).Should(Equal(4))
 		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
 
@@ -133,7 +133,7 @@ var _ = Describe("the deletion of an item", func() {
 		w.start(seen)
 		w.Deploy(ctx, "item", config(two))
 		Expect(w.Read(ctx, "a").UID).To(Equal(a.UID))
-		Expect(seen.first("item").Children).To(HaveLen(2), "at the first call already")
+		Expect(seen.first("item").Children).To(HaveLen(2), "the first call after the restart receives the children")
 	}, SpecTimeout(5*time.Minute))
 
 	It("is protected before the first child is there [Rx6]", func(ctx SpecContext) {
@@ -156,7 +156,7 @@ var _ = Describe("the deletion of an item", func() {
 		w.start(declarative.HandlerFunc(plain))
 		w.Deploy(ctx, "item", config(two))
 		Expect(protected).To(BeTrue())
-		Expect(stored).To(BeTrue(), "and its children are known")
+		Expect(stored).To(BeTrue(), "the deployer knows the children of the item")
 		Expect(w.Read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))
 	}, SpecTimeout(5*time.Minute))
 })

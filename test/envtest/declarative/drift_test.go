@@ -78,7 +78,7 @@ var _ = Describe("children that others change", func() {
 		for i := range items {
 			w.set(ctx, name(i), "meanwhile")
 		}
-		w.workers = 1 // so that the first item opens the informer before the others are known
+		w.workers = 1 // with one worker, the first item opens the watch before the other items are processed
 		w.start(declarative.HandlerFunc(counting))
 		for i := range items {
 			Eventually(w.status(ctx, name(i))).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{name(i): "meanwhile"}))

@@ -22,14 +22,15 @@ import (
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// patience is the time limit of everything on a slow machine.
+// patience is the time limit of all waits. It is long, because the machine may be slow.
 const patience = world.Patience
 
-// env is a world with a declarative deployer of its own. The children lie in its namespace.
+// env is the environment of a spec: a world.World with its own declarative deployer. The objects that the deployer
+// creates are in the namespace of the world.
 type env struct {
 	*world.World
 	options declarative.Options
-	workers int // 0: the default
+	workers int // 0 means the default number
 }
 
 func newEnv(ctx context.Context, kinds ...declarative.ChildKind) *env {
@@ -42,7 +43,7 @@ func newEnv(ctx context.Context, kinds ...declarative.ChildKind) *env {
 	return w
 }
 
-// start runs a deployer of the handler until the spec ends, or stop is called.
+// start runs a deployer with the given handler until the spec ends or the manager is stopped.
 func (w *env) start(handler declarative.Handler, hooks ...extension.ReconcileExtensionHookSetup) *env {
 	GinkgoHelper()
 	args := declarative.Args("echo.deployer.example.com", w.Type, handler, w.options, hooks...)
@@ -52,7 +53,7 @@ func (w *env) start(handler declarative.Handler, hooks ...extension.ReconcileExt
 	return w
 }
 
-// status polls the handler's status of an item.
+// status returns a function for Eventually. This function reads the status of an item that the handler returned.
 func (w *env) status(ctx context.Context, name string) func(Gomega) map[string]any {
 	return func(g Gomega) map[string]any {
 		di := w.Stored(ctx, name)(g)
@@ -64,7 +65,7 @@ func (w *env) status(ctx context.Context, name string) func(Gomega) map[string]a
 	}
 }
 
-// notes polls the texts of the events with a reason.
+// notes returns a function for Eventually that reads the texts of all events with the given reason.
 func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &eventsv1.EventList{}

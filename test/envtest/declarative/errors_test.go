@@ -18,9 +18,10 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// failing is counting until it is broken.
+// failing is a handler that returns the error in the field `broken` if it is set. Otherwise, it works like the handler
+// `counting`.
 type failing struct {
-	broken atomic.Value // of error
+	broken atomic.Value // the error that the handler returns
 	panics atomic.Bool
 }
 
@@ -35,7 +36,8 @@ func (f *failing) Sync(ctx context.Context, req *declarative.SyncRequest) (*decl
 	return counting(ctx, req)
 }
 
-// metric sums a metric of the deployer over all series with some label values.
+// metric adds up the values of a metric of the deployer over all series with the given label values. It also returns
+// the number of these series.
 func (w *env) metric(name string, values ...string) (sum float64, series int) {
 	GinkgoHelper()
 	families, err := w.Manager.Registry.Gather()
@@ -86,7 +88,7 @@ var _ = Describe("a handler that fails", func() {
 		Expect(di.Status.LastError).To(HaveValue(HaveField("Message", ContainSubstring("the moon is in the wrong place"))))
 		Expect(di.Status.Phase.IsFinal()).To(BeFalse())
 		times := handler.began("item")[calls:]
-		Expect(times[3].Sub(times[2])).To(BeNumerically(">", times[1].Sub(times[0])), "it waits longer")
+		Expect(times[3].Sub(times[2])).To(BeNumerically(">", times[1].Sub(times[0])), "the second wait is longer")
 		sum, _ := w.metric(itemErrors, w.Namespace, "item")
 		Expect(sum).To(BeNumerically(">=", 4))
 		sum, _ = w.metric("deployerkit_declarative_calls_total", "sync", "error")
@@ -129,7 +131,7 @@ var _ = Describe("a handler that fails", func() {
 			HaveValue(HaveField("Message", ContainSubstring("the handler has a bug"))))
 		Expect(w.Deploy(ctx, "good", config(two)).Status.Phase).To(Equal(phases.Succeeded))
 		sum, _ := w.metric("deployerkit_declarative_calls_total", "sync", "error")
-		Expect(sum).To(BeNumerically(">=", 1), "a panic counts")
+		Expect(sum).To(BeNumerically(">=", 1), "a panic counts as a failed call")
 		inner.panics.Store(false)
 		if w.Get(ctx, "bad").Status.Phase.IsFinal() {
 			w.Again(ctx, "bad")
@@ -138,7 +140,10 @@ var _ = Describe("a handler that fails", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// answering returns the same children for each item.
+// emptyInventory is the provider status of an item that never had children.
+const emptyInventory = `{"apiVersion":"declarative.deployerkit.dev/v1alpha1","kind":"ProviderStatus","deployerkit":{"inventory":{"empty":true}}}`
+
+// answering returns a handler that returns the given children for each item.
 func answering(children ...any) declarative.HandlerFunc {
 	return func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		return &declarative.SyncResponse{Children: children}, nil
@@ -154,7 +159,7 @@ var _ = Describe("an answer that cannot be", func() {
 				HaveValue(HaveField("Message", ContainSubstring(want))))
 			_, writes := w.Spent(nil)
 			Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot())
-			Expect(w.Get(ctx, "item").Status.ProviderStatus).To(BeNil())
+			Expect(w.Get(ctx, "item").Status.ProviderStatus.Raw).To(MatchJSON(emptyInventory))
 			Expect(w.Read(ctx, "first")).To(BeNil())
 		},
 		Entry("a kind that is not configured [Rx4]", "Secret", object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "a"}, "data": object{}}),
@@ -175,9 +180,9 @@ var _ = Describe("a status that cannot be stored", func() {
 				HaveValue(HaveField("Message", ContainSubstring(want))))
 			_, writes := w.Spent(nil)
 			Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot())
-			Expect(w.Get(ctx, "item").Status.ProviderStatus).To(BeNil())
+			Expect(w.Get(ctx, "item").Status.ProviderStatus.Raw).To(MatchJSON(emptyInventory))
 		},
-		Entry("no object [R12]", "no JSON object", []string{"a"}),
+		Entry("no object [R12]", "not a JSON object", []string{"a"}),
 		Entry("too large [R12]", "1048576", object{"a": strings.Repeat("a", 1<<20)}),
 		Entry("the library's own field [R12]", "deployerkit", object{"deployerkit": object{}}),
 	)
@@ -187,7 +192,7 @@ var _ = Describe("several children", func() {
 	It("are applied in the order in which they are returned, and one that fails does not stop the others [Rx2]", func(ctx SpecContext) {
 		bad := configMap("m-bad", data{"key": "1"})
 		bad["data"] = object{"not a key!": "x"}
-		first := object{ // of an earlier stage
+		first := object{ // an object that belongs to an earlier stage
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": object{"name": "bad"}, "rules": []any{object{"verbs": []any{}}},
 		}
 		clusterRole := declarative.ChildKind{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
@@ -204,7 +209,7 @@ var _ = Describe("several children", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// writes notes the names of what is written to the target, in order.
+// writes records the names of the objects that are written to the target, in order.
 type writes struct {
 	mu    sync.Mutex
 	names []string

@@ -31,13 +31,13 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// local is what the operator of the specs allows: the target is on this machine.
+// local is a policy that accepts targets on this machine.
 var local = targets.Policy{AllowPrivateHosts: true}
 
-// demo is the namespace of the examples. A spec replaces it by its own.
+// demo matches the namespace of the examples. A spec replaces this namespace with its own namespace.
 var demo = regexp.MustCompile(`\bdemo\b`)
 
-// run runs the deployer of an example, for the items of this world only.
+// run runs the deployer of an example. The deployer handles only the items of this world.
 func (w *env) run(args deployerlib.DeployerArgs) *env {
 	GinkgoHelper()
 	args.Type = w.Type
@@ -46,7 +46,7 @@ func (w *env) run(args deployerlib.DeployerArgs) *env {
 	return w
 }
 
-// example deploys an example's item without waiting.
+// example creates the item of an example and requests its first run, without waiting.
 func (w *env) example(ctx context.Context, name string) {
 	GinkgoHelper()
 	files, err := fs.Glob(examples.Items, "*/item.yaml")
@@ -65,7 +65,7 @@ func (w *env) example(ctx context.Context, name string) {
 	Fail("there is no example " + name)
 }
 
-// finished waits for the end of an item's job.
+// finished waits until the job of an item has ended.
 func (w *env) finished(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -75,7 +75,7 @@ func (w *env) finished(ctx context.Context, name string) *lsv1alpha1.DeployItem 
 	return di
 }
 
-// change changes the configuration of an item and hands out a job, without waiting.
+// change changes the configuration of an item and starts a job, without waiting.
 func (w *env) change(ctx context.Context, name string, config any) {
 	GinkgoHelper()
 	raw, err := json.Marshal(config)
@@ -88,7 +88,8 @@ func (w *env) change(ctx context.Context, name string, config any) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// object returns a function that reads an object of the target into obj. It returns false if the object does not exist.
+// object returns a function that reads an object in the target into obj. The function returns false if the object does
+// not exist.
 func (w *env) object(ctx context.Context, name string, obj client.Object) func(Gomega) bool {
 	return func(g Gomega) bool {
 		err := w.Client.Get(ctx, w.Key(name), obj)
@@ -99,7 +100,7 @@ func (w *env) object(ctx context.Context, name string, obj client.Object) func(G
 	}
 }
 
-// play plays the kubelet: it sets the phase of the pods with a label, which are ready when they are running.
+// play acts as a kubelet. It sets the phase of the Pods with the given label, and marks running Pods as ready.
 func (w *env) play(ctx context.Context, phase corev1.PodPhase, label, value string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -185,7 +186,7 @@ var _ = Describe("the examples of the guide", func() {
 		w.change(ctx, "acme", licence.Config{Customer: "ACME"})
 		Eventually(func() lsv1alpha1.DeployItemPhase { return w.Get(ctx, "acme").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Failed))
 		Expect(w.status(ctx, "acme")(NewGomega(Fail))).To(And(
-			HaveKeyWithValue("error", ContainSubstring(`"ACME" is no customer`)), HaveKeyWithValue("customer", "acme-12")))
+			HaveKeyWithValue("error", ContainSubstring(`"ACME" is not a customer`)), HaveKeyWithValue("customer", "acme-12")))
 		again := &corev1.Secret{}
 		Expect(w.object(ctx, "acme-licence", again)(NewGomega(Fail))).To(BeTrue())
 		Expect(again.ResourceVersion).To(Equal(secret.ResourceVersion))
@@ -218,7 +219,7 @@ var _ = Describe("the examples of the guide", func() {
 		_, err := w.Landscaper.Trigger(ctx, w.Key("nightly"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.Condition(ctx, "nightly", "Waiting")).WithTimeout(patience).Should(
-			HaveValue(HaveField("Message", ContainSubstring("the Job is not to be interrupted"))))
+			HaveValue(HaveField("Message", ContainSubstring("the Job must not be interrupted"))))
 		Expect(w.object(ctx, "nightly-batch", job)(NewGomega(Fail))).To(BeTrue())
 		Expect(job.DeletionTimestamp).To(BeNil())
 		w.play(ctx, corev1.PodSucceeded, batchv1.ControllerUidLabel, string(job.UID))

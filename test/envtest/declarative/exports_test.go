@@ -18,7 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// exports returns a function that reads what an item exports, or nil if it exports nothing.
+// exports returns a function for Eventually that reads the exports of an item. The function returns nil if the item
+// exports nothing.
 func (w *env) exports(ctx context.Context, name string) func(Gomega) map[string]any {
 	return func(g Gomega) map[string]any {
 		secret := &corev1.Secret{}
@@ -33,7 +34,7 @@ func (w *env) exports(ctx context.Context, name string) func(Gomega) map[string]
 	}
 }
 
-// outer is a deployer around another one.
+// outer is a deployer that wraps another deployer and hides its optional interfaces.
 type outer struct{ deployerlib.Deployer }
 
 var _ = Describe("exports of a handler", func() {

@@ -23,12 +23,12 @@ var (
 	deploymentKind = declarative.ChildKind{APIVersion: "apps/v1", Kind: "Deployment"}
 )
 
-// settings is the configuration of the specs' items: ConfigMaps by name with their data.
+// settings is the Go type of spec.config in these specs. It maps the names of ConfigMaps to their data.
 type settings struct {
 	Maps map[string]map[string]string `json:"maps"`
 }
 
-// config is a configuration for an item.
+// config returns a configuration with the given ConfigMaps.
 func config(configMaps map[string]map[string]string) map[string]any {
 	return map[string]any{"apiVersion": "example.com/v1", "kind": "Config", "maps": configMaps}
 }
@@ -38,12 +38,12 @@ type (
 	object = map[string]any
 )
 
-// configMap is a child.
+// configMap returns a ConfigMap for a handler to return.
 func configMap(name string, data map[string]string) object {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}, "data": data}
 }
 
-// children makes the children of a configuration, in the order of their names.
+// children returns the ConfigMaps that the configuration describes, sorted by name.
 func children(req *declarative.SyncRequest) ([]any, error) {
 	config, err := declarative.Config[settings](req)
 	if err != nil {
@@ -56,7 +56,8 @@ func children(req *declarative.SyncRequest) ([]any, error) {
 	return out, nil
 }
 
-// counting is a handler of ConfigMaps whose status is what it observes.
+// counting is a handler that returns the ConfigMaps in the configuration. Its status describes the ConfigMaps that it
+// observed.
 func counting(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	wanted, err := children(req)
 	if err != nil {
@@ -69,7 +70,7 @@ func counting(_ context.Context, req *declarative.SyncRequest) (*declarative.Syn
 	return &declarative.SyncResponse{Status: object{"seen": seen}, Children: wanted}, nil
 }
 
-// watched counts the calls of a handler.
+// watched is a handler that counts and records its calls.
 type watched struct {
 	declarative.Handler
 
@@ -77,7 +78,7 @@ type watched struct {
 	calls   map[string][]*declarative.SyncRequest
 	times   map[string][]time.Time
 	running map[types.UID]int
-	most    int // calls for one item at a time
+	most    int // maximum number of calls for one item at the same time
 }
 
 func watch(handler declarative.Handler) *watched {
@@ -100,7 +101,7 @@ func (h *watched) Sync(ctx context.Context, req *declarative.SyncRequest) (*decl
 	return h.Handler.Sync(ctx, req)
 }
 
-// first returns the first call for an item, or nil if there was none.
+// The method `first` returns the first request for an item, or nil if the handler was not called for the item.
 func (h *watched) first(item string) *declarative.SyncRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +111,7 @@ func (h *watched) first(item string) *declarative.SyncRequest {
 	return h.calls[item][0]
 }
 
-// count returns how often the handler was called for an item.
+// count returns a function that returns the number of calls for an item.
 func (h *watched) count(item string) func() int {
 	return func() int {
 		h.mu.Lock()
@@ -119,14 +120,14 @@ func (h *watched) count(item string) func() int {
 	}
 }
 
-// began returns when each call for an item began.
+// began returns the start times of the calls for an item.
 func (h *watched) began(item string) []time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.times[item])
 }
 
-// last is the last request for an item.
+// The method `last` returns the last request for an item.
 func (h *watched) last(item string) *declarative.SyncRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +135,8 @@ func (h *watched) last(item string) *declarative.SyncRequest {
 	return calls[len(calls)-1]
 }
 
-// live returns what is stored at the moment, for each item.
+// The function `live` returns a handler. Each call of the handler returns the children that `answer` contains at the
+// time of the call.
 func live(answer *atomic.Value) declarative.HandlerFunc {
 	return func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		children, _ := answer.Load().([]any)

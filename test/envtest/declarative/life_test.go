@@ -26,7 +26,7 @@ var _ = Describe("an item's life", func() {
 
 		w.AwaitQuiet(ctx)
 		reads, writes := w.Spent(nil)
-		Expect([]int{reads, writes}).To(Equal([]int{1, 2}), "a call per child, and the read that tells the cluster from others: %s", w.Counter.Snapshot())
+		Expect([]int{reads, writes}).To(Equal([]int{1, 2}), "expected requests: one write for each child, and the read of kube-system: %s", w.Counter.Snapshot())
 
 		By("an update")
 		before := w.Counter.Snapshot()
@@ -37,14 +37,14 @@ var _ = Describe("an item's life", func() {
 		w.AwaitQuiet(ctx)
 		reads, writes = w.Spent(before)
 		Expect(writes).To(Equal(2), "%s", w.Counter.Snapshot().Since(before))
-		Expect(reads).To(BeNumerically("<=", 1), "as docs/declarative.md says: %s", w.Counter.Snapshot().Since(before))
+		Expect(reads).To(BeNumerically("<=", 1), "docs/declarative.md promises this limit: %s", w.Counter.Snapshot().Since(before))
 
 		By("a deletion [R1, R2]")
 		before = w.Counter.Snapshot()
 		w.Delete(ctx, "item")
 		reads, writes = w.Spent(before)
 		Expect(writes).To(Equal(2), "%s", w.Counter.Snapshot().Since(before))
-		Expect(reads).To(BeNumerically("<=", 2), "as docs/declarative.md says: %s", w.Counter.Snapshot().Since(before))
+		Expect(reads).To(BeNumerically("<=", 2), "docs/declarative.md promises this limit: %s", w.Counter.Snapshot().Since(before))
 		Expect(w.Read(ctx, "a")).To(BeNil())
 		Expect(w.Read(ctx, "c")).To(BeNil())
 		Expect(w.Read(ctx, "foreign").Data).To(Equal(data{"key": "theirs"}), "not ours")

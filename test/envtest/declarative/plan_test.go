@@ -45,7 +45,7 @@ var _ = Describe("a plan", func() {
 		Eventually(func(g Gomega) {
 			di := w.Stored(ctx, "item")(g)
 			g.Expect(di.Status.LastError).NotTo(BeNil())
-			g.Expect(di.Status.LastError.Message).To(ContainSubstring("exists already, belongs to the field manager"))
+			g.Expect(di.Status.LastError.Message).To(ContainSubstring("already exists, belongs to the field manager"))
 			_, err := declarative.Plan(ctx, w.Client, w.Client, declarative.HandlerFunc(counting), w.options, di)
 			g.Expect(err).To(MatchError(ContainSubstring("is not adopted")))
 		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())

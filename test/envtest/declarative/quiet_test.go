@@ -20,13 +20,13 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// plain returns the children of the configuration and always the same status.
+// plain is a handler that returns the ConfigMaps in the configuration. Its status is always the same.
 func plain(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	wanted, err := children(req)
 	return &declarative.SyncResponse{Status: object{"ok": true}, Children: wanted}, err
 }
 
-// set has another controller set a field of its own.
+// set changes an object as another controller would: it sets a field that the deployer does not own.
 func (w *env) set(ctx context.Context, name, value string) {
 	GinkgoHelper()
 	patch := fmt.Sprintf(`{"data":{"seen":%q}}`, value)
@@ -71,7 +71,7 @@ var _ = Describe("when nothing differs", func() {
 		Eventually(func() string {
 			child, _ := handler.last("item").Children.Named("ConfigMap", "a")
 			return child.Text("data", "seen")
-		}).WithTimeout(patience).Should(Equal("999"), "the handler sees the last of them")
+		}).WithTimeout(patience).Should(Equal("999"), "the handler receives the last change")
 		took := time.Since(started)
 		reads, writes := w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
@@ -102,7 +102,7 @@ var _ = Describe("when nothing differs", func() {
 		w.Deploy(ctx, "item", config(two))
 		calls, started := handler.count("item")(), time.Now()
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+4))
-		Expect(time.Since(started)).To(BeNumerically(">", 600*time.Millisecond), "not a hot loop")
+		Expect(time.Since(started)).To(BeNumerically(">", 600*time.Millisecond), "the handler is not called in a hot loop")
 	}, SpecTimeout(5*time.Minute))
 })
 

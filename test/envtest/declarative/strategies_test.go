@@ -26,7 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// withStrategy is the kind ConfigMap with a strategy.
+// withStrategy returns a ChildKind for ConfigMaps with the given update strategy.
 func withStrategy(update declarative.UpdateStrategy) declarative.ChildKind {
 	kind := configMapKind
 	kind.Update = update
@@ -122,17 +122,18 @@ var _ = Describe("a child that has to change [R15]", func() {
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "2"})))
 		l.AwaitQuiet(ctx)
 		l.Edit(ctx, "a", func(cm *configMapObject) { cm.Labels = nil })
-		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)), "our mark is put back all the same")
+		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)), "the owner label is restored nevertheless")
 	}, SpecTimeout(5*time.Minute))
 })
 
-// grant lets a user do something in the world's namespace.
+// grant grants a user rights in the namespace of the world.
 func (w *env) grant(ctx context.Context, user string, verbs ...string) {
 	GinkgoHelper()
 	world.Grant(ctx, cp.Config, user, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
 }
 
-// as makes the world's Target that of a user with some rights.
+// The method `as` changes the user of the World's Target to a new user. It grants this user rights in the namespace of
+// the world.
 func (w *env) as(ctx context.Context, user string, verbs ...string) {
 	GinkgoHelper()
 	w.grant(ctx, user, verbs...)

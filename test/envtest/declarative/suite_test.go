@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package declarative_test runs declarative deployers against a real API server, which is Landscaper's cluster and the
-// target in one.
+// Package declarative_test runs declarative deployers against a real API server, which is both the Landscaper cluster
+// and the target.
 package declarative_test
 
 import (

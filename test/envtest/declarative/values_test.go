@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// password returns a Secret whose content is created once.
+// password is a handler that returns a Secret whose value is generated once.
 func password(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", "secret")
 	if err != nil {
@@ -95,7 +95,7 @@ var _ = Describe("the status of a child", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// runs does what a kubelet does.
+// runs sets the phase of the Pod, as a kubelet does.
 func (w *env) runs(ctx context.Context, phase corev1.PodPhase) {
 	GinkgoHelper()
 	pod := &corev1.Pod{}

@@ -17,17 +17,17 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// squatter marks objects of others that have the name of a child.
+// squatter is the annotation of an object that another client created under a name that the deployer uses.
 const squatter = "example.com/squatter"
 
-// createItem creates an item and asks for its first run.
+// createItem creates an item and requests its first run.
 func (w *walk) createItem(ctx context.Context, name string, wanted map[string]data) error {
 	di := w.Landscaper.Item(w.Namespace, name, w.Type, config(wanted))
 	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
 	return w.Landscaper.Deploy(ctx, di)
 }
 
-// contents are all ConfigMaps and Secrets of the world.
+// contents returns all ConfigMaps and Secrets in the namespace of the world.
 func (w *walk) contents(ctx context.Context) ([]client.Object, error) {
 	configMaps, secrets := &corev1.ConfigMapList{}, &corev1.SecretList{}
 	if err := w.Client.List(ctx, configMaps, client.InNamespace(w.Namespace)); err != nil {
@@ -46,7 +46,7 @@ func (w *walk) contents(ctx context.Context) ([]client.Object, error) {
 	return out, nil
 }
 
-// values are the data of a ConfigMap or a Secret.
+// values returns the data of a ConfigMap or a Secret.
 func values(obj client.Object) data {
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:
@@ -61,7 +61,7 @@ func values(obj client.Object) data {
 	return nil
 }
 
-// set changes a value of a ConfigMap or a Secret.
+// set sets a value in a ConfigMap or a Secret.
 func set(obj client.Object, key, value string) {
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:
@@ -77,7 +77,7 @@ func set(obj client.Object, key, value string) {
 	}
 }
 
-// unset removes all values.
+// unset removes all values from a ConfigMap or a Secret.
 func unset(obj client.Object) {
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:
@@ -87,7 +87,7 @@ func unset(obj client.Object) {
 	}
 }
 
-// disturbChild edits or deletes a child by hand.
+// disturbChild edits or deletes a child as another client would.
 func (w *walk) disturbChild(ctx context.Context, random *rand.Rand) error {
 	all, err := w.contents(ctx)
 	if err != nil {
@@ -111,15 +111,17 @@ func (w *walk) disturbChild(ctx context.Context, random *rand.Rand) error {
 	case 3:
 		child.SetLabels(nil)
 	case 4:
-		child.SetAnnotations(map[string]string{"example.com/noticed": "true"}) // the library's own ones continue
+		// This replaces all annotations, including those of the library.
+		child.SetAnnotations(map[string]string{"example.com/noticed": "true"})
 	default:
 		return ignoreRaces(w.Client.Delete(ctx, child, client.Preconditions{UID: new(child.GetUID())}))
 	}
 	return ignoreRaces(w.Client.Update(ctx, child, client.FieldOwner("kubectl-edit")))
 }
 
-// mayDisturb allows two disturbances of a child. The third one in a short time is a fight, and the deployer would delay
-// the correction, longer each time, beyond the end of the walk.
+// mayDisturb reports whether a child may be disturbed once more. It allows two disturbances. After a third disturbance
+// in a short time, the deployer would assume that another client keeps overwriting the child. It would then delay the
+// correction beyond the end of the walk.
 func (w *walk) mayDisturb(child client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,14 +130,15 @@ func (w *walk) mayDisturb(child client.Object) bool {
 	return w.hurt[name] <= 2
 }
 
-// forgive allows disturbances again, because a deployer that starts has seen no fights.
+// forgive allows disturbances again after a restart, because a new deployer does not know of earlier disturbances.
 func (w *walk) forgive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.hurt)
 }
 
-// squat creates a ConfigMap with the name of a child, which may be desired or not.
+// squat creates a ConfigMap under a name that the deployer may use. It does not matter whether an item currently
+// describes such a ConfigMap.
 func (w *walk) squat(ctx context.Context, random *rand.Rand) error {
 	cm := &corev1.ConfigMap{Data: data{"key": "squatted"}}
 	cm.Namespace, cm.Name = w.Namespace, w.item(random)+"-child-"+string(rune('0'+random.IntN(walkNames)))
@@ -143,7 +146,7 @@ func (w *walk) squat(ctx context.Context, random *rand.Rand) error {
 	return ignoreRaces(w.Client.Create(ctx, cm, client.FieldOwner("squatter")))
 }
 
-// ignoreRaces returns nil for errors that mean that another writer was faster.
+// ignoreRaces returns nil if err means that another client was faster.
 func ignoreRaces(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return nil
@@ -151,12 +154,13 @@ func ignoreRaces(err error) error {
 	return err
 }
 
-// isAsWanted requires that each item has what it is configured for, and nothing is left of others.
+// isAsWanted returns a function for Eventually. This function requires that exactly the children in the configurations
+// of the items exist.
 func (w *walk) isAsWanted(ctx context.Context) func(Gomega) {
 	return func(g Gomega) {
 		all, err := w.contents(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
-		missing := map[string]data{} // by kind and name
+		missing := map[string]data{} // missing children by kind and name
 		owners := map[string]string{}
 		for item, wanted := range w.wanted {
 			di := w.Get(ctx, item)
@@ -176,7 +180,7 @@ func (w *walk) isAsWanted(ctx context.Context) func(Gomega) {
 			}
 			wanted, isWanted := missing[name]
 			if !isWanted {
-				g.Expect(obj.GetLabels()).NotTo(HaveKey(ownership.LabelItem), "%s is nobody's", name)
+				g.Expect(obj.GetLabels()).NotTo(HaveKey(ownership.LabelItem), "%s has an owner label, but belongs to no item", name)
 				isForeign := obj.GetAnnotations()[squatter] != "" || strings.HasPrefix(obj.GetName(), "kube-root-ca")
 				g.Expect(isForeign).To(BeTrue(), "%s was left behind: %v", name, obj)
 				continue

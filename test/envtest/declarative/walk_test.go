@@ -24,10 +24,11 @@ import (
 const (
 	walkTime  = 60 * time.Second
 	walkItems = 6
-	walkNames = 4 // of children per item
-	// Times between two steps of an actor. Other suites run on the same machine.
+	walkNames = 4 // number of possible children of an item
+	// walkPace and walkRarely are the times between two steps of an actor. They leave other suites on the same machine
+	// enough processor time.
 	walkPace, walkRarely = 150 * time.Millisecond, time.Second
-	// walkLife is how long a deployer lives before it is restarted.
+	// walkLife is the time after which the deployer is restarted.
 	walkLife = 20 * time.Second
 )
 
@@ -40,7 +41,7 @@ var _ = Describe("random walks", func() {
 
 		steps, cancel := context.WithTimeout(ctx, walkTime)
 		defer cancel()
-		context.AfterFunc(steps, w.repair) // so that waits for an item can end
+		context.AfterFunc(steps, w.repair) // the handler must succeed from now on, because actors wait for items
 		group := &errgroup.Group{}
 		w.actor(steps, group, 2*walkPace, w.editItem)
 		w.actor(steps, group, 2*walkPace, w.editItem)
@@ -70,26 +71,26 @@ var _ = Describe("random walks", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// walk is a world in which several actors perform random actions.
+// walk is an environment in which several actors perform random actions at the same time.
 type walk struct {
 	*env
 
 	seed   uint64
 	actors uint64
 	steps  atomic.Int64
-	broken atomic.Pointer[string] // the item whose handler fails at the moment
+	broken atomic.Pointer[string] // the name of the item for which the handler currently fails
 
 	mu     sync.Mutex
-	wanted map[string]map[string]data // what the items are configured for; an item that is absent is deleted
-	busy   map[string]bool            // items that an actor works on
-	hurt   map[string]int             // how often each child was disturbed during the life of the running deployer
-	over   bool                       // the handler fails no more
+	wanted map[string]map[string]data // the desired children of each item; an item without an entry is deleted
+	busy   map[string]bool            // names of the items that an actor is changing
+	hurt   map[string]int             // number of disturbances of each child since the last start of the deployer
+	over   bool                       // if true, the handler must not fail any more
 }
 
 func newWalk(ctx context.Context) *walk {
 	GinkgoHelper()
 	configMaps, secrets := configMapKind, secretKind
-	configMaps.Adopt = apply.AdoptAlways // of squatters
+	configMaps.Adopt = apply.AdoptAlways // the deployer may then adopt the ConfigMaps of the method `squat`
 	secrets.Update = declarative.Recreate
 	return &walk{
 		env: newEnv(ctx, configMaps, secrets), seed: uint64(GinkgoRandomSeed()),
@@ -97,7 +98,8 @@ func newWalk(ctx context.Context) *walk {
 	}
 }
 
-// sync returns a ConfigMap, which is changed, and a Secret, which is recreated, for each entry of the configuration.
+// sync is the handler. For each entry of the configuration, it returns a ConfigMap, whose strategy is Apply, and a
+// Secret, whose strategy is Recreate.
 func (w *walk) sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	if item := w.broken.Load(); item != nil && *item == req.Item.Name {
 		return nil, errors.New("out of order")
@@ -115,7 +117,8 @@ func (w *walk) sync(_ context.Context, req *declarative.SyncRequest) (*declarati
 	return response.Response()
 }
 
-// actor calls act repeatedly until ctx is done. An error ends it, and the group returns it.
+// actor calls `act` repeatedly until ctx is done. If `act` returns an error, the actor ends, and the group returns this
+// error.
 func (w *walk) actor(ctx context.Context, group *errgroup.Group, pace time.Duration, act func(context.Context, *rand.Rand) error) {
 	w.actors++
 	random := rand.New(rand.NewPCG(w.seed, w.actors)) //nolint:gosec // a failure must be repeatable
@@ -136,10 +139,10 @@ func (w *walk) actor(ctx context.Context, group *errgroup.Group, pace time.Durat
 	})
 }
 
-// item picks an item.
+// item returns the name of a random item.
 func (w *walk) item(random *rand.Rand) string { return fmt.Sprintf("item-%d", random.IntN(walkItems)) }
 
-// configuration is a random set of children.
+// configuration returns a random set of children.
 func (w *walk) configuration(random *rand.Rand) map[string]data {
 	out := map[string]data{}
 	for i := range walkNames {
@@ -150,8 +153,8 @@ func (w *walk) configuration(random *rand.Rand) map[string]data {
 	return out
 }
 
-// editItem creates, changes or deletes an item that no other actor is using, as Landscaper does, with one job after the
-// other.
+// editItem creates, changes or deletes an item that no other actor is changing. It acts like Landscaper, and waits for
+// the end of a job before it starts the next job.
 func (w *walk) editItem(ctx context.Context, random *rand.Rand) error {
 	name, wanted, remove := w.item(random), w.configuration(random), random.IntN(5) == 0
 	w.mu.Lock()
@@ -190,7 +193,7 @@ func (w *walk) editItem(ctx context.Context, random *rand.Rand) error {
 	return err
 }
 
-// breakHandler has the handler fail for an item, or for none.
+// breakHandler makes the handler fail for a random item, or for no item.
 func (w *walk) breakHandler(_ context.Context, random *rand.Rand) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +204,7 @@ func (w *walk) breakHandler(_ context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// repair has the handler fail no more.
+// repair makes the handler succeed from now on.
 func (w *walk) repair() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

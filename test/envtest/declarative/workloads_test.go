@@ -20,16 +20,16 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// workload is a world with one item whose children can be changed.
+// workload is a world.World with one item. A spec can change the children that the handler returns for the item.
 type workload struct {
 	*env
 
 	handler *watched
-	answer  atomic.Value // of []any
+	answer  atomic.Value // the children that the handler returns, with the type []any
 	before  faultnet.Counts
 }
 
-// run deploys children of their kinds, and waits until the deployer is idle.
+// run deploys an item with the given children, and waits until the deployer sends no more requests.
 func run(ctx context.Context, w *env, children ...any) *workload {
 	GinkgoHelper()
 	l := &workload{env: w}
@@ -41,7 +41,7 @@ func run(ctx context.Context, w *env, children ...any) *workload {
 	return l
 }
 
-// wants changes what the handler returns, and waits until the deployer is idle.
+// wants changes the children that the handler returns. It then waits until the deployer sends no more requests.
 func (l *workload) wants(ctx context.Context, children ...any) {
 	GinkgoHelper()
 	l.answer.Store(children)
@@ -49,14 +49,16 @@ func (l *workload) wants(ctx context.Context, children ...any) {
 	l.peace(ctx)
 }
 
-// peace waits until nothing more happens, and counts from there.
+// peace waits until the deployer sends no more requests, and stores the request counts. The method `quiet` compares
+// later counts with the stored counts.
 func (l *workload) peace(ctx context.Context) {
 	GinkgoHelper()
 	l.AwaitQuiet(ctx)
 	l.before = l.Counter.Snapshot()
 }
 
-// quiet requires that another call of the handler finds nothing to do.
+// quiet starts another job, and requires that the deployer has sent no request to the target since the last call of the
+// method `peace`.
 func (l *workload) quiet(ctx context.Context) {
 	GinkgoHelper()
 	l.Again(ctx, "item")
@@ -65,7 +67,7 @@ func (l *workload) quiet(ctx context.Context) {
 	Expect(reads+writes).To(BeZero(), "%s", l.Counter.Snapshot().Since(l.before))
 }
 
-// get reads a child.
+// child reads a child into obj.
 func child[T client.Object](ctx context.Context, l *workload, name string, obj T) T {
 	GinkgoHelper()
 	Expect(l.Client.Get(ctx, l.Key(name), obj)).To(Succeed())
@@ -82,7 +84,7 @@ func (l *workload) container(ctx context.Context) corev1.Container {
 	return l.deployment(ctx).Spec.Template.Spec.Containers[0]
 }
 
-// apply is a server-side apply by another controller.
+// apply sends a server-side apply with the field manager of another controller.
 func (l *workload) apply(ctx context.Context, body object) {
 	GinkgoHelper()
 	obj := &unstructured.Unstructured{Object: body}
@@ -90,7 +92,8 @@ func (l *workload) apply(ctx context.Context, body object) {
 	Expect(l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("other-controller"))).To(Succeed())
 }
 
-// deployment is a child with one container; more are further fields of it.
+// deployment returns a Deployment with one container. The parameter `container` contains additional fields of the
+// container. The parameter `pod` contains additional fields of the Pod.
 func deployment(container object, pod object) object {
 	spec := object{"containers": []any{merged(object{"name": "web", "image": "web:1"}, container)}}
 	return object{
@@ -110,7 +113,7 @@ func merged(a, b object) object {
 	return out
 }
 
-// others returns what another controller sets in the Deployment.
+// The function `others` returns fields of the Deployment that another controller sets.
 func others(container, pod object) object {
 	return object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web"},
@@ -254,7 +257,7 @@ var _ = Describe("values in children", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// scale does what a HorizontalPodAutoscaler does.
+// scale sets the replicas of the Deployment, as a HorizontalPodAutoscaler does.
 func (l *workload) scale(ctx context.Context, replicas int32) {
 	GinkgoHelper()
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}

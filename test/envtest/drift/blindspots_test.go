@@ -16,7 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// Each of these changes a field that the item applied, and the key stays the same. docs/drift.md lists them.
+// Each edit changes a field that the item applied. The ownership key of the object nevertheless stays the same.
+// docs/drift.md lists these changes as blind spots.
 var _ = DescribeTable("blind spots: a change that is not seen",
 	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit) {
 		l := newLab(cp.Config)
@@ -27,7 +28,7 @@ var _ = DescribeTable("blind spots: a change that is not seen",
 		after := read(ctx, obj)
 		Expect(after.GetResourceVersion()).NotTo(Equal(version), "nothing was changed")
 		if generation > 0 {
-			Expect(after.GetGeneration()).NotTo(Equal(generation), "nothing that counts was changed")
+			Expect(after.GetGeneration()).NotTo(Equal(generation), "the edit did not change the generation")
 		}
 		Expect(l.key(ctx, obj)).To(Equal(before))
 		Expect(l.drifted(ctx, kind)).To(BeEmpty())
@@ -63,7 +64,7 @@ var _ = Describe("blind spots", func() {
 		first := own()
 		now, _ := ownership.Entry(read(ctx, obj), l.owner.Manager())
 		Expect(first == l.key(ctx, obj)).To(BeTrue())
-		Expect(first == ownership.KeyOf(obj, l.owner.Manager())).To(Equal(entry.Time.Equal(now.Time)), "the key follows the time of the entry")
+		Expect(first == ownership.KeyOf(obj, l.owner.Manager())).To(Equal(entry.Time.Equal(now.Time)), "the key depends on the time of the entry")
 		Eventually(own).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).ShouldNot(Equal(ownership.KeyOf(obj, l.owner.Manager())))
 		Expect(l.drifted(ctx, configMap)).NotTo(BeEmpty())
 	})
@@ -73,7 +74,7 @@ var _ = Describe("blind spots", func() {
 		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
 		before := l.key(ctx, obj)
 		mutate(ctx)
-		Eventually(func() any { // until the API server knows the policy
+		Eventually(func() any { // wait until the policy is in force
 			merge(`{"metadata":{"labels":{"mutate":"`+strconv.FormatInt(numbers.Add(1), 10)+`"}}}`)(ctx, obj)
 			return read(ctx, obj).Object["data"]
 		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(HaveKeyWithValue("color", "mutated"))
@@ -90,13 +91,13 @@ var _ = Describe("blind spots", func() {
 		Expect(l.key(ctx, obj)).To(Equal(before))
 		Expect(l.drifted(ctx, shift)).To(BeEmpty())
 		var after ownership.Key
-		Eventually(func() ownership.Key { // until the API server uses the new schema
+		Eventually(func() ownership.Key { // wait until the API server uses the new schema
 			after = l.send(ctx, m.DeepCopy()).Key
 			return after
 		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).ShouldNot(Equal(before))
 		l.run(ctx, m)
 		l.drifted(ctx, shift)
-		Expect(l.run(ctx, m)[0].GetResourceVersion()).To(Equal(read(ctx, obj).GetResourceVersion()), "and then stays")
+		Expect(l.run(ctx, m)[0].GetResourceVersion()).To(Equal(read(ctx, obj).GetResourceVersion()), "a second apply does not change the object")
 		Expect(l.drifted(ctx, shift)).To(BeEmpty())
 	})
 
@@ -116,7 +117,7 @@ var _ = Describe("blind spots", func() {
 	})
 })
 
-// mutate installs a policy that overrides color of each ConfigMap with a label mutate.
+// mutate installs a policy that overwrites the value "color" of each ConfigMap that has the label mutate.
 func mutate(ctx context.Context) {
 	GinkgoHelper()
 	admission := schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
@@ -147,7 +148,7 @@ func mutate(ctx context.Context) {
 	}
 }
 
-// shiftToSet makes the atomic list of kind Shift a set.
+// shiftToSet changes the schema of the kind Shift: its atomic list becomes a set.
 func shiftToSet(ctx context.Context) {
 	GinkgoHelper()
 	scheme := c.Scheme()

@@ -22,7 +22,7 @@ import (
 var _ = Describe("coverage", func() {
 	configMaps := resourceOf(configMap)
 
-	// grant lets the user of the lab watch ConfigMaps in a namespace.
+	// grant grants verbs for ConfigMaps in a namespace to the given user.
 	grant := func(ctx SpecContext, user, namespace string, verbs ...string) {
 		GinkgoHelper()
 		clients, err := kubernetes.NewForConfig(cp.Config)
@@ -40,7 +40,7 @@ var _ = Describe("coverage", func() {
 		grant(ctx, "namespaced", "three", "list")
 		l := newLab(user)
 		var coverage watch.Coverage
-		// A missing right to watch is detected shortly after the first list.
+		// If the right to watch is missing, that is detected shortly after the first list.
 		Eventually(func() []string {
 			coverage, err = l.w.Watch(ctx, configMaps, "one", "two", "three")
 			Expect(err).NotTo(HaveOccurred())
@@ -103,7 +103,8 @@ var _ = Describe("coverage", func() {
 		Expect(l.w.Stats()).To(Equal(watch.Stats{Watches: 3, Objects: l.w.Stats().Objects, Items: 1}))
 		l.stop()
 		Expect(l.w.Stats()).To(Equal(watch.Stats{Items: 1}))
-		// Some of the earlier ones belong to watchers that have just ended. All share the connections.
+		// Some of the goroutines that were counted before belong to watchers that have ended since then. All watchers
+		// share their connections. Therefore, the number may be at most two higher than before.
 		Eventually(runtime.NumGoroutine).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(BeNumerically("<=", before+2))
 	})
 })

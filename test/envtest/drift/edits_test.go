@@ -12,7 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// Every edit is made on a new object. If field is set, the event names it together with the manager.
+// Each edit is made to a new object. If `field` is not empty, the event must name this field and the field manager of
+// the edit.
 var _ = DescribeTable("an edit of an owned field is one drift, and one write puts it right",
 	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit, field string) {
 		l := newLab(cp.Config)
@@ -35,8 +36,8 @@ var _ = DescribeTable("an edit of an owned field is one drift, and one write put
 		healed := l.run(ctx, m)[0]
 		Expect(healed.GetResourceVersion()).NotTo(Equal(obj.GetResourceVersion()))
 		again := l.run(ctx, m)[0]
-		Expect(again.GetResourceVersion()).To(Equal(healed.GetResourceVersion()), "a second write changed something")
-		Expect(l.drifted(ctx, kind)).To(BeEmpty(), "the heal is no drift")
+		Expect(again.GetResourceVersion()).To(Equal(healed.GetResourceVersion()), "a second apply changed the object")
+		Expect(l.drifted(ctx, kind)).To(BeEmpty(), "the correction is not reported as drift")
 	},
 	Entry("value changed", configMap, configMapBody, merge(`{"data":{"color":"blue"}}`), "data.color"),
 	Entry("value set to empty", configMap, configMapBody, merge(`{"data":{"color":""}}`), "data.color"),
@@ -102,7 +103,8 @@ var _ = DescribeTable("a write that takes nothing from the item is no drift",
 		Expect(l.key(ctx, obj)).To(Equal(before))
 		Expect(l.drifted(ctx, kind)).To(BeEmpty())
 
-		// The item need not write either, because an apply of the same content changes nothing.
+		// The edit applies the same content, so it changes nothing. Therefore, the next apply of the item does not
+		// create a new version.
 		version := read(ctx, obj).GetResourceVersion()
 		Expect(l.run(ctx, m)[0].GetResourceVersion()).To(Equal(version))
 		Expect(l.drifted(ctx, kind)).To(BeEmpty())
@@ -136,7 +138,8 @@ var _ = DescribeTable("a write that takes nothing from the item is no drift",
 	Entry("custom: foreign leaf by another API version", sample, sampleBody, inVersion("v2", merge(`{"spec":{"free":{"more":"x"}}}`))),
 )
 
-// manyManagers are more than the ten Update entries that the server keeps.
+// manyManagers returns an edit that consists of many changes, each under a different field manager. The number of
+// changes exceeds ten, which is the number of Update entries that the API server keeps.
 var manyManagers = func() edit {
 	edits := make([]edit, 0, 14)
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"} {

@@ -13,7 +13,7 @@ const (
 	poll              = 2 * time.Millisecond
 )
 
-// What the item applies of each kind.
+// The manifests that the items of the specs apply.
 const (
 	configMapBody  = `"metadata":{"labels":{"app":"web"},"annotations":{"note":"x"}},"data":{"color":"red","size":"big"}`
 	secretBody     = `"data":{"p":"YQ==","q":"Yg=="}`
@@ -28,7 +28,8 @@ const (
 		`"free":{"n":1,"text":"x","deep":{"leaf":"y","list":["a",{"b":"c"}]},"empty":{}}}`
 )
 
-// sentinels are valid objects of each kind.
+// sentinels contains a valid manifest for each kind. The method `settle` writes an object of the kind to find out
+// whether the watch is up to date.
 var sentinels = map[schema.GroupVersionKind]string{
 	configMap: "", secret: "", sample: "", whole: "", shift: "",
 	service: serviceBody, deployment: deploymentBody, scalerV1: `"spec":{"maxReplicas":1,"scaleTargetRef":{"kind":"D","name":"d"}}`,

@@ -24,7 +24,8 @@ func remove(ctx context.Context, obj *object) {
 	Expect(c.Delete(ctx, obj.DeepCopy())).To(Succeed())
 }
 
-// recreate creates an object of the same name, with labels and managedFields as a backup would have them.
+// recreate deletes an object and creates it again under the same name. The new object has the labels and managedFields
+// that a backup would contain.
 func recreate(ctx context.Context, obj *object) {
 	GinkgoHelper()
 	backup := read(ctx, obj)
@@ -130,8 +131,9 @@ var _ = Describe("many writes", func() {
 })
 
 var _ = Describe("an edit of the key of a list item", func() {
-	// The item's apply adds its own port beside the edited one, and the server rejects two ports with one name. Taking
-	// over the fields of the manager that the event names lets the apply remove them.
+	// The next apply of the item would add a second port with the same name, which the API server rejects. The event
+	// names the field manager of the edit. After the item has taken over the fields of that manager, its next apply
+	// removes the edited port.
 	It("is seen, and healed after its fields are taken over", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		m := manifest(service, serviceBody)
@@ -176,7 +178,7 @@ var _ = Describe("taking over", func() {
 			Expect(c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch))).To(Succeed())
 			merge(`{"metadata":{"annotations":{"x":"y"}}}`)(ctx, obj)
 			err = c.Patch(ctx, stale, client.RawPatch(types.JSONPatchType, patch))
-			Expect(apierrors.IsConflict(err)).To(BeTrue(), "a stale take-over: %v", err)
+			Expect(apierrors.IsConflict(err)).To(BeTrue(), "expected a conflict when the fields are taken over with an old version: %v", err)
 
 			m := manifest(configMap, `"data":{"color":"red"}`)
 			m.SetName(obj.GetName())

@@ -13,15 +13,16 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// random creates trees and edits from Ginkgo's seed, so that a failure can be repeated.
+// random generates random objects and edits. It uses Ginkgo's seed, so that a failed spec can be repeated with the same
+// values.
 type random struct{ *rand.Rand }
 
 func newRandom() random { return random{rand.New(rand.NewSource(GinkgoRandomSeed()))} }
 
-// names have what JSON pointers and Go's JSON escape.
+// names contains keys with characters that JSON pointers or Go's JSON encoder escape.
 var names = []string{"a", "b", "c~d", "e/f", "<g>", "h.i", "ü"}
 
-// tree is a map with leaves at one to four levels, and the JSON pointers of the leaves.
+// tree returns a map with leaves at depths of one to four levels, and the JSON pointers of the leaves.
 func (r random) tree() (map[string]any, []string) {
 	tree := map[string]any{}
 	places := map[string]bool{}
@@ -37,7 +38,7 @@ func (r random) grow(into map[string]any, place string, depth int, places map[st
 	if depth > 1 {
 		child, isMap := into[name].(map[string]any)
 		if into[name] != nil && !isMap {
-			return // there already is a leaf
+			return // a leaf is already at this place
 		}
 		if !isMap {
 			child = map[string]any{}
@@ -56,7 +57,7 @@ func (r random) leaf() any {
 	return []any{fmt.Sprint("s", r.Intn(1000)), int64(r.Intn(1000)), r.Intn(2) == 0, []any{"x", int64(r.Intn(9))}}[r.Intn(4)]
 }
 
-// edit is a JSON patch that sets or removes one leaf, never to the value it has.
+// edit returns a JSON patch that removes a leaf or sets it to another value.
 func (r random) edit(places []string) string {
 	place := places[r.Intn(len(places))]
 	if r.Intn(3) == 0 {

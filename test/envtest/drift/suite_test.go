@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drift_test tests packages ownership and watch with a real API server: which writes of others are seen as
-// drift, and which are not.
+// Package drift_test tests packages ownership and watch with a real API server. It checks which writes of other clients
+// are reported as drift.
 package drift_test
 
 import (
@@ -23,7 +23,7 @@ func TestDrift(t *testing.T) {
 
 var (
 	cp *controlplane.ControlPlane
-	c  client.Client // an administrator
+	c  client.Client // client with the rights of an administrator
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -38,7 +38,8 @@ func of(g, version, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: g, Version: version, Kind: kind}
 }
 
-// The kinds of the specs. Sample has a status and a scale subresource, Whole has its status in the body.
+// These are the kinds that the specs use. Sample has the subresources status and scale. Whole has no subresources, so
+// its status is a part of the object.
 var (
 	configMap  = of("", "v1", "ConfigMap")
 	secret     = of("", "v1", "Secret")
@@ -61,7 +62,7 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	return kind.GroupVersion().WithResource(resources[kind])
 }
 
-// definition has all kinds of lists and maps.
+// definition returns the definition of a kind whose schema contains all types of lists and maps.
 func definition(kind string, subresources bool) *apiextv1.CustomResourceDefinition {
 	list := func(listType string) apiextv1.JSONSchemaProps {
 		p := apiextv1.JSONSchemaProps{Type: "array", XListType: &listType, Items: &apiextv1.JSONSchemaPropsOrArray{Schema: &apiextv1.JSONSchemaProps{Type: "string"}}}

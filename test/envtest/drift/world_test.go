@@ -25,7 +25,8 @@ type object = unstructured.Unstructured
 
 var numbers atomic.Int64
 
-// manifest is an object in namespace default with a fresh name. body is JSON without the outer braces.
+// manifest returns an object in the namespace default with a new name. The parameter `body` is JSON without the outer
+// braces.
 func manifest(kind schema.GroupVersionKind, body string) *object {
 	GinkgoHelper()
 	obj := &object{}
@@ -36,7 +37,7 @@ func manifest(kind schema.GroupVersionKind, body string) *object {
 	return obj
 }
 
-// lab is an item with a watcher of its own.
+// lab is an item with its own watcher.
 type lab struct {
 	owner    ownership.Owner
 	w        *watch.Watcher
@@ -69,7 +70,8 @@ func newLab(config *rest.Config) *lab {
 	return l
 }
 
-// send applies a manifest as the item does and returns the expected state. obj is replaced by the response.
+// send applies a manifest under the field manager of the item, and returns the expected state for the watcher. The API
+// server's response replaces obj.
 func (l *lab) send(ctx context.Context, obj *object) watch.Expected {
 	GinkgoHelper()
 	l.owner.Stamp(obj)
@@ -82,7 +84,8 @@ func (l *lab) send(ctx context.Context, obj *object) watch.Expected {
 	}
 }
 
-// run does the same as an item's run: hold, watch, apply, expect. It returns what is stored.
+// run makes the calls of an item's run in the same order: Hold, Watch, apply and Expect. It returns the applied
+// objects.
 func (l *lab) run(ctx context.Context, manifests ...*object) []*object {
 	GinkgoHelper()
 	l.w.Hold(l.owner.UID)
@@ -100,7 +103,7 @@ func (l *lab) run(ctx context.Context, manifests ...*object) []*object {
 	return stored
 }
 
-// settle returns when the watch has processed everything that was written to a kind before.
+// settle waits until the watcher has processed all writes to objects of a kind that were made before the call.
 func (l *lab) settle(ctx context.Context, kind schema.GroupVersionKind) {
 	GinkgoHelper()
 	s := l.sentinel[kind]
@@ -119,7 +122,7 @@ func (l *lab) settle(ctx context.Context, kind schema.GroupVersionKind) {
 	}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(Equal(s.GetResourceVersion()))
 }
 
-// drifted returns the events since the last call, after everything was processed.
+// drifted waits until all earlier writes are processed, and returns the events since its last call.
 func (l *lab) drifted(ctx context.Context, kind schema.GroupVersionKind) []watch.Event {
 	GinkgoHelper()
 	l.settle(ctx, kind)
@@ -130,7 +133,8 @@ func (l *lab) drifted(ctx context.Context, kind schema.GroupVersionKind) []watch
 	return out
 }
 
-// applyAs sends obj by forced server-side apply; obj becomes the answer.
+// applyAs applies obj by forced server-side apply under the given field manager. The API server's response replaces
+// obj.
 func applyAs(ctx context.Context, obj *object, manager string) {
 	GinkgoHelper()
 	obj.SetManagedFields(nil)
@@ -141,7 +145,7 @@ func applyAs(ctx context.Context, obj *object, manager string) {
 // edit is a change of an object by another client.
 type edit func(ctx context.Context, obj *object)
 
-// hand is the field manager of edits.
+// hand is the field manager of the edits that specify no other field manager.
 const hand = client.FieldOwner("hand")
 
 func patched(kind types.PatchType, body string, opts ...client.PatchOption) edit {
@@ -157,7 +161,7 @@ func operations(body string) edit { return patched(types.JSONPatchType, body) }
 
 func strategic(body string) edit { return patched(types.StrategicMergePatchType, body) }
 
-// as merges as another field manager.
+// The function `as` returns an edit that merges the given body into the object under the given field manager.
 func as(manager, body string) edit {
 	return func(ctx context.Context, obj *object) {
 		GinkgoHelper()
@@ -165,7 +169,7 @@ func as(manager, body string) edit {
 	}
 }
 
-// sub merges into a subresource.
+// sub returns an edit that merges the given body into a subresource.
 func sub(subresource, body string) edit {
 	return func(ctx context.Context, obj *object) {
 		GinkgoHelper()
@@ -174,7 +178,7 @@ func sub(subresource, body string) edit {
 	}
 }
 
-// put reads, changes and writes the whole object.
+// put returns an edit that reads, changes and replaces the whole object.
 func put(change func(obj *object)) edit {
 	return func(ctx context.Context, obj *object) {
 		GinkgoHelper()
@@ -194,7 +198,7 @@ func inOrder(edits ...edit) edit {
 	}
 }
 
-// applied is another manager's apply of a body, forced.
+// applied returns an edit that applies the given body with force under the given field manager.
 func applied(manager, body string) edit {
 	return func(ctx context.Context, obj *object) {
 		GinkgoHelper()
@@ -204,7 +208,7 @@ func applied(manager, body string) edit {
 	}
 }
 
-// read gives what is stored.
+// read reads the stored object.
 func read(ctx context.Context, obj *object) *object {
 	GinkgoHelper()
 	fresh := &object{}
@@ -213,13 +217,13 @@ func read(ctx context.Context, obj *object) *object {
 	return fresh
 }
 
-// key is the item's key of what is stored.
+// key reads an object and returns its ownership key for the item.
 func (l *lab) key(ctx context.Context, obj *object) ownership.Key {
 	GinkgoHelper()
 	return ownership.KeyOf(read(ctx, obj), l.owner.Manager())
 }
 
-// inVersion makes an edit through another API version of the kind.
+// inVersion returns an edit that makes a change through another API version of the kind.
 func inVersion(version string, change edit) edit {
 	return func(ctx context.Context, obj *object) {
 		GinkgoHelper()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples_test applies the deploy items of the examples as users do, with unchanged files.
+// Package examples_test applies the deploy items of the examples as users do, without changing the files.
 package examples_test
 
 import (
@@ -40,9 +40,9 @@ import (
 )
 
 const (
-	// namespace is that of the examples.
+	// namespace is the namespace of the examples.
 	namespace = "demo"
-	// patience is twice the usual one, because all deployers run at the same time.
+	// patience is the time limit of all waits.
 	patience = world.Patience
 )
 
@@ -51,7 +51,7 @@ var root = filepath.Join("..", "..", "..", "examples")
 
 func TestExamples(t *testing.T) { world.Run(t, "deploy items of the examples") }
 
-// objects are the objects of a file as they are.
+// objects reads the objects in a file, and does not change them.
 func objects(path string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	file, err := os.ReadFile(filepath.Join(root, path)) //nolint:gosec // of this repository
@@ -79,7 +79,7 @@ var _ = Describe("a deploy item of the examples", Ordered, func() {
 		start(cp, cloud)
 		Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 		Expect(landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{}).EnsureContext(ctx, namespace)).To(Succeed())
-		// The Targets of the examples, and the Secret that one of them is about.
+		// Create the Targets to which the items of the examples refer, and the Secret that contains their kubeconfig.
 		Expect(c.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster"}, Data: map[string][]byte{"kubeconfig": cp.Kubeconfig()},
 		})).To(Succeed())
@@ -107,7 +107,8 @@ var _ = Describe("a deploy item of the examples", Ordered, func() {
 				}
 				items++
 				if object.GetNamespace() == "" {
-					object.SetNamespace(namespace) // the conformance command chooses it
+					// The file contains no namespace, because the conformance command chooses a namespace.
+					object.SetNamespace(namespace)
 				}
 				Expect(c.Create(ctx, object, client.DryRunAll)).To(Succeed(), path)
 			}
@@ -133,7 +134,7 @@ var _ = Describe("a deploy item of the examples", Ordered, func() {
 		key := client.ObjectKeyFromObject(item)
 		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{})
 		if item.GetAnnotations()[lsv1alpha1.DeployerTypeAnnotation] != "" {
-			_, err := ls.Trigger(ctx, key) // it waits for a job
+			_, err := ls.Trigger(ctx, key) // the item needs a job
 			Expect(err).NotTo(HaveOccurred())
 		}
 		Eventually(func(g Gomega) {
@@ -167,8 +168,8 @@ const (
 	failed    = lsv1alpha1.DeployItemPhase(lsv1alpha1.PhaseStringFailed)
 )
 
-// start runs all deployers of the examples that are libraries. readme-deployer, echo and galera-deployer are programs
-// and have their own suites. Pods become ready immediately, except those of Jobs.
+// start runs the deployers of those examples that are libraries. The programs readme-deployer, echo and galera-deployer
+// have their own suites. Pods become ready immediately, except for the Pods of Jobs.
 func start(cp *controlplane.ControlPlane, cloud *disks.Cloud) {
 	GinkgoHelper()
 	local := targets.Policy{AllowPrivateHosts: true}
@@ -188,7 +189,7 @@ func start(cp *controlplane.ControlPlane, cloud *disks.Cloud) {
 	Expect(controlplane.AddKubelet(mgr, func(pod *corev1.Pod) bool { return pod.Labels[batchv1.JobNameLabel] == "" })).To(Succeed())
 }
 
-// endJobs lets the Pods of Jobs come to their end.
+// endJobs makes the Pods of Jobs complete.
 func endJobs(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	pods := &corev1.PodList{}
@@ -199,7 +200,7 @@ func endJobs(ctx context.Context, c client.Client) {
 	}
 }
 
-// issueCertificate plays the issuer of certificates.
+// issueCertificate creates a certificate, as the issuer of certificates would.
 func issueCertificate(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "galera-tls"}}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// config is a configuration of the manifest deployer with one ConfigMap.
+// config returns a configuration of the manifest deployer with one ConfigMap.
 func config(w *world.World, policy string) map[string]any {
 	return map[string]any{
 		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
@@ -38,7 +39,7 @@ func run(ctx context.Context, cmd *cobra.Command, args ...string) (string, error
 	return out.String(), err
 }
 
-// explained runs explain and decodes its JSON.
+// explained runs `explain` and decodes its JSON output.
 func explained(ctx context.Context, args ...string) explain.Explanation {
 	GinkgoHelper()
 	out, err := run(ctx, explaincommand.Command(), append(args, "-o", "json")...)
@@ -48,7 +49,7 @@ func explained(ctx context.Context, args ...string) explain.Explanation {
 	return e
 }
 
-// parts are the parts that are unknown.
+// parts returns the names of the parts that the explanation lists as unknown.
 func parts(e explain.Explanation) (out []string) {
 	for _, u := range e.Unknown {
 		out = append(out, u.Part)
@@ -56,7 +57,7 @@ func parts(e explain.Explanation) (out []string) {
 	return out
 }
 
-// symptoms are those that the advice is about.
+// symptoms returns the symptoms in the advice.
 func symptoms(e explain.Explanation) (out []string) {
 	for _, a := range e.Advice {
 		out = append(out, a.Symptom)
@@ -119,26 +120,27 @@ var _ = Describe("explain", func() {
 			e := explained(ctx, history...)
 			g.Expect(parts(e)).NotTo(ContainElement("history"))
 			g.Expect(e.History).NotTo(BeEmpty())
-			first := e.History[0]
-			g.Expect(first.Trigger).To(Equal("start"))
-			ran := e.History[len(e.History)-1]
+			g.Expect(e.History[0].Trigger).To(Equal("start"))
+			// Collect the data of all reconciles that called the deployer. There may be several such reconciles,
+			// because a conflict causes another reconcile.
+			var results, phases, calls []string
 			for _, r := range e.History {
-				if r.Action != "" {
-					ran = r
+				if r.Action != "reconcile" {
+					continue
+				}
+				results = append(results, r.Result)
+				for _, p := range r.Phases {
+					phases = append(phases, p.Name)
+				}
+				for _, c := range r.Calls {
+					calls = append(calls, c.Cluster+" "+c.Resource)
 				}
 			}
-			g.Expect(ran.Action).To(Equal("reconcile"))
-			g.Expect(ran.Result).To(Equal("done"))
-			var phases, calls []string
-			for _, p := range ran.Phases {
-				phases = append(phases, p.Name)
-			}
-			for _, c := range ran.Calls {
-				calls = append(calls, c.Cluster+" "+c.Resource)
-			}
+			g.Expect(results).To(ContainElement("done"))
 			g.Expect(phases).To(ContainElements("fetch", "contract", "reconcile", "operate"))
 			g.Expect(calls).To(ContainElements("target configmaps", "landscaper deployitems.landscaper.gardener.cloud/status"))
-		}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
+			// The poll interval is one second, because the handler limits the rate of requests.
+		}).WithContext(ctx).WithTimeout(world.Patience).WithPolling(time.Second).Should(Succeed())
 
 		By("refusing a user who may not get it")
 		targetsOnly := rbacv1.PolicyRule{APIGroups: []string{"landscaper.gardener.cloud"}, Resources: []string{"deployitems"}, Verbs: []string{"get"}, ResourceNames: []string{"other"}}

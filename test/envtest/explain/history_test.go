@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// historyOf reads a history and returns the error.
+// historyOf requests the history of an item from the given address. It discards the history and returns only the error.
 func historyOf(ctx context.Context, address string, config *rest.Config, item types.NamespacedName) error {
 	c, err := history.NewClient(config, address, nil)
 	if err != nil {

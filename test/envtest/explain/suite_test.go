@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain_test explains items of a real API server, with the rights of users who may not read everything, and reads the
-// history of a deployer over its secured port.
+// Package explain_test runs the command explain against a real API server, with the rights of users who may not read
+// everything. It also reads the history of a deployer from the secured port of the deployer.
 package explain_test
 
 import (
@@ -38,17 +38,17 @@ func TestExplain(t *testing.T) { world.Run(t, "explain") }
 
 var _ = BeforeSuite(func(ctx SpecContext) { cp = world.StartControlPlane(ctx, controlplane.Options{}) })
 
-// items are the rights to read what explain needs of a namespace.
+// items is an RBAC rule that allows reading deploy items.
 var items = rbacv1.PolicyRule{APIGroups: []string{"landscaper.gardener.cloud"}, Resources: []string{"deployitems"}, Verbs: []string{"get"}}
 
-// user is a service account of a namespace, with some rights there.
+// user is a service account with some rights in its namespace.
 type user struct {
 	config *rest.Config
-	// kubeconfig is a file.
+	// kubeconfig is the path of the kubeconfig of the user.
 	kubeconfig string
 }
 
-// newUser makes a service account with some rights in its namespace, and a token for it.
+// newUser creates a service account with some rights in its namespace, and a kubeconfig with a token for this account.
 func newUser(ctx context.Context, w *world.World, name string, rules ...rbacv1.PolicyRule) user {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
@@ -70,10 +70,11 @@ func newUser(ctx context.Context, w *world.World, name string, rules ...rbacv1.P
 	return user{config: config, kubeconfig: file}
 }
 
-// served finds the address of the history in the log.
+// served matches the log message with the address of the history endpoint.
 var served = regexp.MustCompile(`"msg"="serving the history of reconciles" "address"="([^"]*)"`)
 
-// start runs the manifest deployer as its program does, for the items of a world, and returns the address of its history.
+// start runs the manifest deployer for the items of a world. The deployer serves its history with the same handler as
+// the program manifest-deployer. start returns the address of the history.
 func start(ctx context.Context, w *world.World) string {
 	GinkgoHelper()
 	addresses := make(chan string, 1)
@@ -105,7 +106,7 @@ func start(ctx context.Context, w *world.World) string {
 	return address
 }
 
-// fileOf writes a file.
+// fileOf writes content to a new file and returns its path.
 func fileOf(content []byte) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "file")

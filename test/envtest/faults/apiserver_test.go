@@ -21,13 +21,13 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// ofItems selects the writes to deploy items.
+// ofItems reports whether a request writes a deploy item.
 func ofItems(r faultnet.Request) bool { return r.Resource == "deployitems" && r.Verb == "patch" }
 
-// statusOf selects the status writes.
+// statusOf reports whether a request writes the status of a deploy item.
 func statusOf(r faultnet.Request) bool { return ofItems(r) && r.Subresource == "status" }
 
-// lost lets requests through and drops the answers.
+// The function `lost` returns an injector that sends requests and drops the responses.
 func lost() faultnet.Injector {
 	GinkgoHelper()
 	transport, err := rest.TransportFor(cp.Config)
@@ -42,7 +42,8 @@ func lost() faultnet.Injector {
 	}
 }
 
-// slow lets requests hang as long as a client waits for an answer.
+// The function `slow` returns an injector that delays a request for the duration d, or until the client stops waiting
+// if that is earlier. It then returns an error.
 func slow(d time.Duration) faultnet.Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		timer := time.NewTimer(d)
@@ -120,7 +121,8 @@ var _ = Describe("an API server", func() {
 		close(release)
 		Consistently(func() int { return len(w.fake.Calls(key)) }, outage).Should(Equal(1))
 		Expect(cp.StartAPIServer()).To(Succeed())
-		// Its watches may need another half minute to reconnect. The outcome does not wait for them.
+		// The watches of the deployer may need another half minute to reconnect. The outcome of the run does not depend
+		// on the watches.
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
 	}, SpecTimeout(8*time.Minute))

@@ -22,8 +22,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// spent fails unless the requests since a snapshot are exactly the given number of reads and writes, both now and
-// shortly afterwards.
+// spent requires that exactly the given numbers of reads and writes were sent since the snapshot `before`. It also
+// requires that no more requests follow shortly afterwards.
 func (w *env) spent(before faultnet.Counts, reads, writes int) {
 	GinkgoHelper()
 	check := func(g Gomega) {
@@ -115,9 +115,9 @@ var _ = Describe("calls to the API server", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// perRevision are the budgets that both revisions have.
+// perRevision defines the specs about numbers of requests. It is called once for each revision.
 func perRevision(revision contract.Revision) {
-	// An operation annotation has to go at each job.
+	// In a revision in which an annotation requests a run, each run needs another write to remove the annotation.
 	annotations := world.RevisionOf(revision).OperationWrites
 
 	It(title("are three writes for a first job and none after its end [C8]", revision), func(ctx SpecContext) {
@@ -230,7 +230,7 @@ func perRevision(revision contract.Revision) {
 	}, SpecTimeout(5*time.Minute))
 }
 
-// target makes a target whose configuration is in a secret.
+// target creates a Target whose configuration is in a Secret.
 func (w *env) target(ctx context.Context, name string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{StringData: map[string]string{"kubeconfig": "some text"}}
@@ -275,7 +275,7 @@ var _ = Describe("waits", func() {
 			}
 		}, 10*time.Second, 50*time.Millisecond).Should(Succeed())
 		for _, key := range keys {
-			Expect(len(w.fake.Calls(key))).To(BeNumerically(">=", 3), "it is tried again")
+			Expect(len(w.fake.Calls(key))).To(BeNumerically(">=", 3), "the call is retried")
 			Expect(w.Counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes().Total()).To(BeNumerically("<=", 2+6))
 		}
 	}, SpecTimeout(5*time.Minute))

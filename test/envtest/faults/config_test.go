@@ -23,22 +23,23 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// settings is what the deployer of these specs makes of spec.config.
+// settings is the Go type of spec.config in these specs.
 type settings struct {
 	Replicas int    `json:"replicas,omitempty"`
 	Text     string `json:"text,omitempty"`
 }
 
-// strict is an answer that reads the configuration.
+// strict is the answer of the fake deployer. It only decodes the configuration.
 func strict(_ context.Context, in landscapertest.Input) error {
 	_, err := deployerlib.DecodeConfigAs[settings](in.Item, schema.GroupVersionKind{Group: "faults.deployerkit.dev", Version: "v1", Kind: "Config"})
 	return err
 }
 
-// body is a configuration with more members.
+// body returns the constant `config` with the given members added to the JSON object.
 func body(members string) string { return strings.TrimSuffix(config, "}") + "," + members + "}" }
 
-// refused requires a clear error of a finished item: Failed, the code, and one line that begins with the path.
+// refused requires that a finished item shows a clear error: the phase Failed, the code ERR_CONFIGURATION_PROBLEM, and
+// a message of one line that contains the path of the field.
 func refused(di *lsv1alpha1.DeployItem, path string) {
 	GinkgoHelper()
 	Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -118,7 +119,7 @@ var _ = Describe("a bad spec.config", func() {
 		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	// These never reach a deployer, because the API server rejects them.
+	// These configurations never reach a deployer, because the API server rejects them.
 	DescribeTable("is refused by the API server", func(ctx SpecContext, raw string) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		cfg := rest.CopyConfig(cp.Config)

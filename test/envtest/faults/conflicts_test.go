@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// meanwhile does something after the deployer returned and before the next
-// status write is sent, once.
+// The method `meanwhile` returns an answer of the fake deployer. After the deployer has returned and before the next
+// write of the status is sent, `do` is called once.
 func (w *env) meanwhile(do func()) landscapertest.Answer {
 	return func(_ context.Context, in landscapertest.Input) error {
 		var once sync.Once
@@ -118,7 +118,8 @@ var _ = Describe("conflicts", func() {
 			key := w.deploy(ctx, fmt.Sprintf("item-%d", i))
 			storm.Go(func() {
 				for n := 0; windy.Err() == nil; n++ {
-					_ = w.Landscaper.Annotate(windy, key, map[string]string{"gust": fmt.Sprint(n)}) // an error at the end of the storm is expected
+					// the context is cancelled at the end of the storm, so this call may return an error
+					_ = w.Landscaper.Annotate(windy, key, map[string]string{"gust": fmt.Sprint(n)})
 				}
 			})
 			jobs = append(jobs, w.trigger(ctx, key))
@@ -159,7 +160,7 @@ var _ = Describe("conflicts", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// soon is closed a moment after the spec begins, so that calls overlap at first.
+// The function `soon` returns a channel that is closed after a moment. Calls that wait for it overlap in time.
 func soon() <-chan struct{} {
 	c := make(chan struct{})
 	timer := time.AfterFunc(moment, func() { close(c) })

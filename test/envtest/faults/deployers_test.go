@@ -20,7 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// events are the warnings about an item.
+// events returns the texts of the warnings about an item.
 func (w *env) events(ctx context.Context, key types.NamespacedName) []string {
 	GinkgoHelper()
 	list := &eventsv1.EventList{}

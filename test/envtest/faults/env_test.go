@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// both are the revisions that most promises hold for.
+// The variable `both` contains the two revisions of the contract. Most promises hold for both revisions.
 var both = []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID}
 
 var (
@@ -26,18 +26,19 @@ var (
 	done   = landscapertest.Done()
 )
 
-// config is a configuration that the schema of the CRD takes.
+// config is a configuration that the schema of deploy items accepts.
 const config = `{"apiVersion":"faults.deployerkit.dev/v1","kind":"Config"}`
 
-// env is a world with a scripted deployer. The Counter counts the requests of the deployer.
+// env is the environment of a spec: a world.World with a deployer whose behaviour the spec defines. The Counter of the
+// world counts the requests of the deployer.
 type env struct {
 	*world.World
 	fake *landscapertest.Fake
 	args deployerlib.DeployerArgs
 }
 
-// newEnv makes everything but the manager, so that a spec can script the fake
-// and change the arguments first.
+// newEnv creates the world and the fake deployer, but does not start the manager. A spec can therefore first define the
+// behavior of the fake deployer and change the arguments.
 func newEnv(ctx context.Context, revision contract.Revision) *env {
 	GinkgoHelper()
 	w := &env{fake: landscapertest.NewFake(), World: world.New(ctx, GinkgoTB(), cp, world.Options{
@@ -56,25 +57,25 @@ func (w *env) start() *env {
 	return w
 }
 
-// item makes an item in memory.
+// item returns an item without creating it in the cluster.
 func (w *env) item(name string, changes ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	return w.Item(name, config, changes...)
 }
 
-// deploy creates an item and asks for its first run.
+// deploy creates an item and requests its first run.
 func (w *env) deploy(ctx context.Context, name string, changes ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	w.Create(ctx, name, config, changes...)
 	return w.Key(name)
 }
 
-// finished waits for the end of an item's run.
+// finished waits until the run of an item has ended.
 func (w *env) finished(ctx context.Context, key types.NamespacedName) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	return w.Finished(ctx, key.Name)
 }
 
-// await waits until an item is as wanted.
+// await waits until the function `ok` returns true for an item.
 func (w *env) await(ctx context.Context, key types.NamespacedName, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di, err := w.Landscaper.Await(within(ctx, patience), key, func(di *lsv1alpha1.DeployItem) (bool, error) { return ok(di), nil })
@@ -82,13 +83,13 @@ func (w *env) await(ctx context.Context, key types.NamespacedName, ok func(*lsv1
 	return di
 }
 
-// failing waits until an item shows an error that is not final.
+// failing waits until an item shows an error but its run has not ended.
 func (w *env) failing(ctx context.Context, key types.NamespacedName) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	return w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
 }
 
-// trigger hands out another job and returns its ID.
+// trigger starts another job of an item and returns the ID of the job.
 func (w *env) trigger(ctx context.Context, key types.NamespacedName) string {
 	GinkgoHelper()
 	id, err := w.Landscaper.Trigger(ctx, key)
@@ -104,22 +105,22 @@ func (w *env) calls(ctx context.Context, key types.NamespacedName, action contra
 	return call
 }
 
-// wake requests a reconcile.
+// wake triggers a reconcile of an item.
 func (w *env) wake(key types.NamespacedName) { w.fake.Runtime().Trigger(key) }
 
-// within bounds a context until the spec ends.
+// The function `within` returns a context with a timeout. The context is also cancelled when the spec ends.
 func within(ctx context.Context, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	DeferCleanup(cancel)
 	return ctx
 }
 
-// timeout gives an item a deadline.
+// timeout returns a function that sets the timeout of an item.
 func timeout(d time.Duration) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{Duration: d} }
 }
 
-// title names a revision in the name of a spec.
+// title appends the name of a revision to the title of a spec.
 func title(text string, revision contract.Revision) string {
 	return fmt.Sprintf("%s (%s)", text, revision)
 }

@@ -21,14 +21,14 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// process is a replica that runs outside this one.
+// process is a replica that runs as a separate process.
 type process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 	err   error
 }
 
-// launch starts a program until the spec ends.
+// launch starts a program. If the program still runs at the end of the spec, it is killed.
 func launch(env []string, name string, args ...string) *process {
 	GinkgoHelper()
 	p := &process{cmd: exec.Command(name, args...), ended: make(chan struct{})}
@@ -43,14 +43,14 @@ func launch(env []string, name string, args ...string) *process {
 	return p
 }
 
-// end sends a signal and waits for the end.
+// end sends a signal to the process and waits until the process has ended.
 func (p *process) end(signal syscall.Signal) {
 	GinkgoHelper()
-	_ = p.cmd.Process.Signal(signal) // it may have ended
+	_ = p.cmd.Process.Signal(signal) // this call returns an error if the process has already ended
 	Eventually(p.ended).Should(BeClosed())
 }
 
-// replica starts this binary as a replica for the items of a world.
+// replica starts the test binary as a replica for the items of a world.
 func (w *env) replica() *process {
 	GinkgoHelper()
 	kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
@@ -62,14 +62,15 @@ func (w *env) replica() *process {
 	}, self)
 }
 
-// takes says how long the call of an item takes.
+// takes returns a function that changes the configuration of an item. With this configuration, a call for the item
+// lasts for the duration d.
 func takes(d time.Duration) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(fmt.Sprintf(`"takes":%q`, d)))}
 	}
 }
 
-// leader is the holder of the lease.
+// leader returns the holder of a lease.
 func (w *env) leader(ctx context.Context, namespace, name string) string {
 	lease := &coordinationv1.Lease{}
 	if err := w.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, lease); err != nil || lease.Spec.HolderIdentity == nil {
@@ -78,7 +79,7 @@ func (w *env) leader(ctx context.Context, namespace, name string) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// deployMany creates items and returns their keys and jobs.
+// deployMany creates items, and returns their keys and the IDs of their jobs.
 func (w *env) deployMany(ctx context.Context, n int, change ...func(*lsv1alpha1.DeployItem)) (keys []types.NamespacedName, jobs []string) {
 	GinkgoHelper()
 	for i := range n {
@@ -90,7 +91,7 @@ func (w *env) deployMany(ctx context.Context, n int, change ...func(*lsv1alpha1.
 	return keys, jobs
 }
 
-// count counts the items of a world.
+// count returns the number of items for which the function `ok` returns true.
 func (w *env) count(ctx context.Context, keys []types.NamespacedName, ok func(*lsv1alpha1.DeployItem) bool) int {
 	n := 0
 	for _, key := range keys {
@@ -140,7 +141,7 @@ var _ = Describe("a replica", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		only := w.replica()
-		keys, jobs := w.deployMany(ctx, 7, takes(3*time.Second)) // five workers
+		keys, jobs := w.deployMany(ctx, 7, takes(3*time.Second)) // the five workers cannot process all items at the same time
 		Eventually(func() int { return w.count(ctx, keys, isOpen) }).Should(Equal(5))
 		only.end(syscall.SIGTERM)
 		Expect(only.err).NotTo(HaveOccurred(), "ended with status 0")
@@ -187,7 +188,7 @@ var _ = Describe("a replica", func() {
 	}, SpecTimeout(10*time.Minute))
 })
 
-// mock is a configuration of the mock deployer.
+// mock returns a function that sets a configuration of the mock deployer.
 func mock(phase string) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(fmt.Sprintf(

@@ -16,16 +16,16 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// history watches every version of the items of a namespace and records violations: a job that ends twice, or continues
-// after its end.
+// history watches every version of the items in a namespace. It records violations of these rules: a job ends only
+// once, and it does not continue after its end.
 type history struct {
 	mu     sync.Mutex
 	last   map[string]lsv1alpha1.DeployItemStatus
-	ended  map[string]int // job IDs
+	ended  map[string]int // number of ends of each job; the keys are job IDs
 	faults []string
 }
 
-// watchHistory must be called before anything happens. It lasts until the spec ends.
+// watchHistory starts a history, which watches until the spec ends. Call it before the first item is created.
 func (w *env) watchHistory() *history {
 	GinkgoHelper()
 	h := &history{last: map[string]lsv1alpha1.DeployItemStatus{}, ended: map[string]int{}}
@@ -44,7 +44,7 @@ func (w *env) watchHistory() *history {
 	return h
 }
 
-// add looks at the next version of an item.
+// add checks the next version of an item.
 func (h *history) add(e watch.Event) {
 	di, ok := e.Object.(*lsv1alpha1.DeployItem)
 	h.mu.Lock()
@@ -77,7 +77,7 @@ func (h *history) add(e watch.Event) {
 	}
 }
 
-// once fails unless each of the jobs ended once and there were no other violations.
+// The method `once` requires that each of the jobs ended once and that there were no violations.
 func (h *history) once(jobs ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

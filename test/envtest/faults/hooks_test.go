@@ -23,10 +23,10 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// script is what a hook does to the item named "bad"; others are left alone.
+// script determines what a hook does for the item "bad". For other items, the hook does nothing.
 type script func(ctx context.Context, di *lsv1alpha1.DeployItem) (*extension.HookResult, error)
 
-// withHook registers a hook that misbehaves on the item "bad".
+// withHook registers a hook that calls the function `do` for the item "bad".
 func (w *env) withHook(t extension.HookType, do script) *env {
 	w.fake.Hook(func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 		if di == nil || di.Name != "bad" {
@@ -37,13 +37,13 @@ func (w *env) withHook(t extension.HookType, do script) *env {
 	return w
 }
 
-// othersGoOn deploys an item without faults.
+// othersGoOn deploys an item for which the hook does nothing. It requires that this item succeeds.
 func (w *env) othersGoOn(ctx context.Context) {
 	GinkgoHelper()
 	Expect(w.finished(ctx, w.deploy(ctx, "good")).Status.Phase).To(Equal(phases.Succeeded))
 }
 
-// gauge reads a metric of the library; 0 when there is none.
+// metric reads a metric of the library. It returns 0 if the metric does not exist.
 func (w *env) metric(name string) float64 {
 	GinkgoHelper()
 	families, err := w.Manager.Registry.Gather()
@@ -158,7 +158,8 @@ var _ = Describe("a bad hook", func() {
 		}).start()
 		w.finished(ctx, w.deploy(ctx, "bad"))
 		Eventually(n.Load).Should(BeNumerically(">=", 9))
-		// Nine immediately, then after 100, 200, 400, 800 ms and so on.
+		// The first nine reconciles follow each other immediately. The following ones are delayed by 100, 200, 400, 800
+		// ms and so on.
 		Consistently(n.Load, 1400*time.Millisecond).Should(BeNumerically("<=", 16))
 	}, SpecTimeout(5*time.Minute))
 
@@ -176,7 +177,7 @@ var _ = Describe("a bad hook", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// timedOut requires that a finished item ended by its deadline.
+// timedOut requires that an item failed because its run exceeded the deadline.
 func timedOut(di *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -184,8 +185,9 @@ func timedOut(di *lsv1alpha1.DeployItem) {
 	oneLine(di.Status.LastError.Message)
 }
 
-// givenUp requires the end of an item whose user code hangs: Failed, the only worker is free, nothing else runs for the
-// item until the code returns, and then the next job works.
+// givenUp checks an item whose user code hangs. The run of the item must end in the phase Failed. Until the user code
+// returns, the only worker must process other items, and no other call for this item may start. After the user code has
+// returned, the next job of the item must be processed.
 func (w *env) givenUp(ctx context.Context, key types.NamespacedName, release chan struct{}) {
 	GinkgoHelper()
 	const quarantined = "deployerkit_quarantined_items"

@@ -16,7 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// storeStatus writes to the status of an item what a client should not write.
+// storeStatus writes the given fields to the status of an item, although only deployers and Landscaper should write
+// them.
 func (w *env) storeStatus(ctx SpecContext, key types.NamespacedName, status map[string]any) {
 	GinkgoHelper()
 	raw, err := json.Marshal(map[string]any{"status": status})

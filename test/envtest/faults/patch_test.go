@@ -25,7 +25,8 @@ import (
 
 const noted = lsv1alpha1.ConditionType("Noted")
 
-// note makes a hook that patches a label and a condition; label says which value.
+// note returns a hook that adds a label and a condition to the patch of the current reconcile. The argument `label`
+// returns the value of the label.
 func note(label func() string, err error) landscapertest.Script {
 	return func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 		p := patch.FromContext(ctx)
@@ -35,7 +36,7 @@ func note(label func() string, err error) landscapertest.Script {
 	}
 }
 
-// withCondition adds the condition where it is not there.
+// withCondition adds the condition Noted to an item that does not have this condition.
 func withCondition(di *lsv1alpha1.DeployItem) error {
 	if contract.GetCondition(di.Status.Conditions, noted) == nil {
 		di.Status.Conditions = append(di.Status.Conditions, lsv1alpha1.Condition{
@@ -48,7 +49,7 @@ func withCondition(di *lsv1alpha1.DeployItem) error {
 
 func always(s string) func() string { return func() string { return s } }
 
-// haveNoted is an item with label and condition.
+// haveNoted returns a matcher for items with the label and the condition that the hook sets.
 func haveNoted(label string) OmegaMatcher {
 	return And(HaveField("Labels", HaveKeyWithValue("team", label)),
 		HaveField("Status.Conditions", ContainElement(HaveField("Type", noted))))
@@ -74,7 +75,7 @@ var _ = Describe("the running patch", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// patchesPerRevision are the promises that both revisions keep.
+// patchesPerRevision defines the specs about patches. It is called once for each revision.
 func patchesPerRevision(revision contract.Revision) {
 	annotations := world.RevisionOf(revision).OperationWrites
 
@@ -119,7 +120,7 @@ func patchesPerRevision(revision contract.Revision) {
 		before := w.Counter.Snapshot()
 		key := w.bare(ctx, revision)
 		Expect(w.finished(ctx, key)).To(HaveField("Status.Phase", phases.Succeeded))
-		w.spent(before, 1, 4) // the finalizer had to be there before the call
+		w.spent(before, 1, 4) // the finalizer is added before the call, in a separate write
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
 		Expect(written).To(BeZero())
 	}, SpecTimeout(5*time.Minute))

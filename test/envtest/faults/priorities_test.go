@@ -55,7 +55,7 @@ var _ = Describe("a backlog of periodic work", func() {
 			last := w.Key(fmt.Sprintf("item-%d", backlog-1))
 			Expect(w.Landscaper.Mark(ctx, last)).To(Succeed())
 			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, last)).To(Succeed())
-			// One reconcile at a time, until the worker gets to the deletion.
+			// Allow one reconcile after the other until the worker processes the deletion.
 			Eventually(func() int {
 				gate <- struct{}{}
 				return w.fake.Count(last, contract.ActionDelete)

@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// on puts a target reference on an item.
+// The function `on` returns a function that sets the Target to which an item refers.
 func on(name, namespace string) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: name, Namespace: namespace}
@@ -29,7 +29,8 @@ var _ = Describe("a reference", func() {
 	for _, revision := range both {
 		It(title("to an unknown target shows an error and is healed by the target [Lx9]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
-			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour} // only the event may wake it
+			// The backoff is so long that only the event can trigger the next reconcile.
+			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 			w.start()
 			key := w.deploy(ctx, "item", on("late", w.Namespace))
 			di := w.failing(ctx, key)

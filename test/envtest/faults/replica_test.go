@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Environment of a replica: a kubeconfig makes one of this binary.
+// These are the environment variables of a replica. If the first variable is set, the test binary runs as a replica.
 const (
 	replicaEnv          = "FAULTS_REPLICA_KUBECONFIG"
 	replicaTypeEnv      = "FAULTS_REPLICA_TYPE"
@@ -28,13 +28,13 @@ const (
 // replicaGrace is the grace period of a replica.
 const replicaGrace = 10 * time.Second
 
-// work is the configuration of the replica's items.
+// work is the type of the configuration of the replica's items.
 type work struct {
-	// Takes is how long a call takes.
+	// Takes is the duration of a call.
 	Takes string `json:"takes"`
 }
 
-// slowly is a deployer whose calls take their time.
+// slowly is a deployer whose calls last as long as the configuration of the item specifies.
 type slowly struct{ deployerlib.Base }
 
 func (slowly) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
@@ -60,7 +60,8 @@ func (slowly) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployIte
 	return nil
 }
 
-// replicaMain is the program of a replica: it is elected, works, and ends with a signal.
+// replicaMain is the main function of a replica: it acquires the lease, processes items, and ends when it receives a
+// signal.
 func replicaMain(kubeconfig string) int {
 	ctrl.SetLogger(logr.Discard())
 	if err := runReplica(ctrl.SetupSignalHandler(), kubeconfig); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// spend makes the API server give out n resource versions.
+// spend performs writes until the API server has assigned n more resource versions.
 func (w *env) spend(ctx context.Context, n int) {
 	GinkgoHelper()
 	group, ctx := errgroup.WithContext(ctx)
@@ -33,7 +33,8 @@ func (w *env) spend(ctx context.Context, n int) {
 }
 
 var _ = Describe("an etcd that is restored from a backup", func() {
-	// recovery is how long the watches of a deployer may take to come back, and the proof that versions went backwards.
+	// recovery is the time in which the watches of a deployer must reconnect and detect that the resource versions have
+	// decreased.
 	const recovery = 3 * time.Minute
 
 	It("stalls no item: each goes on without a restart [F60]", func(ctx SpecContext) {
@@ -47,7 +48,7 @@ var _ = Describe("an etcd that is restored from a backup", func() {
 			_, err := w.Landscaper.Get(ctx, key)
 			return err
 		}).WithContext(ctx).Should(Succeed())
-		w.spend(ctx, 1000) // more than the API server itself uses when it starts
+		w.spend(ctx, 1000) // more versions than the API server assigns when it starts
 		lost := w.Again(ctx, key.Name)
 
 		DeferCleanup(cp.StartAPIServer)
@@ -64,7 +65,7 @@ var _ = Describe("an etcd that is restored from a backup", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		order, err := resourceversion.CompareResourceVersion(di.ResourceVersion, lost.ResourceVersion)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(order).To(BeNumerically("<", 0), "a version is given out twice: what the deployer knows is newer")
+		Expect(order).To(BeNumerically("<", 0), "the API server assigns the same versions again, so the version in the deployer's cache is newer")
 		Expect(w.fake.Count(key, contract.ActionReconcile)).To(Equal(3))
 	}, SpecTimeout(10*time.Minute))
 })

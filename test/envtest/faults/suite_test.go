@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute        // until something must have happened
-	moment   = 500 * time.Millisecond // in which something must not happen
+	patience = 2 * time.Minute        // time limit for something that must happen
+	moment   = 500 * time.Millisecond // time during which something must not happen
 )
 
 // cp is the control plane of all specs.
 var cp *controlplane.ControlPlane
 
-// TestMain runs the suite, or a replica of a deployer when a spec asks this binary for one.
+// TestMain runs the suite or, if the environment of a replica is set, a replica of a deployer.
 func TestMain(m *testing.M) {
 	if kubeconfig := os.Getenv(replicaEnv); kubeconfig != "" {
 		os.Exit(replicaMain(kubeconfig))

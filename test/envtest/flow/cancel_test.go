@@ -17,14 +17,14 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// provider is an answer that puts something into the provider status.
+// provider returns an answer that stores the given value in the provider status.
 func provider(value string) landscapertest.Answer {
 	return landscapertest.Change(func(status *lsv1alpha1.DeployItemStatus) {
 		status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"flow.deployerkit.dev/v1","kind":"Status","value":"` + value + `"}`)}
 	})
 }
 
-// providerOf is what provider put there.
+// providerOf returns the provider status of an item as JSON, or "" if there is none.
 func providerOf(di *lsv1alpha1.DeployItem) string {
 	if di.Status.ProviderStatus == nil {
 		return ""
@@ -32,7 +32,7 @@ func providerOf(di *lsv1alpha1.DeployItem) string {
 	return string(di.Status.ProviderStatus.Raw)
 }
 
-// awaitCall waits for the n-th call of an action.
+// awaitCall waits until the n-th call of an action has begun.
 func (w *env) awaitCall(name string, action contract.Action, n int) {
 	GinkgoHelper()
 	ctx, cancel := w.soon()
@@ -41,7 +41,7 @@ func (w *env) awaitCall(name string, action contract.Action, n int) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// awaitReturn waits for the end of the n-th call of an action.
+// awaitReturn waits until the n-th call of an action has returned.
 func (w *env) awaitReturn(name string, action contract.Action, n int) landscapertest.Call {
 	GinkgoHelper()
 	ctx, cancel := w.soon()
@@ -63,7 +63,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Reason).To(Equal(contract.AbortedReason))
-		Expect(providerOf(di)).To(ContainSubstring("half"), "what was deployed is not forgotten")
+		Expect(providerOf(di)).To(ContainSubstring("half"), "the provider status is kept")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			_, operation := di.Annotations[lsv1alpha1.OperationAnnotation]
 			_, since := di.Annotations[contract.AbortTimestampAnnotation]
@@ -97,7 +97,8 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		w.run()
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
-		w.status("a", func(di *lsv1alpha1.DeployItem) { // the run is old enough for the abort to be
+		// Move the start of the run one hour back, so that the run is older than the abort that is requested below.
+		w.status("a", func(di *lsv1alpha1.DeployItem) {
 			for _, at := range []*metav1.Time{di.Status.LastReconcileTime, di.Status.JobIDGenerationTime} {
 				if at != nil {
 					at.Time = at.Add(-time.Hour)
@@ -188,7 +189,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		w.deploy("a", withTimeout(6*time.Second))
 		Expect(w.awaitReturn("a", contract.ActionReconcile, 1).Cause).To(MatchError(deployerlib.ErrDeadline))
 		w.finished("a")
-		Expect(w.fake.Count(w.key("a"), contract.ActionAbort)).To(BeZero(), "a deadline is no abort")
+		Expect(w.fake.Count(w.key("a"), contract.ActionAbort)).To(BeZero(), "a deadline does not call Abort")
 	})
 
 	It("ends a deletion at its timeout and keeps the finalizer [Lx6, C13]", func(ctx SpecContext) {

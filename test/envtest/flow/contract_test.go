@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// tracked reports whether an item is at the generation that its deployer saw last.
+// tracked reports whether the observed generation of an item is its current generation.
 func tracked(di *lsv1alpha1.DeployItem) bool { return di.Status.ObservedGeneration == di.Generation }
 
 var _ = flow("the contract of a job", func(e *cluster) {
@@ -27,7 +27,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		began := time.Now().Truncate(time.Second)
 		done := w.succeeds("a")
 		Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Succeeded}))
-		Expect(done.Generation).To(Equal(int64(1)), "nothing of the spec was written")
+		Expect(done.Generation).To(Equal(int64(1)), "the spec was not written")
 		Expect(done.Status.ObservedGeneration).To(Equal(done.Generation))
 		Expect(done.Status.LastReconcileTime.Time).To(BeTemporally(">=", began))
 		Expect(done.Status.Deployer).To(Equal(lsv1alpha1.DeployerInformation{Name: "flow.deployerkit.dev", Identity: "flow", Version: "v1"}))
@@ -39,7 +39,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 			}
 		}
 		if !e.jobs() {
-			Expect(done.Annotations).NotTo(HaveKey(lsv1alpha1.ReconcileTimestampAnnotation), "Landscaper would take the item for not picked up")
+			Expect(done.Annotations).NotTo(HaveKey(lsv1alpha1.ReconcileTimestampAnnotation), "with this annotation, Landscaper would assume that no deployer has picked up the item")
 			return
 		}
 		Expect(done.Status.JobIDFinished).To(Equal(done.Status.JobID))
@@ -174,7 +174,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		first.Stop()
 		call := w.awaitReturn("a", contract.ActionReconcile, 1)
 		Expect(call.Cause).To(MatchError(deployerlib.ErrShutdown))
-		Expect(w.get("a").Status.LastError).To(BeNil(), "a cause is no error")
+		Expect(w.get("a").Status.LastError).To(BeNil(), "the cause of a cancellation is not an error")
 		w.run()
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
@@ -183,7 +183,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		w := e.begin(ctx)
 		w.run()
 		w.deploy("a", withAnnotation(lsv1alpha1.IgnoreAnnotation, "true"))
-		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded), "what is not final ends first")
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded), "a run in progress ends before the annotation has an effect")
 		w.update("a", withConfig("new"))
 		w.job("a")
 		w.stays("a")
@@ -257,7 +257,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 	}
 })
 
-// envHasField reports whether the resource definition has a field in its spec.
+// envHasField reports whether the installed definition of deploy items contains a certain field in the spec.
 func envHasField(ctx context.Context, e *cluster, field string) bool {
 	GinkgoHelper()
 	for _, crd := range e.crds() {

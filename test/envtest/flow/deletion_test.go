@@ -33,7 +33,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 			return di.Annotations[lsv1alpha1.OperationAnnotation] == "" && contract.IsFinal(di.Status.Phase)
 		})
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
-		Expect(during.Annotations).To(HaveKey(lsv1alpha1.OperationAnnotation), "a crash now must not lose it")
+		Expect(during.Annotations).To(HaveKey(lsv1alpha1.OperationAnnotation), "the annotation must remain until the run has ended, in case of a crash")
 		Expect(during.Finalizers).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
 		if e.jobs() {
 			w.keepsItsJob("a")
@@ -86,7 +86,8 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		w.succeeds("a")
 		w.markDeleted("a")
 		if e.jobs() {
-			w.stays("a") // Landscaper deletes in the order of dependencies, so the job comes when it is the item's turn
+			// Landscaper deletes items in the order of their dependencies. The job for this item is created later.
+			w.stays("a")
 			Expect(w.calls("a")).To(HaveLen(1))
 			w.job("a")
 		}
@@ -119,7 +120,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 			w.run()
 			w.deploy("a")
 			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
-			// Both are there before anything happens.
+			// This hook aborts each reconcile until both the operation and the deletion timestamp are set.
 			w.on(extension.AfterResponsibilityCheckHook, landscapertest.Returns(abort(0), nil))
 			w.operate("a", op)
 			w.markDeleted("a")

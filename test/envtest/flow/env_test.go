@@ -20,11 +20,11 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// landscaperManager is the field manager of everything that the specs write.
+// landscaperManager is the field manager of all writes that the specs make.
 const landscaperManager = "landscaper"
 
-// env is the environment of one spec: a namespace with a Context, a deploy item type, a deployer and the history of all
-// items.
+// env is the environment of one spec: a namespace with a Context, a deploy item type, a deployer, and the history of
+// all items.
 type env struct {
 	*cluster
 	ctx     context.Context
@@ -36,7 +36,7 @@ type env struct {
 	history *history
 }
 
-// begin makes the world of a spec. The deployer is not running yet: see run.
+// begin creates the environment of a spec. It does not start the deployer; the method `run` does this.
 func (e *cluster) begin(ctx context.Context) *env {
 	GinkgoHelper()
 	w := &env{
@@ -58,13 +58,14 @@ func (w *env) hookAll() *env {
 	return w
 }
 
-// on scripts the recording hook at one hook type.
+// The method `on` sets the behavior of the recording hook for one hook type.
 func (w *env) on(t extension.HookType, script landscapertest.Script) *env {
 	w.hooks.On("hook", t, script)
 	return w
 }
 
-// run starts a manager with the deployer. It is stopped when the spec ends, at the latest.
+// run starts a manager with the deployer. The manager is stopped at the end of the spec, unless the spec stops it
+// earlier.
 func (w *env) run(changes ...func(*deployerlib.DeployerArgs)) *landscapertest.Manager {
 	GinkgoHelper()
 	args := w.args()
@@ -74,7 +75,7 @@ func (w *env) run(changes ...func(*deployerlib.DeployerArgs)) *landscapertest.Ma
 	return w.start(args)
 }
 
-// args are those of a deployer with short waits.
+// args returns the arguments of a deployer with short waits.
 func (w *env) args() deployerlib.DeployerArgs {
 	return deployerlib.DeployerArgs{
 		Name: "flow.deployerkit.dev", Version: "v1", Identity: "flow", Type: w.typ, Deployer: w.fake,
@@ -82,7 +83,7 @@ func (w *env) args() deployerlib.DeployerArgs {
 	}
 }
 
-// start runs a manager with the given deployers.
+// start starts a manager with the given deployers.
 func (w *env) start(args deployerlib.DeployerArgs, more ...deployerlib.DeployerArgs) *landscapertest.Manager {
 	GinkgoHelper()
 	itemTypes := []lsv1alpha1.DeployItemType{args.Type}
@@ -97,13 +98,13 @@ func (w *env) start(args deployerlib.DeployerArgs, more ...deployerlib.DeployerA
 	return landscapertest.StartManager(GinkgoTB(), w.cp.Config, args, options...)
 }
 
-// context makes a Context object.
+// context creates a Context object.
 func (w *env) context(name string) {
 	GinkgoHelper()
 	Expect(w.client.Create(w.ctx, &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}})).To(Succeed())
 }
 
-// target makes a Target with labels.
+// target creates a Target with labels.
 func (w *env) target(name string, labels map[string]string) *lsv1alpha1.Target {
 	GinkgoHelper()
 	t := &lsv1alpha1.Target{
@@ -114,7 +115,7 @@ func (w *env) target(name string, labels map[string]string) *lsv1alpha1.Target {
 	return t
 }
 
-// key is the name of an item.
+// key returns the key of an item.
 func (w *env) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.ns, Name: name}
 }
@@ -127,7 +128,7 @@ func (w *env) get(name string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// soon bounds a wait that has no bound of its own.
+// The method `soon` returns a context with a timeout, for waits that have no timeout of their own.
 func (w *env) soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(w.ctx, 30*time.Second)
 }

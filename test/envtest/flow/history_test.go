@@ -18,13 +18,13 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// history has every version of every item of a spec, as the API server stored them.
+// history contains every version of every item of a spec that the API server stored.
 type history struct {
 	mu       sync.Mutex
 	versions map[string][]*lsv1alpha1.DeployItem
 }
 
-// record watches the namespace of a spec and, at the end of the spec, checks all versions against the rules.
+// record watches the namespace of a spec. At the end of the spec, it checks all versions against the rules.
 func (w *env) record() *history {
 	GinkgoHelper()
 	h := &history{versions: map[string][]*lsv1alpha1.DeployItem{}}
@@ -42,7 +42,7 @@ func (w *env) record() *history {
 	DeferCleanup(func(ctx SpecContext) {
 		list := &lsv1alpha1.DeployItemList{}
 		Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
-		w.ctx = ctx // that of the spec is over
+		w.ctx = ctx // the context of the spec has already ended
 		for i := range list.Items {
 			w.awaitRecorder(list.Items[i].Name)
 		}
@@ -60,14 +60,14 @@ func (h *history) add(di *lsv1alpha1.DeployItem) {
 	h.versions[di.Name] = append(h.versions[di.Name], di)
 }
 
-// of returns all versions of an item so far.
+// The method `of` returns all versions of an item so far.
 func (h *history) of(name string) []*lsv1alpha1.DeployItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.versions[name])
 }
 
-// awaitRecorder waits until the recorder has the newest version of an item.
+// awaitRecorder waits until the recorder has received the newest version of an item.
 func (w *env) awaitRecorder(name string) {
 	GinkgoHelper()
 	Eventually(func() bool {
@@ -76,7 +76,7 @@ func (w *env) awaitRecorder(name string) {
 	}).WithContext(w.ctx).Should(BeTrue(), "the recorder lags behind")
 }
 
-// forget drops what was recorded of an item until now, but for its newest version.
+// forget removes all recorded versions of an item except the newest one.
 func (w *env) forget(name string) {
 	GinkgoHelper()
 	w.awaitRecorder(name)
@@ -86,21 +86,21 @@ func (w *env) forget(name string) {
 	w.history.versions[name] = versions[len(versions)-1:]
 }
 
-// versions are all stored versions of an item until now, since forget.
+// versions returns all stored versions of an item since the last call of the method `forget`.
 func (w *env) versions(name string) []*lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.awaitRecorder(name)
 	return w.history.of(name)
 }
 
-// shown are the phases that an item showed, in order, until now.
+// shown returns the phases that an item has had so far, in order.
 func (w *env) shown(name string) []lsv1alpha1.DeployItemPhase {
 	GinkgoHelper()
 	w.awaitRecorder(name)
 	return w.history.phasesOf(name)
 }
 
-// phasesOf are the phases that an item showed, in order, as far as the recorder got.
+// phasesOf returns the phases of an item in the versions that the recorder has received so far, in order.
 func (h *history) phasesOf(name string) []lsv1alpha1.DeployItemPhase {
 	var seen []lsv1alpha1.DeployItemPhase
 	for _, di := range h.of(name) {
@@ -111,7 +111,7 @@ func (h *history) phasesOf(name string) []lsv1alpha1.DeployItemPhase {
 	return seen
 }
 
-// faults are all broken rules of all items.
+// faults returns all violations of the rules in the versions of all items.
 func (h *history) faults(r contract.Revision) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +132,7 @@ func (h *history) faults(r contract.Revision) []string {
 	return faults
 }
 
-// faultsOf returns the rules that a version violates, given the previous version.
+// faultsOf returns the rules that the version di violates. The parameter `previous` is the version before di.
 func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string {
 	var faults []string
 	rule := func(ok bool, text string) {
@@ -163,7 +163,7 @@ func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string
 	return faults
 }
 
-// deployersFields returns the fields that managers other than Landscaper own.
+// deployersFields returns the fields of an item that managers other than Landscaper own.
 func deployersFields(di *lsv1alpha1.DeployItem) string {
 	var fields strings.Builder
 	for _, entry := range di.ManagedFields {

@@ -25,22 +25,22 @@ var (
 	toAny            = append(append([]extension.HookType{}, toShould...), extension.BeforeAnyReconcileHook)
 )
 
-// then is a list of hook types with some more.
+// The function `then` returns a new list that consists of the given hook types and the additional hook types.
 func then(types []extension.HookType, more ...extension.HookType) []extension.HookType {
 	return append(append([]extension.HookType{}, types...), more...)
 }
 
-// abort is a result that ends the pass and asks for the next one after a time.
+// abort returns a hook result that ends the current reconcile. The item is reconciled again after the given delay.
 func abort(after time.Duration) *extension.HookResult {
 	return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{RequeueAfter: after}}
 }
 
-// goOn is a result that wants the pass to go on.
+// goOn returns a result that does not abort the reconcile.
 func goOn() *extension.HookResult { return &extension.HookResult{} }
 
-// once is a script that acts on the first call only.
+// The function `once` returns a script that has an effect only at its first call.
 func once(script landscapertest.Script) landscapertest.Script {
-	done := false // hooks of one item never run at the same time
+	done := false // no lock is needed, because the hooks of one item never run at the same time
 	return func(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) (*extension.HookResult, error) {
 		if done {
 			return nil, nil
@@ -50,10 +50,10 @@ func once(script landscapertest.Script) landscapertest.Script {
 	}
 }
 
-// errTrouble is an error that is tried again.
+// errTrouble is an error after which a call is retried.
 var errTrouble = errors.New("trouble")
 
-// slowBackoff delays retries after errors so much that they cannot be mistaken for other reconciles.
+// slowBackoff delays retries by an hour, so that no other reconcile can be mistaken for a retry.
 func slowBackoff(args *deployerlib.DeployerArgs) {
 	args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: 2 * time.Hour}
 }
@@ -77,7 +77,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		w.awaitCall("a", contract.ActionReconcile, 2)
 		w.operate("a", contract.AbortOperation)
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Failed))
-		Expect(w.passOf(extension.BeforeAbortHook)).To(Equal(then(toAny, extension.BeforeAbortHook)), "End follows success only")
+		Expect(w.passOf(extension.BeforeAbortHook)).To(Equal(then(toAny, extension.BeforeAbortHook)), "the hook End is called only after a success")
 
 		w.delete("a")
 		w.gone("a")
@@ -93,7 +93,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		w.succeeds("a")
 		w.delete("a")
 		w.gone("a")
-		Eventually(w.passes).Should(ContainElement(Equal([]extension.HookType{extension.StartHook})), "the pass over the item that is gone")
+		Eventually(w.passes).Should(ContainElement(Equal([]extension.HookType{extension.StartHook})), "the deleted item is reconciled once more")
 		for _, call := range w.hooks.Calls() {
 			if call.Type == extension.StartHook {
 				Expect(call.Item).To(BeNil())
@@ -108,7 +108,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		w := e.begin(ctx).hookAll().on(extension.StartHook, landscapertest.Returns(abort(50*time.Millisecond), nil))
 		w.run()
 		w.deploy("a")
-		Eventually(func() int { return w.count(extension.StartHook) }).Should(BeNumerically(">", 3), "the requeue is kept")
+		Eventually(func() int { return w.count(extension.StartHook) }).Should(BeNumerically(">", 3), "the requested requeue still takes place")
 		w.stays("a")
 		Expect(w.hooks.Types()).To(HaveEach(extension.StartHook))
 		w.on(extension.StartHook, nil)

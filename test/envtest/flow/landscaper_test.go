@@ -22,7 +22,7 @@ import (
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// mod changes an item before it is created or updated.
+// mod changes an item before the item is created or updated.
 type mod func(*lsv1alpha1.DeployItem)
 
 // create creates an item as an Execution does, without requesting a run.
@@ -33,7 +33,7 @@ func (w *env) create(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// bare creates an item as a user writes it.
+// bare returns an item as a user would write it, without the metadata that Landscaper adds.
 func (w *env) bare(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
@@ -51,7 +51,7 @@ func asManaged(di *lsv1alpha1.DeployItem) {
 	di.Labels = map[string]string{lsv1alpha1.ExecutionManagedByLabel: "execution"}
 }
 
-// asOfRevision adds what Landscaper with the job-ID revision adds.
+// asOfRevision adds the metadata that Landscaper adds to an item under the job-ID revision.
 func (w *env) asOfRevision(di *lsv1alpha1.DeployItem) {
 	if w.jobs() {
 		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.DeployerTypeAnnotation, string(w.typ))
@@ -89,7 +89,7 @@ func withConfig(field string) mod {
 	}
 }
 
-// deploy creates an item and asks for its first job.
+// deploy creates an item and requests its first job.
 func (w *env) deploy(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.create(name, mods...)
@@ -97,7 +97,7 @@ func (w *env) deploy(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// job asks for a job as Landscaper does: by annotations, or by a job ID in the status. It returns the job ID.
+// job requests a job as Landscaper does: with annotations, or with a job ID in the status. It returns the job ID.
 func (w *env) job(name string) string {
 	GinkgoHelper()
 	id, err := w.ls.Trigger(w.ctx, w.key(name))
@@ -105,14 +105,14 @@ func (w *env) job(name string) string {
 	return id
 }
 
-// operate sets the operation annotation.
+// operate sets the operation annotation of an item.
 func (w *env) operate(name string, op lsv1alpha1.Operation) {
 	GinkgoHelper()
 	Expect(w.ls.Operate(w.ctx, w.key(name), op)).To(Succeed())
 }
 
-// delete deletes an item as Landscaper does. Under the job-ID revision the job follows the timestamp, unless one is
-// still running, which continues with the deletion.
+// delete deletes an item as Landscaper does. Under the job-ID revision, it then creates the job for the deletion. If
+// another job is still running, no job is created, because the running job continues with the deletion.
 func (w *env) delete(name string) {
 	GinkgoHelper()
 	before := w.get(name)
@@ -122,13 +122,13 @@ func (w *env) delete(name string) {
 	}
 }
 
-// markDeleted sets the deletion timestamp only.
+// markDeleted only sets the deletion timestamp, without a job.
 func (w *env) markDeleted(name string) {
 	GinkgoHelper()
 	Expect(w.ls.Mark(w.ctx, w.key(name))).To(Succeed())
 }
 
-// update changes metadata or spec of an item, whatever happens to it meanwhile.
+// update changes the metadata or the spec of an item, and repeats the change after a conflict.
 func (w *env) update(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
@@ -144,7 +144,7 @@ func (w *env) update(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// status changes the status of an item, whatever happens to it meanwhile.
+// status changes the status of an item, and repeats the change after a conflict.
 func (w *env) status(name string, change mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
@@ -158,7 +158,7 @@ func (w *env) status(name string, change mod) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// patchStatus sends a merge patch to /status as it is.
+// patchStatus sends a merge patch to the status subresource.
 func (w *env) patchStatus(name string, status map[string]any) {
 	GinkgoHelper()
 	body, err := json.Marshal(map[string]any{"status": status})
@@ -167,7 +167,8 @@ func (w *env) patchStatus(name string, status map[string]any) {
 	Expect(w.client.Status().Patch(w.ctx, di, client.RawPatch("application/merge-patch+json", body))).To(Succeed())
 }
 
-// interrupt ends the job as Landscaper does: with job IDs on behalf of a user, with annotations after a timeout.
+// interrupt ends the job as Landscaper does. Under the job-ID revision, Landscaper ends a job when a user interrupts
+// it. Under the annotation revision, Landscaper ends a job after a timeout.
 func (w *env) interrupt(name string) {
 	GinkgoHelper()
 	if w.jobs() {
@@ -184,7 +185,7 @@ func (w *env) interrupt(name string) {
 	})
 }
 
-// finished waits for the end of the last job.
+// finished waits until the last job of an item has ended.
 func (w *env) finished(name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	ctx, cancel := w.soon()
@@ -194,7 +195,7 @@ func (w *env) finished(name string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// succeeds deploys an item and waits for its success.
+// succeeds deploys an item and waits until its job has succeeded.
 func (w *env) succeeds(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.deploy(name, mods...)
@@ -203,7 +204,7 @@ func (w *env) succeeds(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// until waits until ok returns true for an item.
+// The method `until` waits until the function `ok` returns true for an item.
 func (w *env) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
@@ -215,7 +216,7 @@ func (w *env) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alph
 	return di
 }
 
-// stays requires that an item is not written any more.
+// stays requires that an item is not written during a short time.
 func (w *env) stays(name string) {
 	GinkgoHelper()
 	before := w.get(name)
@@ -234,7 +235,7 @@ func (w *env) gone(name string) {
 	}).WithContext(w.ctx).Should(Succeed())
 }
 
-// describe is an item as text, for comparisons and failures.
+// describe returns an item as text, for comparisons and messages.
 func describe(di *lsv1alpha1.DeployItem) string {
 	di = di.DeepCopy()
 	di.ManagedFields = nil
@@ -245,7 +246,7 @@ func describe(di *lsv1alpha1.DeployItem) string {
 	return string(text)
 }
 
-// calls are the actions called for an item so far, in order.
+// calls returns the actions that have been called for an item so far, in order.
 func (w *env) calls(name string) []contract.Action {
 	actions := []contract.Action{}
 	for _, call := range w.fake.Calls(w.key(name)) {
@@ -254,13 +255,14 @@ func (w *env) calls(name string) []contract.Action {
 	return actions
 }
 
-// eventuallyCalls waits for exactly these calls of an item.
+// eventuallyCalls waits until exactly these actions have been called for an item.
 func (w *env) eventuallyCalls(name string, actions ...contract.Action) {
 	GinkgoHelper()
 	Eventually(func() []contract.Action { return w.calls(name) }).WithContext(w.ctx).Should(Equal(actions))
 }
 
-// passes are the hook types of each pass over the only item of a spec, from Start to Start.
+// passes returns one list for each reconcile. The list contains the types of the hooks that were called in this
+// reconcile, in order. It begins with the hook type Start. Use passes only in specs with a single item.
 func (w *env) passes() [][]extension.HookType {
 	var passes [][]extension.HookType
 	for _, t := range w.hooks.Types() {
@@ -273,7 +275,7 @@ func (w *env) passes() [][]extension.HookType {
 	return passes
 }
 
-// passOf is the first pass that reached a hook type.
+// passOf returns all hook types of the first reconcile in which a hook of the given type was called.
 func (w *env) passOf(t extension.HookType) []extension.HookType {
 	for _, pass := range w.passes() {
 		if slices.Contains(pass, t) {
@@ -283,7 +285,7 @@ func (w *env) passOf(t extension.HookType) []extension.HookType {
 	return nil
 }
 
-// count is how often a hook type was reached.
+// count returns how often hooks of a type were called.
 func (w *env) count(t extension.HookType) int {
 	n := 0
 	for _, seen := range w.hooks.Types() {
@@ -294,7 +296,7 @@ func (w *env) count(t extension.HookType) int {
 	return n
 }
 
-// codes are those of the item's last error.
+// codes returns the codes of the last error of an item.
 func codes(di *lsv1alpha1.DeployItem) []lsv1alpha1.ErrorCode {
 	if di.Status.LastError == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// shortGrace is how long the specs let calls ignore their context.
+// shortGrace sets a short grace period for calls that ignore their context.
 func shortGrace(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond }
 
 var _ = flow("code that misbehaves", func(e *cluster) {

@@ -17,12 +17,12 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// meta names an object in the namespace of a spec.
+// meta returns the metadata of an object in the namespace of a spec.
 func (w *env) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.ns, Name: name}
 }
 
-// secretTarget makes a Target whose configuration lies in a secret.
+// secretTarget creates a Target whose configuration is in a Secret.
 func (w *env) secretTarget(name, secret string) {
 	GinkgoHelper()
 	Expect(w.client.Create(w.ctx, &lsv1alpha1.Target{ObjectMeta: w.meta(name), Spec: lsv1alpha1.TargetSpec{
@@ -40,7 +40,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 				called = w.get("a")
 				return nil
 			})
-			w.run(slowBackoff) // so that only the watch can wake the item
+			w.run(slowBackoff) // the backoff is so long that only the watch can trigger the item
 			w.deploy("a", m)
 			di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
 			Expect(di.Status.LastError.Message).To(ContainSubstring(message))

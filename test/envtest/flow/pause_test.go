@@ -15,18 +15,19 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// pause and resume are what an operator does.
+// pause sets the annotation that pauses an item. The function `resume` removes this annotation.
 var pause = withAnnotation(contract.PausedAnnotation, "true")
 
 func resume(di *lsv1alpha1.DeployItem) { delete(di.Annotations, contract.PausedAnnotation) }
 
-// showsPause reports whether the item shows that something is held back.
+// showsPause reports whether the condition Paused of an item is True.
 func showsPause(di *lsv1alpha1.DeployItem) bool {
 	c := contract.GetCondition(di.Status.Conditions, contract.ConditionPaused)
 	return c != nil && c.Status == lsv1alpha1.ConditionTrue
 }
 
-// holds waits until the item shows the pause and does not change, with only the condition written since before.
+// holds waits until the condition Paused of an item is True. It requires that the rest of the item is the same as in
+// `before`, and that the item then stays unchanged.
 func (w *env) holds(name string, before *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	di := w.until(name, showsPause)
@@ -46,7 +47,7 @@ func (w *env) holds(name string, before *lsv1alpha1.DeployItem) {
 	Expect(shown).To(Equal(1), "a pause costs one write")
 }
 
-// passesAfter calls do, which wakes an item at rest, and waits for its reconcile.
+// passesAfter calls the function `do`, which triggers a finished item, and waits until the item has been reconciled.
 func (w *env) passesAfter(do func()) {
 	GinkgoHelper()
 	before := w.count(extension.StartHook)
@@ -62,7 +63,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		w.job("a")
 		w.holds("a", w.get("a"))
 		Expect(w.calls("a")).To(BeEmpty())
-		Expect(w.passOf(extension.AfterResponsibilityCheckHook)).To(BeEmpty(), "no hook is asked")
+		Expect(w.passOf(extension.AfterResponsibilityCheckHook)).To(BeEmpty(), "no hook is called")
 		w.update("a", resume)
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
@@ -162,12 +163,13 @@ var _ = flow("a paused item", func(e *cluster) {
 			Expect(w.finished(name).Status.Phase).To(Equal(phases.Failed))
 			w.awaitReturn(name, contract.ActionReconcile, 1)
 			w.eventuallyCalls(name, contract.ActionReconcile, contract.ActionAbort)
-			w.until(name, func(di *lsv1alpha1.DeployItem) bool { // the second write of the end
+			// Wait for the second write at the end of the run, which removes the annotation.
+			w.until(name, func(di *lsv1alpha1.DeployItem) bool {
 				_, asked := di.Annotations[lsv1alpha1.OperationAnnotation]
 				return !asked
 			})
 			w.stays(name)
-			Expect(showsPause(w.get(name))).To(BeFalse(), "nothing is held back")
+			Expect(showsPause(w.get(name))).To(BeFalse(), "the condition Paused is not True, because no request is held back")
 		}
 	})
 })

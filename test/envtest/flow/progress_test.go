@@ -69,7 +69,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
 		Expect(providerOf(during)).To(ContainSubstring("one"))
 		Expect(during.Status.Phase).To(Equal(phases.Init))
-		Expect(providerOf(di)).To(ContainSubstring("two"), "what was in memory is stored after an error, too")
+		Expect(providerOf(di)).To(ContainSubstring("two"), "changes in memory are also stored after an error")
 	})
 
 	It("tells a checkpoint that the job is not ours any more", func(ctx SpecContext) {

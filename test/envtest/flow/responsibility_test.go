@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// fenced restricts a deployer to targets of one environment.
+// fenced returns a function that restricts a deployer to the Targets of one environment.
 func fenced(environment string) func(*deployerlib.DeployerArgs) {
 	return func(args *deployerlib.DeployerArgs) {
 		args.TargetSelectors = []lsv1alpha1.TargetSelector{{
@@ -25,7 +25,7 @@ func fenced(environment string) func(*deployerlib.DeployerArgs) {
 	}
 }
 
-// named gives a deployer another name.
+// named returns a function that sets the name of a deployer.
 func named(name string) func(*deployerlib.DeployerArgs) {
 	return func(args *deployerlib.DeployerArgs) { args.Name = name }
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// applyConfigMap is a deployer that deploys a ConfigMap named like the item.
+// applyConfigMap returns an answer that deploys a ConfigMap with the name of the item.
 func (w *env) applyConfigMap() landscapertest.Answer {
 	return func(ctx context.Context, in landscapertest.Input) error {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: in.Item.Namespace, Name: in.Item.Name}}
@@ -45,7 +45,8 @@ func (w *env) replicas(name string) string {
 	return cm.Data["replicas"]
 }
 
-// editByHand does what an operator does who scales down at night and forgets to scale up.
+// editByHand sets the replicas in the ConfigMap of an item to 0, as an operator would who scales down at night and then
+// forgets to scale up again.
 func (w *env) editByHand(name string) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{}
@@ -54,7 +55,8 @@ func (w *env) editByHand(name string) {
 	Expect(w.client.Update(w.ctx, cm)).To(Succeed())
 }
 
-// every is the built-in hook with a schedule for all items.
+// The function `every` returns the setup of an extension that reconciles all items periodically, with the given
+// interval.
 func every(d time.Duration) extension.ReconcileExtensionHookSetup {
 	return continuousreconcile.ContinuousReconcileExtensionSetup(continuousreconcile.FromSpec(
 		func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
@@ -62,7 +64,8 @@ func every(d time.Duration) extension.ReconcileExtensionHookSetup {
 		}))
 }
 
-// keepsItsJob requires that a finished job-ID item showed only its finished job since forget.
+// keepsItsJob requires that a finished item shows the same phase and the same finished job in all versions since the
+// last call of the method `forget`.
 func (w *env) keepsItsJob(name string) {
 	GinkgoHelper()
 	versions := w.versions(name)
@@ -102,7 +105,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 		w.editByHand("a")
 		Eventually(func() string { return w.replicas("a") }).Should(Equal("3"))
 		w.editByHand("a")
-		Eventually(func() string { return w.replicas("a") }).Should(Equal("3"), "again and again")
+		Eventually(func() string { return w.replicas("a") }).Should(Equal("3"), "the item is reconciled repeatedly")
 		Expect(w.get("a").Generation).To(Equal(done.Generation))
 		Expect(w.get("a").Status.JobID).To(Equal(done.Status.JobID))
 	})
@@ -151,7 +154,8 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 			w := e.begin(ctx).hookAll()
 			w.run()
 			done := w.succeeds("a")
-			w.until("a", func(di *lsv1alpha1.DeployItem) bool { // times are whole seconds
+			// Times in the status are whole seconds, so wait for the next second.
+			w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 				return time.Now().Truncate(time.Second).After(di.Status.LastReconcileTime.Time)
 			})
 			w.forget("a")
@@ -227,7 +231,7 @@ var _ = flow("background runs of a finished job", func(e *cluster) {
 		Expect(cond.Status).To(Equal(lsv1alpha1.ConditionTrue))
 		Expect(cond.Message).To(ContainSubstring("trouble"))
 		Expect(di.Status.LastError).To(BeNil(), "lastError belongs to jobs")
-		Eventually(func() []contract.Action { return w.calls("a") }).Should(HaveLen(4), "it is tried again")
+		Eventually(func() []contract.Action { return w.calls("a") }).Should(HaveLen(4), "the call is retried")
 		first.Stop()
 		w.fake.Always(contract.ActionReconcile, nil)
 		w.run()

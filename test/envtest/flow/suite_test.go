@@ -29,17 +29,17 @@ func TestFlow(t *testing.T) {
 	world.Run(t, "flow")
 }
 
-// cluster is the control plane of one revision.
+// cluster is the control plane for one revision.
 type cluster struct {
 	revision contract.Revision
 	crds     func() []*apiextv1.CustomResourceDefinition
 	cp       *controlplane.ControlPlane
 	scheme   *runtime.Scheme
 	watcher  client.WithWatch
-	client   client.Client // used by Landscaper and users
+	client   client.Client // client with which the specs act as Landscaper and as users
 }
 
-// container is one group of specs, created for each revision.
+// container is a group of specs that is created for each revision.
 type container struct {
 	title string
 	body  func(e *cluster)
@@ -47,7 +47,7 @@ type container struct {
 
 var containers []container
 
-// flow registers a group of specs that runs under both revisions.
+// flow registers a group of specs that run under both revisions.
 func flow(title string, body func(e *cluster)) bool {
 	containers = append(containers, container{title, body})
 	return true
@@ -74,8 +74,8 @@ func underRevision(e *cluster) {
 	}
 }
 
-// awaitWatches waits until the API server serves watches. After its start the first events take a while, and a spec
-// that requires that nothing happens would see nothing.
+// awaitWatches waits until the API server sends events. Directly after its start, the first events are late. A spec
+// that requires that nothing happens could then miss an event and pass.
 func (e *cluster) awaitWatches(ctx context.Context) {
 	GinkgoHelper()
 	events, err := e.watcher.Watch(ctx, &lsv1alpha1.DeployItemList{})
@@ -87,5 +87,5 @@ func (e *cluster) awaitWatches(ctx context.Context) {
 	Eventually(events.ResultChan()).WithContext(ctx).Should(Receive())
 }
 
-// jobs reports whether Landscaper hands out jobs.
+// jobs reports whether Landscaper creates jobs in this revision.
 func (e *cluster) jobs() bool { return world.RevisionOf(e.revision).Jobs }

@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
 )
 
-// canaries are the values of Secrets that must not appear anywhere.
+// canaries are the values of Secrets that must not appear in any output.
 var canaries = map[string]string{
 	"word":        "k4n4ry-wordsecret1",
 	"ampersands":  "k4n&4ry2&&amper&sands&",
@@ -31,22 +31,23 @@ var canaries = map[string]string{
 
 const pemLine = "MIIEowIBAAKCAQEAk4n4ryu1kZp0x9Qv5r7T2mYb8cHs6dFjGkLzXoNiEaWtRyPu"
 
-// window is how many letters and digits of a quoted canary count as a leak. Shorter canaries count as a whole.
+// window is the minimum number of letters and digits in a part of a canary that counts as a leak. A canary with fewer
+// letters and digits counts only as a whole.
 const window = 16
 
-// detector finds canaries, and halves of them, in all quotations.
+// detector finds canaries and parts of canaries in texts. It finds them in any form of quoting.
 type detector struct {
-	parts map[string]string // what has leaked, by some of its letters and digits
-	sizes map[int]bool      // of the parts
+	parts map[string]string // the keys are parts (letters and digits only); the values describe the leaks
+	sizes map[int]bool      // the lengths of the parts
 }
 
-// newDetector looks for some values.
+// newDetector returns a detector for the given values.
 func newDetector(values map[string]string) *detector {
 	d := &detector{parts: map[string]string{}, sizes: map[int]bool{}}
 	for name, value := range values {
 		half := len(value) / 2
 		for quoting, quote := range hostile.Quotings() {
-			added := letters(quote(strings.Repeat("~", len(value)))) // by the quoting, to any value
+			added := letters(quote(strings.Repeat("~", len(value)))) // the text that quoting adds to any value
 			for part, text := range map[string]string{"": value, "the first half of ": value[:half], "the second half of ": value[half:]} {
 				found := letters(quote(text))
 				found = found[commonPrefix(found, added):]
@@ -62,7 +63,7 @@ func newDetector(values map[string]string) *detector {
 	return d
 }
 
-// commonPrefix is how much two texts have in common at their beginning.
+// commonPrefix returns the length of the common prefix of two texts.
 func commonPrefix(a, b string) (n int) {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
@@ -70,7 +71,7 @@ func commonPrefix(a, b string) (n int) {
 	return n
 }
 
-// letters are the letters and digits of a text. What was masked separates them.
+// letters returns the letters and digits of a text. It replaces each masked value by a separator.
 func letters(text string) string {
 	out := make([]byte, 0, len(text))
 	for _, c := range []byte(strings.ReplaceAll(text, "***", "\x00")) {
@@ -81,7 +82,8 @@ func letters(text string) string {
 	return string(out)
 }
 
-// leaks are the canaries that a text shows, with what is around them. Texts within JSON are looked at, too.
+// leaks returns the canaries in a text, each with the text around it. If the text contains JSON, leaks also searches
+// the decoded JSON.
 func (d *detector) leaks(where, text string) (found []string) {
 	plain := letters(text)
 	for i := range plain {
@@ -94,7 +96,7 @@ func (d *detector) leaks(where, text string) (found []string) {
 	return found
 }
 
-// leaksIn looks at an object, as JSON and at each of its texts.
+// leaksIn searches an object as JSON, and each text in the object.
 func (d *detector) leaksIn(where string, object any) []string {
 	raw, err := json.Marshal(object)
 	Expect(err).NotTo(HaveOccurred())
@@ -107,7 +109,7 @@ func (d *detector) leaksIn(where string, object any) []string {
 	return found
 }
 
-// texts are all texts within a value.
+// texts returns all texts in a value.
 func texts(value any) (out []string) {
 	switch v := value.(type) {
 	case string:

@@ -25,14 +25,15 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
 )
 
-// echoing is the namespace of items whose targets quote their requests.
+// echoing is the namespace of the items whose targets quote the requests that they receive.
 const echoing = "echoing"
 
-// token is the token that the deployer sends to these targets, which quote it too.
+// token is the token that the deployer sends to the targets that quote requests. These targets quote the token, too.
 const token = "k4n4ry12.of-the-token.UxYzMqvTsa"
 
-// echo starts a server that quotes Secrets in one way: those named "now-…" when they are written, and those named
-// "later-…" when the ConfigMap beside them is written, when a plan is computed, and when they are deleted.
+// echo starts a server that quotes Secrets with the given function. A Secret named "now-…" is quoted when it is
+// written. A Secret named "later-…" is quoted when the ConfigMap of the same name is written, when a plan is computed,
+// and when the Secret is deleted.
 func echo(quote func(string) string) *hostile.Server {
 	GinkgoHelper()
 	now := func(r *http.Request) bool { return hostile.Writes(r) && strings.Contains(r.URL.Path, "/secrets/now-") }
@@ -48,7 +49,8 @@ func echo(quote func(string) string) *hostile.Server {
 	return server
 }
 
-// secretItem has a Secret with a value, and a ConfigMap of the same name if it is one of "later-…".
+// secretItem returns an item with a Secret that contains the given value. If the name begins with "later-", the item
+// also contains a ConfigMap of the same name.
 func secretItem(name, target, value string) *lsv1alpha1.DeployItem {
 	secret := map[string]any{"manifest": map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": name}, "stringData": map[string]any{"x": value},
@@ -132,7 +134,8 @@ var _ = Describe("a secret that targets quote", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// everyThird keeps the duration short. With 12 canaries, all canaries and quotations are included.
+// everyThird returns every third item, so that the suite takes less time. The number of canaries is 12. Therefore, the
+// result still includes every canary and every form of quoting.
 func everyThird(items []*lsv1alpha1.DeployItem) (out []*lsv1alpha1.DeployItem) {
 	for i := range items {
 		if (i+i/12)%3 == 0 {
@@ -142,7 +145,8 @@ func everyThird(items []*lsv1alpha1.DeployItem) (out []*lsv1alpha1.DeployItem) {
 	return out
 }
 
-// each does something with all items, some at a time.
+// The function `each` calls the function `do` for all items. The parameter `atOnce` is the maximum number of concurrent
+// calls.
 func each(atOnce int, items []*lsv1alpha1.DeployItem, do func(*lsv1alpha1.DeployItem)) {
 	GinkgoHelper()
 	var workers sync.WaitGroup
@@ -157,7 +161,7 @@ func each(atOnce int, items []*lsv1alpha1.DeployItem, do func(*lsv1alpha1.Deploy
 	workers.Wait()
 }
 
-// isDenied reports whether an item says that its target denied the request for an object of a kind.
+// isDenied reports whether the error of an item shows that the target denied a request for an object of the given kind.
 func isDenied(di *lsv1alpha1.DeployItem, kind string) bool {
 	return di.Status.LastError != nil && strings.Contains(di.Status.LastError.Message, kind+" default/"+di.Name+": admission webhook denied the request")
 }
@@ -168,7 +172,8 @@ func echoItems(ctx context.Context, g Gomega) []lsv1alpha1.DeployItem {
 	return list.Items
 }
 
-// awaitDenied waits until so many items say that their target denied the request for an object of a kind.
+// awaitDenied waits until the given number of items exist and each of them shows an error because its target denied a
+// request. The function `kind` returns the kind of the object in that request.
 func awaitDenied(ctx context.Context, count int, kind func(name string) string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -183,8 +188,8 @@ func awaitDenied(ctx context.Context, count int, kind func(name string) string) 
 	}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second).Should(Succeed())
 }
 
-// outputs checks everything that a deployer outputs except its log, and returns the leaks and the number of checked
-// texts.
+// outputs checks all outputs of a deployer except its log. It returns the leaks and the number of texts that it
+// checked.
 func outputs(ctx context.Context, detect *detector, metrics string) (found []string, texts int) {
 	GinkgoHelper()
 	items := echoItems(ctx, Default)
@@ -210,7 +215,7 @@ func outputs(ctx context.Context, detect *detector, metrics string) (found []str
 	return found, 2*len(items) + len(events.Items) + len(old.Items) + 1
 }
 
-// planOf is what `deployerkit plan` prints about an item.
+// planOf returns the output of `deployerkit plan` for an item.
 func planOf(ctx context.Context, di *lsv1alpha1.DeployItem) string {
 	out := &strings.Builder{}
 	cmd := plan.Command()

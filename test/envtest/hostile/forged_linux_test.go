@@ -18,10 +18,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// forged is the namespace of items whose status names objects of others.
+// forged is the namespace of items whose status names objects that do not belong to the item.
 const forged = "forged"
 
-// forge changes the provider status of an item as a user can who may write it.
+// forge changes the provider status of an item. A user who may write the status can make the same change.
 func forge(ctx SpecContext, di *lsv1alpha1.DeployItem, change func(status map[string]json.RawMessage)) {
 	GinkgoHelper()
 	got, err := ls.Get(ctx, client.ObjectKeyFromObject(di))
@@ -42,7 +42,7 @@ func toJSON(value any) []byte {
 	return raw
 }
 
-// addToInventory names objects in the inventory of the manifest deployer.
+// addToInventory returns a function that adds objects to the inventory of the manifest deployer.
 func addToInventory(objects ...*corev1.ConfigMap) func(map[string]json.RawMessage) {
 	return func(status map[string]json.RawMessage) {
 		inventory := apply.Inventory{}
@@ -57,7 +57,8 @@ func addToInventory(objects ...*corev1.ConfigMap) func(map[string]json.RawMessag
 	}
 }
 
-// asLandscapers names objects in a status with the format of Landscaper's own manifest deployer.
+// asLandscapers returns a function that adds objects to a status. The status has the format of Landscaper's own
+// manifest deployer.
 func asLandscapers(objects ...*corev1.ConfigMap) func(map[string]json.RawMessage) {
 	return func(status map[string]json.RawMessage) {
 		delete(status, "inventory")
@@ -120,7 +121,7 @@ func get(ctx SpecContext, name string) *corev1.ConfigMap {
 	return out
 }
 
-// leftAlone counts the events of an item about objects that were left alone.
+// leftAlone returns the number of events of an item that report that an object was not deleted.
 func leftAlone(g Gomega, ctx SpecContext, name string) (count int) {
 	events := &eventsv1.EventList{}
 	g.Expect(c.List(ctx, events, client.InNamespace(forged))).To(Succeed())

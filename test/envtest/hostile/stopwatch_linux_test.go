@@ -14,24 +14,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// succeeded is the phase of an item that finished well.
+// succeeded is the phase of an item whose last job succeeded.
 const succeeded = lsv1alpha1.PhaseStringSucceeded
 
-// quiet is the namespace of the control items.
+// quiet is the namespace of the items that are not attacked. The stopwatch compares the other items with them.
 const quiet = "quiet"
 
-// stopwatch measures how long items wait: from the time at which they get their job to the first write of the deployer.
-//
-// Each item has a twin, which gets its job right after it: a control item of the mock deployer, whose process is
-// otherwise idle. The time that the twin waits is due to the machine, the API server and this test, for example because
-// other suites are running. It is allowed in addition.
+// stopwatch measures how long items wait. The wait of an item begins when the item gets its job, and ends with the
+// first write of the deployer. Each item has a twin, which gets its job right after the item. The twin is an item of
+// the mock deployer, whose process is otherwise idle. The twin waits only because the machine, the API server or this
+// test is slow, for example because other suites are running. Therefore, its wait is subtracted from the wait of the
+// item.
 type stopwatch struct {
 	mu              sync.Mutex
 	handed, started map[types.NamespacedName]time.Time
-	ended           map[types.NamespacedName]string // how: Succeeded, or else
+	// ended contains, for each item, the phase in which the last job of the item ended, and the error of this job if
+	// there is one.
+	ended map[types.NamespacedName]string
 }
 
-// newStopwatch watches the items of some namespaces, and the control items, until the end of the spec.
+// newStopwatch watches the items of some namespaces and their twins until the end of the spec.
 func newStopwatch(ctx context.Context, namespaces ...string) *stopwatch {
 	GinkgoHelper()
 	s := &stopwatch{
@@ -52,7 +54,7 @@ func newStopwatch(ctx context.Context, namespaces ...string) *stopwatch {
 	return s
 }
 
-// see notes a version of an item.
+// see records a version of an item.
 func (s *stopwatch) see(di *lsv1alpha1.DeployItem, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,7 @@ func (s *stopwatch) handOut(ctx context.Context, di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// finished counts the items of a namespace that have finished, by how.
+// finished returns the number of finished items in a namespace for each phase.
 func (s *stopwatch) finished(namespace string) map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,15 +103,15 @@ func (s *stopwatch) finished(namespace string) map[string]int {
 	return out
 }
 
-// awaitAll waits until so many items of a namespace have finished, all of them well.
+// awaitAll waits until the given number of items in a namespace have finished. All of these items must succeed.
 func (s *stopwatch) awaitAll(ctx context.Context, namespace string, count int) {
 	GinkgoHelper()
 	Eventually(s.finished).WithArguments(namespace).WithContext(ctx).WithTimeout(patience).WithPolling(50 * time.Millisecond).
 		Should(Equal(map[string]int{succeeded: count}))
 }
 
-// longest is the longest time that an item of a namespace waited since the last call, if it has a twin, and how much longer
-// than its twin one waited at most.
+// longest considers the items of a namespace that have a twin and were measured since the last call. It returns two
+// maximums: the longest wait of an item, and the greatest difference between the waits of an item and its twin.
 func (s *stopwatch) longest(namespace string) (wait, excess time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

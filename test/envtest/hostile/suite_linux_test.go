@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostile_test runs the manifest deployer as a process, as it is released, with hostile API servers.
+// Package hostile_test runs the program of the manifest deployer with hostile API servers.
 package hostile_test
 
 import (
@@ -26,11 +26,11 @@ const patience = 60 * time.Second
 
 var (
 	cp         *controlplane.ControlPlane
-	kubeconfig string // a file
+	kubeconfig string // path of the kubeconfig file
 	c          client.WithWatch
 	ls         *landscapertest.Landscaper
 
-	manifestDeployer, mockDeployer string // the programs
+	manifestDeployer, mockDeployer string // paths of the programs
 
 	figures []figure
 )
@@ -56,7 +56,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 	cp = world.StartControlPlane(ctx, controlplane.Options{})
 	config := rest.CopyConfig(cp.Config)
-	config.WarningHandler = rest.NoWarnings{} // about finalizers
+	config.WarningHandler = rest.NoWarnings{} // This handler hides the warnings about finalizers.
 	c = world.NewClient(GinkgoTB(), config)
 	var err error
 	kubeconfig, err = cp.KubeconfigFile("")

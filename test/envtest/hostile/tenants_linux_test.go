@@ -21,19 +21,20 @@ import (
 )
 
 const (
-	// hostileItems are deployed to each hostile target, healthyItems to the healthy one.
+	// hostileItems is the number of items on each hostile target. healthyItems is the number of items on the healthy
+	// target.
 	hostileItems, healthyItems = 5, 20
-	// busyItems are what one namespace creates on a target of its own, which is healthy.
+	// busyItems is the number of items in the busy namespace. They use their own healthy target.
 	busyItems = 2000
-	// mostMemory is what the process may have had at any time.
+	// mostMemory is the limit of the peak memory of the process.
 	mostMemory = 400 << 20
-	// mostWait is how much longer than its twin an item of a healthy target may wait for its start.
+	// mostWait is the maximum difference between the waits of an item on a healthy target and its twin.
 	mostWait = 2 * time.Second
-	// mostRequests is what a target may be asked in a minute for one watch.
+	// mostRequests is the maximum number of requests per minute that a target may receive for one watch.
 	mostRequests = 100
 )
 
-// behaviours are targets that do harm, each in its own way.
+// behaviours returns the hostile targets. Each of them attacks the deployer in a different way.
 func behaviours() map[string]hostile.Behaviour {
 	objects := hostile.Not(hostile.Discovery)
 	when := hostile.When
@@ -124,11 +125,11 @@ var _ = Describe("a deployer with hostile targets", func() {
 		report(fmt.Sprintf("peak memory with %d hostile targets", len(servers)), fmt.Sprintf("<= %d MiB", mostMemory>>20), "%d MiB", most>>20)
 		Expect(most).To(BeNumerically("<=", mostMemory), "bytes")
 		requests(servers, time.Since(began))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 })
 
-// besideBusy lets one namespace create very many items, and another one an item from time to time until those of the
-// first one are on their target. It returns their number.
+// besideBusy creates very many items in one namespace. While these items are being deployed, it creates items in
+// another namespace, one at a time. It returns the number of items in the other namespace.
 func besideBusy(ctx context.Context, watch *stopwatch, busy *hostile.Server) (count int) {
 	GinkgoHelper()
 	var creators sync.WaitGroup
@@ -148,12 +149,12 @@ func besideBusy(ctx context.Context, watch *stopwatch, busy *hostile.Server) (co
 		count++
 		written := busy.Count(func(r hostile.Request) bool { return r.Method == http.MethodPatch })
 		g.Expect(written).To(BeNumerically(">", busyItems))
-	}).WithContext(ctx).WithTimeout(3 * time.Minute).WithPolling(250 * time.Millisecond).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(8 * time.Minute).WithPolling(250 * time.Millisecond).Should(Succeed())
 	creators.Wait()
 	return count
 }
 
-// unfinished are the items of a namespace that have not finished well.
+// unfinished returns the items of a namespace that have not succeeded.
 func unfinished(g Gomega, ctx context.Context, namespace string) (out []string) { //nolint:revive // Gomega wants itself first
 	items := &lsv1alpha1.DeployItemList{}
 	g.Expect(c.List(ctx, items, client.InNamespace(namespace))).To(Succeed())
@@ -175,7 +176,7 @@ func check(watch *stopwatch, namespace, beside string) {
 	Expect(excess).To(BeNumerically("<=", mostWait), "from hand-out to start, more than a control item takes")
 }
 
-// requests requires that no target got too many requests for one watch.
+// requests requires that no target received too many requests for one watch.
 func requests(servers map[string]*hostile.Server, time time.Duration) {
 	GinkgoHelper()
 	for _, name := range slices.Sorted(maps.Keys(servers)) {

@@ -26,7 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 )
 
-// namespace creates one, with a Context.
+// namespace creates a namespace with a Context.
 func namespace(ctx SpecContext, name string) {
 	GinkgoHelper()
 	Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
@@ -44,7 +44,7 @@ func target(ctx SpecContext, namespace, name string, kubeconfig []byte) {
 	})).To(Succeed())
 }
 
-// item is one of the manifest deployer with one manifest.
+// item returns an item of the manifest deployer with the given manifests.
 func item(namespace, name, target string, manifests ...map[string]any) *lsv1alpha1.DeployItem {
 	di := ls.Item(namespace, name, manifest.Type, map[string]any{
 		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration", "manifests": manifests,
@@ -53,19 +53,19 @@ func item(namespace, name, target string, manifests ...map[string]any) *lsv1alph
 	return di
 }
 
-// configMap is a small manifest.
+// configMap returns a small manifest.
 func configMap(name string) map[string]any {
 	return map[string]any{"manifest": map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "default", "name": name}, "data": map[string]any{"k": "v"},
 	}}
 }
 
-// mockItem is one of the mock deployer, which needs no target.
+// mockItem returns an item of the mock deployer, which needs no target.
 func mockItem(namespace, name string) *lsv1alpha1.DeployItem {
 	return ls.Item(namespace, name, mock.Type, `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"}`)
 }
 
-// start starts a program without a limit of its memory. It is killed at the end of the spec.
+// start starts a program without a memory limit. The program is killed at the end of the spec.
 func start(program string, args ...string) *gexec.Session {
 	GinkgoHelper()
 	args = append([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--health-probe-bind-address=0", "--grace-period=2s"}, args...)
@@ -83,7 +83,7 @@ func start(program string, args ...string) *gexec.Session {
 	return session
 }
 
-// isWorking waits until the program of an item has begun with it.
+// isWorking waits until the deployer has started the run of an item.
 func isWorking(ctx SpecContext, di *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -110,7 +110,7 @@ func peak(session *gexec.Session) (int, error) {
 	return kib << 10, err
 }
 
-// freeAddress is one on which nothing listens.
+// freeAddress returns an address on which nothing listens.
 func freeAddress() string {
 	GinkgoHelper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's

@@ -32,7 +32,7 @@ import (
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// network is how a client gets to the API server.
+// network is a client together with the faulty network through which it connects to the API server.
 type network struct {
 	*faultnet.Network
 	access  *rest.Config
@@ -41,7 +41,7 @@ type network struct {
 	ns      string
 }
 
-// set stores a value in the object "a", past the network.
+// set stores a value in the object "a" without using the network.
 func (n *network) set(ctx context.Context, value string) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"key": value}}
@@ -52,7 +52,7 @@ func (n *network) set(ctx context.Context, value string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// get reads the value through the network.
+// get reads the value of "a" through the network.
 func (n *network) get(ctx context.Context) string {
 	GinkgoHelper()
 	cm, err := n.faulty.Get(ctx, "a", metav1.GetOptions{})
@@ -60,14 +60,14 @@ func (n *network) get(ctx context.Context) string {
 	return cm.Data["key"]
 }
 
-// patch sets the value through the network.
+// patch sets the value of "a" through the network.
 func (n *network) patch(ctx context.Context, value string) error {
 	body := fmt.Appendf(nil, `{"data":{"key":%q}}`, value)
 	_, err := n.faulty.Patch(ctx, "a", types.MergePatchType, body, metav1.PatchOptions{})
 	return err
 }
 
-// stored returns the stored value.
+// stored returns the value of "a" at the API server.
 func (n *network) stored(ctx context.Context) string {
 	GinkgoHelper()
 	cm, err := n.healthy.Get(ctx, "a", metav1.GetOptions{})
@@ -75,10 +75,11 @@ func (n *network) stored(ctx context.Context) string {
 	return cm.Data["key"]
 }
 
-// proxied is the way of a program: a kubeconfig.
+// proxied returns a config for a client that connects through the proxy of the network. Like a program, this client
+// reads the config from a kubeconfig.
 func proxied(n *faultnet.Network, cfg *rest.Config) *rest.Config {
 	GinkgoHelper()
-	raw, err := faultnet.Kubeconfig(n.Proxy(cfg)) // for --kubeconfig
+	raw, err := faultnet.Kubeconfig(n.Proxy(cfg)) // as for the flag --kubeconfig
 	Expect(err).NotTo(HaveOccurred())
 	access, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	Expect(err).NotTo(HaveOccurred())
@@ -122,15 +123,15 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 		network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
 			// The first three status writes meet a conflict.
 			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: 3, Fault: faultnet.Conflict()},
-			// The next one is stored, but the deployer does not get the response.
+			// The fourth status write is stored, but the deployer does not receive the response.
 			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 4, Fault: faultnet.LostAnswer()},
-			// The watch of deploy items breaks, and the next one repeats its events.
+			// The first watch of deploy items breaks. The second watch delivers two events twice.
 			{Match: faultnet.Match{Resource: "deployitems"}, Fault: faultnet.CutWatch(1)},
 			{Match: faultnet.Match{Resource: "deployitems"}, Nth: 2, Fault: faultnet.ReplayWatch(2)},
 		}})
 		landscapertest.StartManager(t, network.Wrap(cfg), args)
 
-		// The test itself does not use the network.
+		// The test's own client connects directly to the API server.
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		c, err := client.New(cfg, client.Options{Scheme: scheme})
@@ -166,7 +167,7 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 	}, SpecTimeout(5*time.Minute))
 })
 
-// seen are the specs of one way.
+// seen defines specs for a client. The function `begin` returns the network through which this client connects.
 func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 	It("shows the past to reads", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: "get", Name: "a"}, Fault: faultnet.Stale(1)},
@@ -263,7 +264,8 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 	}, SpecTimeout(5*time.Minute))
 }
 
-// watch watches from the beginning and wants to see values of "a". After the first event it stores "second".
+// watch watches "a" from its current version and requires that the events contain the given values. After the first
+// event, it stores the value "second".
 func (n *network) watch(ctx context.Context, wanted []string) {
 	GinkgoHelper()
 	w, err := n.faulty.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=a"})
@@ -277,7 +279,7 @@ func (n *network) watch(ctx context.Context, wanted []string) {
 			switch {
 			case ok:
 				got = append(got, cm.Data["key"])
-			case !open, event.Type == watch.Error: // a stream that broke, or a connection
+			case !open, event.Type == watch.Error: // the stream or the connection broke
 				got = append(got, "closed")
 			default:
 				Fail(fmt.Sprintf("got %+v", event))

@@ -38,7 +38,7 @@ var _ = Describe("the stand-in Landscaper", func() {
 	}
 })
 
-// cycle is the life of items under one revision.
+// cycle defines a spec for one revision. In this spec, items are created, run and deleted.
 func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDefinition) {
 	var (
 		fake    *landscapertest.Fake

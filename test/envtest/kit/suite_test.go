@@ -18,7 +18,7 @@ func TestKit(t *testing.T) {
 	world.Run(t, "test kit")
 }
 
-// start starts an API server with some definitions.
+// start starts an API server with the given custom resource definitions.
 func start(ctx SpecContext, crds []*apiextv1.CustomResourceDefinition) (*controlplane.ControlPlane, client.Client) {
 	cp := world.StartControlPlane(ctx, controlplane.Options{CRDs: crds})
 	return cp, world.NewClient(GinkgoTB(), cp.Config)

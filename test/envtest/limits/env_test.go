@@ -23,15 +23,15 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// patience is how long one item may take on a slow machine.
+// patience is the time limit for the run of one item. It is long, because the machine may be slow.
 const patience = 90 * time.Second
 
-// tb is what both a spec and a benchmark have.
+// tb contains the methods that specs and benchmarks have in common.
 type tb interface {
 	testing.TB
 }
 
-// env is a world of a spec or a benchmark. Objects lie in its namespace.
+// env is a world.World for a spec or a benchmark. The objects are in the namespace of the world.
 type env struct {
 	tb
 	*world.World
@@ -40,7 +40,8 @@ type env struct {
 func newEnv(t tb, cp *controlplane.ControlPlane) *env {
 	t.Helper()
 	return &env{tb: t, World: world.New(t.Context(), t, cp, world.Options{
-		Name: "limits", Patience: patience, Landscaper: landscapertest.LandscaperOptions{Poll: 200 * time.Millisecond}, // each read takes a mebibyte
+		// The poll interval is long, because each read transfers a mebibyte.
+		Name: "limits", Patience: patience, Landscaper: landscapertest.LandscaperOptions{Poll: 200 * time.Millisecond},
 	})}
 }
 
@@ -51,39 +52,39 @@ func must(t tb, err error) {
 	}
 }
 
-// manifests runs a manifest deployer for the items of the world.
+// manifests starts a manifest deployer for the items of the world.
 func (w *env) manifests() *landscapertest.Manager {
 	w.Helper()
 	w.Start(manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.Counter.Transport}))
 	return w.Manager
 }
 
-// mocks runs a mock deployer for the items of the world.
+// mocks starts a mock deployer for the items of the world.
 func (w *env) mocks() *landscapertest.Manager {
 	w.Helper()
 	w.Start(mock.Args(nil))
 	return w.Manager
 }
 
-// deploy creates an item and waits for the end of its first job.
+// deploy creates an item and waits until its first job has ended.
 func (w *env) deploy(name, config string) *lsv1alpha1.DeployItem {
 	w.Helper()
 	return w.Deploy(w.Context(), name, config)
 }
 
-// update gives an item another configuration and waits for the end of its job.
+// update replaces the configuration of an item and waits until the next job has ended.
 func (w *env) update(name, config string) *lsv1alpha1.DeployItem {
 	w.Helper()
 	return w.Update(w.Context(), name, config)
 }
 
-// remove deletes an item and waits until it is gone.
+// remove deletes an item and waits until it no longer exists.
 func (w *env) remove(name string) {
 	w.Helper()
 	w.Delete(w.Context(), name)
 }
 
-// configMaps is a manifest deployer's configuration of n ConfigMaps with size bytes of data each.
+// configMaps returns a configuration for n ConfigMaps. Each of them contains `size` bytes of data.
 func (w *env) configMaps(n, size int, mark string) string {
 	var all strings.Builder
 	for i := range n {
@@ -96,7 +97,7 @@ func (w *env) configMaps(n, size int, mark string) string {
 	return `{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration","manifests":[` + all.String() + `]}`
 }
 
-// objects counts the ConfigMaps that belong to items.
+// objects returns the number of ConfigMaps that belong to items.
 func (w *env) objects() int {
 	w.Helper()
 	list := &metav1.PartialObjectMetadataList{}
@@ -105,12 +106,12 @@ func (w *env) objects() int {
 	return len(list.Items)
 }
 
-// mockConfig is a configuration of the mock deployer.
+// mockConfig returns a configuration of the mock deployer.
 func mockConfig(fields string) string {
 	return `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration",` + fields + `}`
 }
 
-// sizeOf is what an item takes as JSON.
+// sizeOf returns the size of an item as JSON.
 func sizeOf(t tb, di *lsv1alpha1.DeployItem) int {
 	t.Helper()
 	raw, err := json.Marshal(di)

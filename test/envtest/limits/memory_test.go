@@ -30,10 +30,10 @@ import (
 const (
 	manyManifests = 5000
 	manyItems     = 10_000
-	configSize    = 1000 // bytes of an item's configuration, beside its frame
+	configSize    = 1000 // size in bytes of an item's configuration, without its apiVersion, kind and keys
 )
 
-// heap is what is in use after a collection.
+// heap returns the size of the heap after a garbage collection.
 func heap() int64 {
 	for range 3 {
 		runtime.GC()
@@ -43,7 +43,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// peak measures the highest use of the heap until stop is called, garbage included.
+// peak starts to measure the maximum size of the heap, including garbage. The function `stop` ends the measurement and
+// returns the maximum.
 func peak(ctx context.Context) (stop func() int64) {
 	var mu sync.Mutex
 	var most uint64
@@ -67,7 +68,7 @@ func peak(ctx context.Context) (stop func() int64) {
 	}
 }
 
-// finished creates n items whose job has finished, so that a deployer only caches them.
+// finished creates n items whose jobs have finished, so that a deployer only stores them in its cache.
 func (w *env) finished(n int) {
 	w.Helper()
 	group, ctx := errgroup.WithContext(w.Context())
@@ -87,7 +88,7 @@ func (w *env) finished(n int) {
 	must(w, group.Wait())
 }
 
-// held returns how many bytes per item a deployer releases when it ends.
+// held returns the memory, in bytes per item, that the process releases when the deployer ends.
 func (w *env) held(n int) (perItem int64) {
 	w.Helper()
 	m := w.mocksWithCache()
@@ -100,11 +101,12 @@ func (w *env) held(n int) (perItem int64) {
 	}))
 	before := heap()
 	m.Stop()
-	m.Manager, m.Registry = nil, nil // the test keeps m until its end
+	// The test references m until the test ends, so the fields are set to nil to release their memory.
+	m.Manager, m.Registry = nil, nil
 	return (before - heap()) / int64(n)
 }
 
-// mocksWithCache runs a mock deployer with the cache options that a program has.
+// mocksWithCache starts a mock deployer with the cache options of the programs.
 func (w *env) mocksWithCache() *landscapertest.Manager {
 	w.Helper()
 	w.Start(mock.Args(nil), landscapertest.WithOptions(func(o *ctrl.Options) {
@@ -127,7 +129,7 @@ var _ = Describe("a deployer", func() {
 	})
 })
 
-// BenchmarkLimitsManifests deploys an item of 5000 manifests, looks at it again and deletes it.
+// BenchmarkLimitsManifests deploys an item of 5000 manifests, runs it again without a change, and deletes it.
 func BenchmarkLimitsManifests(b *testing.B) {
 	w := benchWorld(b)
 	m := w.manifests()
@@ -152,7 +154,8 @@ func BenchmarkLimitsManifests(b *testing.B) {
 	runtime.KeepAlive(m)
 }
 
-// BenchmarkLimitsItems measures what 10 000 items take in a deployer that has nothing to do, its own and those of others.
+// BenchmarkLimitsItems measures the memory of 10 000 items in an idle deployer, first for items of its own type and
+// then for items of another type.
 func BenchmarkLimitsItems(b *testing.B) {
 	w := benchWorld(b)
 	for b.Loop() {

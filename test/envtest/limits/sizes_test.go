@@ -18,7 +18,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// refused wants a job that ended with one line, the code and a part of the text.
+// refused requires that a job failed with the code ERR_CONFIGURATION_PROBLEM, and that the message of the error is a
+// single line with the given text.
 func refused(di *lsv1alpha1.DeployItem, text string) {
 	GinkgoHelper()
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Failed))
@@ -67,7 +68,7 @@ var _ = Describe("an item of the manifest deployer", func() {
 		Expect(w.objects()).To(Equal(3))
 		before := w.Counter.Snapshot()
 		refused(w.update("full", w.configMaps(3500, 300, "b")), "too large")
-		Expect(w.objects()).To(Equal(3), "what was there stays, and is not forgotten")
+		Expect(w.objects()).To(Equal(3), "the existing objects remain in the inventory")
 		Expect(w.Counter.Snapshot().Since(before).Writes().Total()).To(BeZero())
 		w.remove("full")
 		Expect(w.objects()).To(BeZero())
@@ -94,7 +95,7 @@ var _ = Describe("an item of the mock deployer", func() {
 		refused(w.update("out", export(mebibyte)), "more than the 1048576 that a Secret can hold")
 		stored := &corev1.Secret{}
 		Expect(w.Client.Get(w.Context(), secret, stored)).To(Succeed())
-		Expect(stored.Data["config"]).To(HaveLen(mebibyte), "the last good export stays")
+		Expect(stored.Data["config"]).To(HaveLen(mebibyte), "the last valid export is kept")
 		w.remove("out")
 		Expect(apierrors.IsNotFound(w.Client.Get(w.Context(), secret, stored))).To(BeTrue())
 	})
@@ -108,9 +109,9 @@ var _ = Describe("an item of the mock deployer", func() {
 		di := w.deploy("state", status(400<<10))
 		succeeded(di)
 		AddReportEntry("size", fmt.Sprintf("item %d bytes", sizeOf(w, di)))
-		di = w.update("state", status(1000<<10)) // twice that is more than the API server takes
+		di = w.update("state", status(1000<<10)) // twice this size exceeds the limit of the API server
 		refused(di, "large")
-		Expect(di.Status.ProviderStatus.Raw).To(HaveLen(len(`{"apiVersion":"v1","kind":"S","text":""}`)+400<<10), "the last good one stays")
+		Expect(di.Status.ProviderStatus.Raw).To(HaveLen(len(`{"apiVersion":"v1","kind":"S","text":""}`)+400<<10), "the last valid status is kept")
 		refused(w.update("state", status(mebibyte)), "spec.config.providerStatus")
 		w.remove("state")
 	})

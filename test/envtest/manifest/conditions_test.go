@@ -18,7 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// limited returns a kubeconfig of a user who may do only these things with ConfigMaps of the namespace.
+// limited returns the kubeconfig of a user. This user has only the given verbs, for ConfigMaps in the namespace of the
+// world.
 func (w *env) limited(ctx context.Context, verbs ...string) []byte {
 	GinkgoHelper()
 	world.Grant(ctx, cp.Config, w.Namespace, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})

@@ -22,7 +22,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// deny makes a webhook deny deletes with the given code and text. It returns a function that allows them again.
+// deny installs a webhook that denies deletions with the given code and text. The returned function removes the
+// webhook.
 func (w *env) deny(code int, reason string) (allow func()) {
 	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"admission webhook \"guard.example.com\" denied the request: not on Fridays"}`, code, reason)
 	w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
@@ -35,7 +36,8 @@ func (w *env) deny(code int, reason string) (allow func()) {
 	return func() { w.Counter.Inject(nil) }
 }
 
-// denyByPolicy makes the API server itself deny deletes in the namespace.
+// denyByPolicy installs an admission policy that denies deletions in the namespace. The returned function removes the
+// policy.
 func (w *env) denyByPolicy(ctx context.Context) (allow func()) {
 	GinkgoHelper()
 	name := "no-deletes-" + w.Namespace
@@ -67,7 +69,7 @@ func (w *env) denyByPolicy(ctx context.Context) (allow func()) {
 	return allow
 }
 
-// denials are ways to deny deletes, and their messages.
+// denials contains different ways to deny deletions. The keys are the names of these ways.
 var denials = map[string]func(context.Context, *env) (allow func()){
 	"a webhook without a code": func(_ context.Context, w *env) func() { return w.deny(http.StatusBadRequest, "") },
 	"a webhook that forbids":   func(_ context.Context, w *env) func() { return w.deny(http.StatusForbidden, "Forbidden") },
@@ -78,7 +80,7 @@ var denials = map[string]func(context.Context, *env) (allow func()){
 	"a webhook with a conflict": func(_ context.Context, w *env) func() { return w.deny(http.StatusConflict, "Conflict") },
 }
 
-// complains waits until the item says why it makes no progress.
+// complains waits until the item shows the reason why it makes no progress.
 func (w *env) complains(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
@@ -126,7 +128,7 @@ var _ = Describe("a target that denies deletes", func() {
 			Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), "first")).To(Succeed())
 			di := w.complains(ctx, "item")
 			Expect(di.Status.JobIDFinished).NotTo(Equal("first"))
-			Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "b"), "all else is done")
+			Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "b"), "all other objects are updated")
 
 			By("a change meanwhile")
 			last := job{after: w.configMaps(1, "c"), gone: []string{"cm-1", "cm-2"}}

@@ -27,7 +27,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// notes are the texts of an item's events with a reason.
+// notes returns a function for Eventually that reads the texts of all events with the given reason.
 func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &eventsv1.EventList{}
@@ -42,7 +42,7 @@ func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
 	}
 }
 
-// editAs changes the field "key" of a ConfigMap under the name of a field manager.
+// editAs sets the value "key" of a ConfigMap under a field manager.
 func (w *env) editAs(ctx context.Context, manager, name, value string) {
 	GinkgoHelper()
 	cm := w.Read(ctx, name)
@@ -50,7 +50,7 @@ func (w *env) editAs(ctx context.Context, manager, name, value string) {
 	Expect(w.Client.Update(ctx, cm, client.FieldOwner(manager))).To(Succeed())
 }
 
-// heals waits until a ConfigMap has its value again.
+// heals waits until the deployer has restored the value of a ConfigMap.
 func (w *env) heals(ctx context.Context, name, value string) {
 	GinkgoHelper()
 	Eventually(w.Data(ctx, name)).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", value)), name)
@@ -64,7 +64,7 @@ var _ = Describe("drift", func() {
 		Eventually(func(g Gomega) {
 			di := &lsv1alpha1.DeployItem{}
 			g.Expect(w.Manager.GetClient().Get(ctx, w.Key("item"), di)).To(Succeed())
-			g.Expect(di.Annotations).To(HaveKeyWithValue(continuousreconcile.ActiveAnnotation, "false"), "the deployer has seen it")
+			g.Expect(di.Annotations).To(HaveKeyWithValue(continuousreconcile.ActiveAnnotation, "false"), "the deployer has received the change")
 		}).WithTimeout(patience).Should(Succeed())
 		before := w.Counter.Snapshot()
 		w.editAs(ctx, "kubectl-edit", "cm-1", "by hand")
@@ -96,11 +96,13 @@ var _ = Describe("drift", func() {
 			w.heals(ctx, name, "a")
 		}
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(": gone")))
-		for _, name := range []string{"cm-0", "cm-1", "cm-2"} { // one by one, because a run in progress heals what it finds without an event
+		// Edit the ConfigMaps one after the other, because a run that is in progress corrects more drift without
+		// another event.
+		for _, name := range []string{"cm-0", "cm-1", "cm-2"} {
 			uid := w.Read(ctx, name).UID
 			Expect(w.Client.Delete(ctx, w.Read(ctx, name))).To(Succeed())
 			Eventually(w.Data(ctx, name)).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid)))))
-			Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(name+": gone")), "each has its event")
+			Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(name+": gone")), "each object has its own event")
 		}
 		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Labels = nil })
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)))
@@ -117,7 +119,7 @@ var _ = Describe("drift", func() {
 		w.fight(ctx, "cm-0")
 		writes := func() int { _, writes := w.Spent(before); return writes }
 		Eventually(writes).WithTimeout(patience).Should(Equal(2))
-		Consistently(writes).WithTimeout(4*time.Second).Should(Equal(2), "the third time it takes a while")
+		Consistently(writes).WithTimeout(4*time.Second).Should(Equal(2), "the third correction is delayed")
 
 		By("another object meanwhile, which is put right at once and alone")
 		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "theirs" })
@@ -134,7 +136,7 @@ var _ = Describe("drift", func() {
 		By("after the job")
 		now := w.Counter.Snapshot()
 		Consistently(func() int { _, writes := w.Spent(now); return writes }).WithTimeout(3*time.Second).
-			Should(BeNumerically("<=", 1), "no hot loop after the job either")
+			Should(BeNumerically("<=", 1), "there is no hot loop after the job either")
 	}, SpecTimeout(5*time.Minute))
 
 	It("is healed after random fights, within the announced delay [F23]", func(ctx SpecContext) {
@@ -158,7 +160,7 @@ var _ = Describe("drift", func() {
 			func(*http.Request) (*http.Response, error) {
 				defer GinkgoRecover()
 				Eventually(w.Data(ctx, "cm-0")).WithTimeout(patience).ShouldNot(HaveField("Data", HaveKeyWithValue("key", "a")))
-				edited() // cm-0 was written, and the job goes on
+				edited() // at this point, cm-0 has been written, and the job is still running
 				return nil, nil
 			}))
 		di := w.Update(ctx, "item", config(nil, w.configMaps(4, "b")...))
@@ -211,7 +213,7 @@ var _ = Describe("drift", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// fight changes a ConfigMap again whenever it was healed, until the spec ends.
+// fight changes a ConfigMap again after each correction, until the spec ends.
 func (w *env) fight(ctx context.Context, name string) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -230,13 +232,15 @@ func (w *env) fight(ctx context.Context, name string) {
 				continue
 			}
 			cm.Data["key"] = "theirs"
-			_ = w.Client.Update(ctx, cm, client.FieldOwner("fighter")) // a conflict is tried again
+			// If an update fails because of a conflict, the loop tries again.
+			_ = w.Client.Update(ctx, cm, client.FieldOwner("fighter"))
 		}
 	})
 	DeferCleanup(func() { cancel(); running.Wait() })
 }
 
-// fightAtRandom has a writer change each of n ConfigMaps at random times, and returns when all have ended.
+// fightAtRandom starts one writer for each of n ConfigMaps. Each writer changes its ConfigMap at random times.
+// fightAtRandom returns when all writers have ended.
 func (w *env) fightAtRandom(ctx context.Context, n int, longest time.Duration) {
 	GinkgoHelper()
 	random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))
@@ -261,7 +265,7 @@ func (w *env) fightAtRandom(ctx context.Context, n int, longest time.Duration) {
 	running.Wait()
 }
 
-// deployment is a manifest with environment variables in an order.
+// deployment returns the manifest of a Deployment with environment variables in the given order.
 func (w *env) deployment(name string, variables ...string) map[string]any {
 	env := []any{}
 	for _, variable := range variables {
@@ -308,7 +312,7 @@ var _ = Describe("an object with two claims", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		cm := w.Read(ctx, "cm-0")
 		Expect(cm.UID).To(Equal(uid))
-		Expect(cm.Data).To(Equal(map[string]string{"key": "b"}), "what the earlier life wanted and this one does not, goes")
+		Expect(cm.Data).To(Equal(map[string]string{"key": "b"}), "a value of the earlier configuration is removed")
 		Expect(cm.Labels).To(HaveKeyWithValue(ownership.LabelItem, string(di.UID)))
 		Eventually(w.notes(ctx, "TakenOver")).WithTimeout(patience).Should(ConsistOf(ContainSubstring("cm-0"), ContainSubstring("cm-1")))
 

@@ -20,14 +20,15 @@ import (
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// patience is how long anything may take on a slow machine.
+// patience is the time limit of all waits. It is long, because the machine may be slow.
 const patience = world.Patience
 
-// env is a world with a manifest deployer of its own. The objects lie in its namespace.
+// env is the environment of a spec: a world.World with its own manifest deployer. The deployed objects are in the
+// namespace of the world.
 type env struct {
 	*world.World
 	options manifest.Options
-	workers int // 0: the default
+	workers int // 0 means the default number
 }
 
 func newEnv(ctx context.Context, revision contract.Revision) *env {
@@ -37,7 +38,7 @@ func newEnv(ctx context.Context, revision contract.Revision) *env {
 	return w
 }
 
-// start runs the deployer until the spec ends, or stop is called.
+// start runs the deployer until the spec ends or the manager is stopped.
 func (w *env) start() *env {
 	GinkgoHelper()
 	args := manifest.Args(nil, w.options)
@@ -46,7 +47,8 @@ func (w *env) start() *env {
 	return w
 }
 
-// config is a configuration of manifests; more are further fields.
+// config returns a configuration with the given manifests. The parameter `more` contains further fields of the
+// configuration.
 func config(more map[string]any, manifests ...any) map[string]any {
 	entries := []any{}
 	for _, m := range manifests {
@@ -63,15 +65,15 @@ func config(more map[string]any, manifests ...any) map[string]any {
 	return out
 }
 
-// entry is a manifest with policy and the like.
+// entry is an element of the list `manifests` in a configuration: a manifest with its policy and other fields.
 type entry map[string]any
 
-// configMap is a manifest.
+// configMap returns an entry for a ConfigMap.
 func (w *env) configMap(name string, data map[string]string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.Namespace, "name": name}, "data": data}
 }
 
-// configMaps are n manifests.
+// configMaps returns entries for n ConfigMaps.
 func (w *env) configMaps(n int, value string) []any {
 	out := []any{}
 	for i := range n {

@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// leave begins the deletion of an item.
+// leave requests the deletion of an item and does not wait until the item is gone.
 func (w *env) leave(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(w.Landscaper.Mark(ctx, w.Key(name))).To(Succeed())
@@ -23,7 +23,7 @@ func (w *env) leave(ctx context.Context, name string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// gone waits for the end of an item.
+// gone waits until an item no longer exists.
 func (w *env) gone(ctx context.Context, name string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -51,7 +51,7 @@ var _ = Describe("the examples of deletion groups", func() {
 		before := w.Read(ctx, "groups-empty").ResourceVersion
 		w.remove(ctx, "groups-empty")
 		Expect(w.Read(ctx, "groups-empty").ResourceVersion).To(Equal(before))
-		Eventually(w.events(ctx, "groups-empty")).WithTimeout(patience).Should(ContainElement(HavePrefix("Left: ConfigMap " + w.Namespace + "/groups-empty stays")))
+		Eventually(w.events(ctx, "groups-empty")).WithTimeout(patience).Should(ContainElement(HavePrefix("Left: ConfigMap " + w.Namespace + "/groups-empty is not deleted")))
 	}, SpecTimeout(5*time.Minute))
 
 	It("custom: go by kind, name and namespace, each when the one before is done", func(ctx SpecContext) {

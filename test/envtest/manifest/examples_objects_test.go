@@ -67,7 +67,8 @@ var _ = Describe("the examples of objects", func() {
 		Eventually(w.events(ctx, "policies")).WithTimeout(patience).Should(ContainElement(HavePrefix("Released: ")))
 	}, SpecTimeout(5*time.Minute))
 
-	// What is there: {level: theirs, format: "", more: theirs}. The manifest: {level: info, format: json}.
+	// Before the item is deployed, the object contains {level: theirs, format: "", more: theirs}. The manifest contains
+	// {level: info, format: json}.
 	for strategy, want := range map[string]map[string]string{
 		"apply":          {"level": "info", "format": "json", "more": "theirs"},
 		"update":         {"level": "info", "format": "json"},
@@ -86,7 +87,7 @@ var _ = Describe("the examples of objects", func() {
 			_, stays := w.Read(ctx, name).Data["format"]
 			Expect(stays).To(Equal(strings.HasPrefix(strategy, "merge")), "a field that left the manifest")
 			w.remove(ctx, name)
-			Expect(w.Read(ctx, name)).NotTo(BeNil(), "it was there before the item")
+			Expect(w.Read(ctx, name)).NotTo(BeNil(), "an object that existed before the item is kept")
 		}, SpecTimeout(5*time.Minute))
 	}
 
@@ -97,7 +98,7 @@ var _ = Describe("the examples of objects", func() {
 		Expect(cm.Annotations).To(HaveKeyWithValue("example.com/origin", "landscape"))
 		Expect(cm.Annotations).NotTo(HaveKey("example.com/confirm-deletion"))
 		Expect(cm.Data).To(HaveKeyWithValue("state", "installed"))
-		Eventually(func() faultnet.Counts { // once the watch has caught up with the patch
+		Eventually(func() faultnet.Counts { // wait until the watch has received the patched object
 			before := w.Counter.Snapshot()
 			w.Again(ctx, "before-and-after")
 			return w.Counter.Snapshot().Since(before)

@@ -16,13 +16,13 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// says waits until an item waits for something.
+// says waits until the condition of an item shows the given reason for waiting.
 func (w *env) says(ctx context.Context, name, reason string) {
 	GinkgoHelper()
 	Eventually(w.item(ctx, name)).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring(reason)))
 }
 
-// namespace makes another namespace; demo-NAME in the examples.
+// namespace creates another namespace, which the examples call demo-NAME.
 func (w *env) namespace(ctx context.Context, name string) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-" + name}}
@@ -97,7 +97,7 @@ var _ = Describe("the examples of readiness checks", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// gate is what two examples look for in another target.
+// gate creates the object that two examples check in another target.
 func (w *env) gate(ctx context.Context) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(ctx, "second"), Name: "gate"}, Data: map[string]string{"open": "yes"}}

@@ -5,12 +5,14 @@ package manifest_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io/fs"
 	"regexp"
 	"slices"
 	"sync"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	manifestv1alpha2 "github.com/gardener/landscaper/apis/deployer/manifest/v1alpha2"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -20,15 +22,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployers/manifest"
 	manifestdeployer "github.com/deployerkit/deployerkit/examples/manifest-deployer"
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// demo is the namespace of the examples; a spec puts its own in its place.
+// demo matches the namespace of the examples. A spec replaces this namespace with the namespace of its world.
 var demo = regexp.MustCompile(`\bdemo\b`)
 
-// example reads a deploy item of examples/manifest-deployer, for the namespace of the world.
+// example reads a deploy item from examples/manifest-deployer, and changes it for the namespace of the world.
 func (w *env) example(name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	files, err := fs.Glob(manifestdeployer.Files, "*.yaml")
@@ -49,20 +50,20 @@ func (w *env) example(name string) *lsv1alpha1.DeployItem {
 	return nil
 }
 
-// begin deploys an example and does not wait.
+// begin creates the item of an example and requests its first run, without waiting.
 func (w *env) begin(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(w.Landscaper.Deploy(ctx, w.example(name))).To(Succeed())
 }
 
-// run deploys an example until its first run ends.
+// run deploys an example and waits until its first run has ended.
 func (w *env) run(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.begin(ctx, name)
 	return w.Finished(ctx, name)
 }
 
-// succeed is run for an example that is to succeed.
+// succeed deploys an example and requires that its first run succeeds.
 func (w *env) succeed(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.run(ctx, name)
@@ -70,20 +71,20 @@ func (w *env) succeed(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// remove deletes an item, until it is gone.
+// remove deletes an item and waits until it no longer exists.
 func (w *env) remove(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(w.Landscaper.Delete(ctx, w.Key(name))).To(Succeed())
 }
 
-// theirs creates a ConfigMap that does not belong to an item.
+// theirs creates a ConfigMap that belongs to no item.
 func (w *env) theirs(ctx context.Context, name string, data map[string]string) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Data: data}
 	Expect(w.Client.Create(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
 }
 
-// hold puts a finalizer on a ConfigMap; release takes it away.
+// hold adds a finalizer to a ConfigMap. The method `release` removes the finalizer.
 func (w *env) hold(ctx context.Context, name string) {
 	GinkgoHelper()
 	w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
@@ -102,7 +103,7 @@ func (w *env) exists(ctx context.Context, obj client.Object, name string) bool {
 	return err == nil
 }
 
-// item reads an item for Eventually.
+// item returns a function for Eventually that reads an item.
 func (w *env) item(ctx context.Context, name string) func(Gomega) *lsv1alpha1.DeployItem {
 	return func(g Gomega) *lsv1alpha1.DeployItem {
 		di, err := w.Landscaper.Get(ctx, w.Key(name))
@@ -111,7 +112,7 @@ func (w *env) item(ctx context.Context, name string) func(Gomega) *lsv1alpha1.De
 	}
 }
 
-// waiting returns what an item waits for, or "" if it does not wait.
+// waiting returns the reason why an item waits, or "" if it does not wait.
 func waiting(di *lsv1alpha1.DeployItem) string {
 	if condition := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting); condition != nil {
 		return condition.Message
@@ -119,7 +120,7 @@ func waiting(di *lsv1alpha1.DeployItem) string {
 	return ""
 }
 
-// events are the reasons and messages of the events of an item.
+// events returns a function for Eventually that reads the reasons and messages of the events of an item.
 func (w *env) events(ctx context.Context, name string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &corev1.EventList{}
@@ -134,7 +135,8 @@ func (w *env) events(ctx context.Context, name string) func(Gomega) []string {
 	}
 }
 
-// record notes the order of requests to the target with a verb: their resources, each once in a row.
+// record starts to record the resources of the requests to the target that have the given verb. The returned function
+// returns these resources in the order of the requests. Successive requests for the same resource count once.
 func (w *env) record(verb string) func() []string {
 	var mu sync.Mutex
 	var order []string
@@ -153,7 +155,7 @@ func (w *env) record(verb string) func() []string {
 	}
 }
 
-// exported reads the export Secret of an item; nil when it has none.
+// exported reads the values in the export Secret of an item. It returns nil if the item has no such Secret.
 func (w *env) exported(ctx context.Context, di *lsv1alpha1.DeployItem) map[string]any {
 	GinkgoHelper()
 	if di.Status.ExportReference == nil {
@@ -167,7 +169,7 @@ func (w *env) exported(ctx context.Context, di *lsv1alpha1.DeployItem) map[strin
 	return values
 }
 
-// changed is the configuration of an example with another text in it.
+// changed returns the configuration of an example in which one text is replaced by another text.
 func (w *env) changed(name, old, text string) map[string]any {
 	GinkgoHelper()
 	body, err := yaml.JSONToYAML(w.example(name).Spec.Configuration.Raw)
@@ -178,11 +180,13 @@ func (w *env) changed(name, old, text string) map[string]any {
 	return out
 }
 
-// managedNames are the names in status.providerStatus.managedResources.
+// managedNames returns the names in status.providerStatus.managedResources.
 func managedNames(di *lsv1alpha1.DeployItem) []string {
 	GinkgoHelper()
-	status, err := manifest.DecodeStatus(di)
-	Expect(err).NotTo(HaveOccurred())
+	var status manifestv1alpha2.ProviderStatus
+	if di.Status.ProviderStatus != nil {
+		Expect(json.Unmarshal(di.Status.ProviderStatus.Raw, &status)).To(Succeed())
+	}
 	var names []string
 	for _, managed := range status.ManagedResources {
 		names = append(names, managed.Resource.Name)
@@ -190,7 +194,7 @@ func managedNames(di *lsv1alpha1.DeployItem) []string {
 	return names
 }
 
-// without is a configuration without a field.
+// The function `without` returns a configuration without one of its fields.
 func without(config []byte, field string) map[string]any {
 	GinkgoHelper()
 	out := map[string]any{}

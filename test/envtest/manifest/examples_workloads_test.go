@@ -20,7 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// kubelet makes all Pods run until the spec ends, because there are no nodes.
+// kubelet marks all Pods as running until the spec ends, because the control plane has no nodes.
 func kubelet(ctx context.Context, w *env) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}})
@@ -65,7 +65,8 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 		Eventually(func(g Gomega) int32 {
 			g.Expect(w.Client.Get(ctx, w.Key("logging"), live)).To(Succeed())
 			return *live.Spec.Replicas
-		}).WithTimeout(patience).Should(BeEquivalentTo(2), func() string { // the information that explains a failure
+		}).WithTimeout(patience).Should(BeEquivalentTo(2), func() string {
+			// This text is added to the message of a failure.
 			return fmt.Sprintf("managed fields: %v\nitem: %+v", live.ManagedFields, w.item(ctx, "logging")(NewGomega(Fail)).Status)
 		})
 		Eventually(w.events(ctx, "logging")).WithTimeout(patience).Should(ContainElement(And(HavePrefix("Drift: "), ContainSubstring("kubectl-scale"))))

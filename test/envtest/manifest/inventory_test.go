@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// loseInventory removes the provider status of an item, and waits until the deployer has seen that.
+// loseInventory removes the provider status of an item, and waits until the deployer has received this change.
 func (w *env) loseInventory(ctx context.Context, name string) {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}

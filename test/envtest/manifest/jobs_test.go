@@ -4,7 +4,6 @@ package manifest_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -19,15 +18,15 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-// jobsSeen is what a watch saw of the jobs of a namespace.
+// jobsSeen records, from a watch, which jobs in a namespace have ended.
 type jobsSeen struct {
 	mu     sync.Mutex
-	last   map[string]string // by item: the job that ended last
-	ended  map[string]int    // by job
+	last   map[string]string // for each item, the ID of the job that ended last
+	ended  map[string]int    // number of ends of each job; the keys are job IDs
 	faults []string
 }
 
-// watchJobs begins before anything happens and lasts until the spec ends.
+// watchJobs starts a watch that records the ends of jobs until the spec ends. Call it before the first item is created.
 func (w *env) watchJobs() *jobsSeen {
 	GinkgoHelper()
 	seen := &jobsSeen{last: map[string]string{}, ended: map[string]int{}}
@@ -48,7 +47,7 @@ func (w *env) watchJobs() *jobsSeen {
 	return seen
 }
 
-// add looks at the next version of an item.
+// add records the next version of an item.
 func (s *jobsSeen) add(di *lsv1alpha1.DeployItem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +61,8 @@ func (s *jobsSeen) add(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// endedOnce fails unless a job ended exactly once. A job that deletes an item ends with the item, and may report its
-// end before.
+// endedOnce requires that a job ended exactly once. If the job deletes its item, the end of the job may not be
+// recorded, because the item no longer exists then.
 func (s *jobsSeen) endedOnce(job string, deletes bool) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -77,16 +76,12 @@ func (s *jobsSeen) endedOnce(job string, deletes bool) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-// inventory is what the item's status says about its objects.
+// inventory returns the entries of the inventory in an item's status.
 func (w *env) inventory(ctx context.Context, name string) []apply.Entry {
 	GinkgoHelper()
 	di, err := w.Landscaper.Get(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 	status, err := manifest.DecodeStatus(di)
 	Expect(err).NotTo(HaveOccurred())
-	inventory := apply.Inventory{}
-	if status.Inventory != nil {
-		Expect(json.Unmarshal(status.Inventory, &inventory)).To(Succeed())
-	}
-	return inventory.Entries
+	return status.Inventory.Entries
 }

@@ -22,14 +22,16 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// killer is the network of one process to Landscaper's cluster and to its targets. It kills the process at a write.
+// killer is the network between one process and its API servers, which are the Landscaper cluster and the targets. It
+// kills the process at a certain write.
 type killer struct {
 	*faultnet.Network
-	at     int  // number of the last write, or 0 for none
-	before bool // not even the last write takes effect
+	at     int  // number of the write at which the process is killed, or 0 to kill no process
+	before bool // if true, the process is killed before this write takes effect; otherwise, after it has taken effect
 }
 
-// newKiller returns a killer that counts the writes for which only returns true, or all if only is nil, from Arm on.
+// newKiller returns a killer that counts writes after Arm is called. If `only` is not nil, the killer counts only
+// writes for which `only` returns true.
 func newKiller(at int, before bool, only func(faultnet.Request) bool) *killer {
 	GinkgoHelper()
 	rule := faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb, Where: only}, Nth: at}
@@ -46,7 +48,7 @@ func newKiller(at int, before bool, only func(faultnet.Request) bool) *killer {
 
 func (k *killer) writes() int { return k.Report().Rules[0].Matched }
 
-// process starts the deployer as a process of its own.
+// process starts the deployer as a process that the killer k can kill.
 func (w *env) process(k *killer) *landscapertest.Manager {
 	GinkgoHelper()
 	options := w.options
@@ -56,18 +58,19 @@ func (w *env) process(k *killer) *landscapertest.Manager {
 	return landscapertest.StartManager(GinkgoTB(), k.Wrap(cp.Config), args)
 }
 
-// job is a job that a process is killed in.
+// job is a job during which a process is killed.
 type job struct {
-	before []any // the existing manifests; if it is nil, the item is new
-	after  []any // the manifests of the job; if it is nil, the job deletes the item
+	before []any // the manifests that are deployed before the job; nil if the item is new
+	after  []any // the manifests of the job; nil if the job deletes the item
 	gone   []string
-	// calledOff is set if the item is deleted after the kill, so that no process deploys the manifests again.
+	// calledOff is true if the item is deleted after the kill. In that case, no process deploys the manifests of the
+	// job.
 	calledOff bool
 }
 
 const jobID = "the-job"
 
-// begin hands out the job.
+// begin starts the job.
 func (j job) begin(ctx context.Context, w *env) {
 	GinkgoHelper()
 	switch {
@@ -83,7 +86,7 @@ func (j job) begin(ctx context.Context, w *env) {
 	Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
 }
 
-// end waits for the end of the job.
+// end waits until the job has ended.
 func (j job) end(ctx context.Context, w *env) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -97,8 +100,8 @@ func (j job) end(ctx context.Context, w *env) error {
 	return err
 }
 
-// run runs the job with a process that a killer may kill, and with a new one after that. It checks the result and
-// returns how many writes the first process made.
+// run runs the job with a process that the killer may kill, and then with a new process. It checks the result. It
+// returns the number of writes of the first process.
 func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	GinkgoHelper()
 	w := newEnv(ctx, contract.RevisionJobID)
@@ -138,7 +141,7 @@ func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	return k.writes()
 }
 
-// check requires the expected objects, and that nothing else has the item's label.
+// check requires that the expected objects exist and that no other objects have the label of the item.
 func (j job) check(ctx context.Context, w *env, item *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	wanted := map[string]map[string]string{}
@@ -163,7 +166,7 @@ func (j job) check(ctx context.Context, w *env, item *lsv1alpha1.DeployItem) {
 	Expect(w.inventory(ctx, "item")).To(HaveLen(len(wanted)))
 }
 
-// names are those of the objects that the job brings.
+// names returns the names of the objects that the manifests of the job contain.
 func (j job) names() []string {
 	out := []string{}
 	for _, one := range j.after {
@@ -172,7 +175,7 @@ func (j job) names() []string {
 	return out
 }
 
-// foreign creates objects that the item must not touch.
+// foreign creates objects that do not belong to the item, so that the deployer must not change them.
 func (w *env) foreign(ctx context.Context) []*corev1.ConfigMap {
 	GinkgoHelper()
 	out := []*corev1.ConfigMap{}
@@ -188,7 +191,8 @@ func (w *env) foreign(ctx context.Context) []*corev1.ConfigMap {
 	return out
 }
 
-// The jobs. Each writes, creates or deletes five objects, and the update does all of these.
+// killedJobs contains the jobs that the specs kill. Each job creates, updates or deletes five objects. The job "an
+// update with prune" does all three.
 var killedJobs = map[string]func(*env) job{
 	"an install":                    func(w *env) job { return job{after: w.configMaps(5, "a")} },
 	"an install that is called off": func(w *env) job { return job{after: w.configMaps(5, "a"), calledOff: true} },
@@ -226,7 +230,7 @@ var _ = Describe("a process that is killed", func() {
 		w.Create(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Eventually(k.Killed()).WithTimeout(patience).Should(BeClosed())
 		first.Kill()
-		Expect(w.inventory(ctx, "item")).To(HaveLen(3), "it is known what may have been written")
+		Expect(w.inventory(ctx, "item")).To(HaveLen(3), "the inventory lists the objects that may have been written")
 		cm := &corev1.ConfigMap{Data: map[string]string{"key": "theirs"}}
 		cm.Namespace, cm.Name = w.Namespace, "cm-1"
 		Expect(w.Client.Create(ctx, cm)).To(Succeed())
@@ -238,7 +242,7 @@ var _ = Describe("a process that is killed", func() {
 	}, SpecTimeout(8*time.Minute))
 })
 
-// inParallel calls f for each element, some at a time.
+// inParallel calls f for each element of a list. The parameter `workers` is the maximum number of concurrent calls.
 func inParallel[T any](workers int, all []T, f func(T)) {
 	GinkgoHelper()
 	todo := make(chan T, len(all))

@@ -25,12 +25,13 @@ var _ = Describe("the manifest deployer promises", func() {
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-2" },
 			faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)))
-		// cm-0 left the manifests, cm-1 changed, cm-2 is refused, cm-3 is new.
+		// In this job, cm-0 is removed from the manifests, cm-1 changes, the write of cm-2 is rejected, and cm-3 is
+		// new.
 		di := w.Update(ctx, "item", config(nil, w.configMaps(4, "b")[1:]...))
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(ContainSubstring("ConfigMap " + w.Namespace + "/cm-2"))
 		Expect(managedNames(di)).To(ConsistOf("cm-0", "cm-1", "cm-2", "cm-3"))
-		Expect(w.Read(ctx, "cm-0")).NotTo(BeNil(), "nothing is deleted before all else succeeded")
+		Expect(w.Read(ctx, "cm-0")).NotTo(BeNil(), "no object is deleted before all writes have succeeded")
 		Expect(w.Read(ctx, "cm-3")).NotTo(BeNil())
 
 		w.Counter.Inject(nil)
@@ -164,10 +165,10 @@ var _ = Describe("the manifest deployer promises", func() {
 			reads, writes := w.Spent(before)
 			return []int{reads, writes}
 		}
-		settled := func() { // the watches know the last write
+		settled := func() { // settled waits until the watches have received the last write
 			Eventually(func() []int { return calls(func() { w.Again(ctx, "item") }) }).WithTimeout(patience).Should(Equal([]int{0, 0}))
 		}
-		Expect(calls(func() { w.Deploy(ctx, "item", config(nil, w.configMaps(10, "a")...)) })).To(Equal([]int{1, 10}), "install, with the read that tells the cluster from others")
+		Expect(calls(func() { w.Deploy(ctx, "item", config(nil, w.configMaps(10, "a")...)) })).To(Equal([]int{1, 10}), "expected requests of the installation, with the read of kube-system")
 		settled()
 		Expect(calls(func() { w.Update(ctx, "item", config(nil, append(w.configMaps(9, "a"), w.configMaps(10, "b")[9])...)) })).
 			To(Equal([]int{0, 1}), "one changed")

@@ -31,12 +31,13 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// canary is a text that must not appear. Each input has its own suffix, so that a leak shows its origin.
+// canary is the beginning of texts that must not appear in any output. Each text has its own suffix, so that a leak
+// shows where the text came from.
 const canary = "k4n4ry!secret-"
 
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// logbook keeps all that is logged.
+// logbook stores all log messages.
 type logbook struct {
 	mu    sync.Mutex
 	lines strings.Builder
@@ -54,10 +55,10 @@ func (l *logbook) text() string {
 	return l.lines.String()
 }
 
-// verbosity logs everything except the bodies of requests, which client-go logs from 8 on.
+// verbosity is the highest log level at which client-go does not log bodies of requests.
 const verbosity = 7
 
-// loggingProcess starts the deployer with a log of its own.
+// loggingProcess starts the deployer with its own log.
 func (w *env) loggingProcess(log *logbook) {
 	GinkgoHelper()
 	args := manifest.Args(nil, w.options)
@@ -66,7 +67,8 @@ func (w *env) loggingProcess(log *logbook) {
 	w.Manager = landscapertest.StartManager(GinkgoTB(), cp.Config, args, landscapertest.WithLog(logger))
 }
 
-// kubeconfig returns a valid kubeconfig, with canaries in parts that are not needed. change may invalidate it.
+// kubeconfig returns a valid kubeconfig. Fields that have no effect contain canaries. The function `change` may make
+// the kubeconfig invalid.
 func kubeconfig(name string, change func(*clientcmdapi.Config)) []byte {
 	GinkgoHelper()
 	config, err := clientcmd.Load(cp.Kubeconfig())
@@ -83,29 +85,29 @@ func kubeconfig(name string, change func(*clientcmdapi.Config)) []byte {
 	return raw
 }
 
-// asUser changes the credentials that a kubeconfig uses.
+// asUser returns a function that replaces the credentials in a kubeconfig.
 func asUser(user *clientcmdapi.AuthInfo) func(*clientcmdapi.Config) {
 	return func(config *clientcmdapi.Config) {
 		config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo] = user
 	}
 }
 
-// secret is a manifest.
+// secretManifest returns the manifest of a Secret.
 func (w *env) secretManifest(name string, fields map[string]any) map[string]any {
 	out := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.Namespace, "name": name}}
 	maps.Copy(out, fields)
 	return out
 }
 
-// leaky is an item that contains canaries, and fails or waits in a way that could reveal them.
+// leaky describes an item that contains canaries. Such an item fails or waits in a way that could reveal its canaries.
 type leaky struct {
-	target string // "" for a valid one
+	target string // name of the Target; "" means a valid Target
 	config map[string]any
-	// says is a part of lastError, or of what the item waits for. If it is empty, the item succeeds.
+	// The field `says` is a part of lastError or of the reason for waiting. If `says` is empty, the item succeeds.
 	says string
 }
 
-// leakyItems returns items with one canary each, which ends with the item's name.
+// leakyItems returns the items by name. Each item contains a canary that ends with the name of the item.
 func (w *env) leakyItems() map[string]leaky {
 	of := func(name string, fields map[string]any, more ...any) map[string]any {
 		return config(nil, append([]any{w.secretManifest(name, fields)}, more...)...)
@@ -158,7 +160,7 @@ func (w *env) leakyItems() map[string]leaky {
 	}
 }
 
-// leakyTargets are Targets with canaries.
+// leakyTargets creates Targets that contain canaries.
 func (w *env) leakyTargets(ctx context.Context) {
 	GinkgoHelper()
 	w.CreateTarget(ctx, "works", kubeconfig("works", nil))
@@ -178,7 +180,7 @@ func (w *env) leakyTargets(ctx context.Context) {
 	Expect(w.Client.Create(ctx, target)).To(Succeed())
 }
 
-// arrives waits until an item is where its canary could show.
+// arrives waits until an item shows the error or the reason that could contain its canary.
 func (w *env) arrives(ctx context.Context, name string, l leaky) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -193,8 +195,8 @@ func (w *env) arrives(ctx context.Context, name string, l leaky) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-// public returns everything that users can see who may not see the items' configuration and the Secrets, by its
-// location.
+// public returns all texts that are visible to a user who may read neither the configuration of items nor Secrets. The
+// keys describe where each text was found.
 func (w *env) public(ctx context.Context, log *logbook) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{"log": log.text()}
@@ -231,8 +233,9 @@ func (w *env) public(ctx context.Context, log *logbook) map[string]string {
 	return out
 }
 
-// leaks returns the locations of canaries. What is done to an object before it is deleted must be known at that time,
-// whatever the configuration then is, so it is in the provider status.
+// leaks returns the places in which canaries were found. It ignores the provider status of the item "atdelete". This
+// status must contain the patch that the deployer sends before it deletes an object. The configuration cannot provide
+// the patch, because it may change before the deletion.
 func leaks(texts map[string]string, names []string) []string {
 	out := []string{}
 	for where, text := range texts {
@@ -288,7 +291,8 @@ var _ = Describe("a secret", func() {
 	}, SpecTimeout(8*time.Minute))
 })
 
-// apiServerEchoes makes sure that there is something to hide.
+// apiServerEchoes requires that the API server quotes values in its errors. Otherwise, the deployer would have nothing
+// to hide.
 func (w *env) apiServerEchoes(ctx context.Context) {
 	GinkgoHelper()
 	body := w.secretManifest("echo", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary}}})

@@ -17,12 +17,12 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// namespace is a manifest of a Namespace with a label.
+// namespace returns an entry whose manifest is a Namespace with the given label.
 func namespace(name, label string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": map[string]any{label: "yes"}}}
 }
 
-// liveNamespace reads a Namespace of the target.
+// liveNamespace reads a Namespace from the target.
 func (w *env) liveNamespace(ctx context.Context, name string) *corev1.Namespace {
 	GinkgoHelper()
 	out := &corev1.Namespace{}

@@ -22,8 +22,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// trickling returns the kubeconfig of a cluster that responds to discovery, and to everything else with headers and
-// then one byte from time to time.
+// trickling returns the kubeconfig of a server that answers discovery normally. It answers all other requests with
+// headers and then sends one byte from time to time.
 func trickling() []byte {
 	GinkgoHelper()
 	transport, err := rest.TransportFor(cp.Config)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest_test runs the manifest deployer against a real API server, which is Landscaper's cluster and the
-// target in one.
+// Package manifest_test runs the manifest deployer against a real API server, which is both the Landscaper cluster and
+// the target.
 package manifest_test
 
 import (

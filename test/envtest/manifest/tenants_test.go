@@ -22,7 +22,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// tunnel forwards to an API server. Until it opens, it accepts connections and does not respond.
+// tunnel forwards connections to an API server. While the tunnel is closed, it accepts connections but does not
+// respond.
 type tunnel struct {
 	listener net.Listener
 	to       string
@@ -33,7 +34,7 @@ type tunnel struct {
 	running sync.WaitGroup
 }
 
-// newTunnel leads to the control plane of the suite.
+// newTunnel returns a tunnel to the control plane of the suite.
 func newTunnel(ctx context.Context) *tunnel {
 	GinkgoHelper()
 	server, err := url.Parse(cp.Config.Host)
@@ -66,7 +67,7 @@ func (t *tunnel) serve() {
 	}
 }
 
-// forward lasts until one of both ends closes.
+// forward copies data in both directions until one of the connections is closed.
 func (t *tunnel) forward(conn net.Conn) {
 	dialer := net.Dialer{Timeout: patience}
 	there, err := dialer.Dial("tcp", t.to)
@@ -88,7 +89,7 @@ func (t *tunnel) forward(conn net.Conn) {
 	<-done
 }
 
-// drop closes what is open.
+// drop closes all open connections.
 func (t *tunnel) drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +99,7 @@ func (t *tunnel) drop() {
 	t.conns = nil
 }
 
-// answer lets the API server answer.
+// answer opens the tunnel, so that the API server can respond.
 func (t *tunnel) answer() {
 	t.mu.Lock()
 	t.open = true
@@ -106,7 +107,7 @@ func (t *tunnel) answer() {
 	t.drop()
 }
 
-// tenants are Targets of different users of one API server; the last one is behind the tunnel.
+// tenants creates n Targets for one API server, each with a different user. The last Target uses the tunnel.
 func (w *env) tenants(ctx context.Context, n int, last *tunnel) {
 	GinkgoHelper()
 	for i := range n {
@@ -127,7 +128,7 @@ func (w *env) tenants(ctx context.Context, n int, last *tunnel) {
 
 func tenant(i int) string { return fmt.Sprintf("tenant-%d", i) }
 
-// metric sums a metric of the deployer over all labels but one.
+// metric adds up the values of a metric of the deployer over all series in which a label has the given value.
 func (w *env) metric(name, label, value string) float64 {
 	GinkgoHelper()
 	families, err := w.Manager.Registry.Gather()
@@ -206,7 +207,7 @@ var _ = Describe("many items on many targets", func() {
 	}, SpecTimeout(10*time.Minute))
 })
 
-// createOn creates an item with one ConfigMap of its name on a Target.
+// createOn creates an item for a Target. The item contains one ConfigMap with the name of the item.
 func (w *env) createOn(ctx context.Context, target, name string) {
 	GinkgoHelper()
 	w.Create(ctx, name, config(nil, w.configMap(name, map[string]string{"key": "a"})), func(di *lsv1alpha1.DeployItem) {
@@ -214,7 +215,7 @@ func (w *env) createOn(ctx context.Context, target, name string) {
 	})
 }
 
-// allAgain returns how long another job of each of the items takes.
+// allAgain starts another job of each item, and returns the time until all of these jobs have succeeded.
 func (w *env) allAgain(ctx context.Context, names []string) time.Duration {
 	GinkgoHelper()
 	start := time.Now()
@@ -226,7 +227,7 @@ func (w *env) allAgain(ctx context.Context, names []string) time.Duration {
 	return time.Since(start)
 }
 
-// allSucceed waits until the jobs of items are over.
+// allSucceed waits until the jobs of all items have succeeded.
 func (w *env) allSucceed(ctx context.Context, names []string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)

@@ -21,10 +21,11 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// strategies are all that an item may name.
+// strategies contains all update strategies.
 var strategies = []string{"apply", "update", "patch", "merge", "mergeOverwrite"}
 
-// versions counts the versions of each item of the namespace until the spec ends. It begins before anything happens.
+// versions starts to count the versions of each item in the namespace. It counts until the spec ends. Call it before
+// the first item is created.
 func (w *env) versions() func(item string) int {
 	GinkgoHelper()
 	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: w.Client.Scheme()})
@@ -52,7 +53,7 @@ func (w *env) versions() func(item string) int {
 	}
 }
 
-// writesTo counts the writes to a resource of the target.
+// writesTo returns the number of writes to a resource of the target.
 func (w *env) writesTo(resource string) int {
 	writes := 0
 	for request, n := range w.Counter.Snapshot().Writes() {
@@ -63,8 +64,8 @@ func (w *env) writesTo(resource string) int {
 	return writes
 }
 
-// workload returns the manifest of a Deployment with two Pods that sets no field with a default, and some fields in a
-// form other than the stored one.
+// workload returns the manifest of a Deployment with two Pods. The manifest sets no fields that have a default. The API
+// server stores some of its values in another format.
 func (w *env) workload(name string) map[string]any {
 	labels := map[string]any{"app": name}
 	return map[string]any{
@@ -79,7 +80,7 @@ func (w *env) workload(name string) map[string]any {
 	}
 }
 
-// tokenSecret is the manifest of a Secret that a controller fills in.
+// tokenSecret returns the manifest of a Secret to which a controller adds a token.
 func (w *env) tokenSecret(name string) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": string(corev1.SecretTypeServiceAccountToken), "metadata": map[string]any{
@@ -88,12 +89,13 @@ func (w *env) tokenSecret(name string) map[string]any {
 	}
 }
 
-// exportOf is an entry of the configuration's exports.
+// exportOf returns an entry of the list of exports in the configuration.
 func (w *env) exportOf(key, kind, name, path string) map[string]any {
 	return map[string]any{"key": key, "jsonPath": path, "fromResource": map[string]any{"apiVersion": "v1", "kind": kind, "namespace": w.Namespace, "name": name}}
 }
 
-// lag measures how long items take to succeed after an event.
+// lag measures a time for each item. The time begins when `happened` first returns true for the item, and ends when the
+// item has succeeded.
 func (w *env) lag(ctx context.Context, items []string, happened func(g Gomega, item string) bool) map[string]time.Duration {
 	GinkgoHelper()
 	began, took := map[string]time.Time{}, map[string]time.Duration{}
@@ -230,7 +232,9 @@ var _ = Describe("while an item waits", Ordered, func() {
 			exports := map[string]any{"exports": []any{w.exportOf("later", "ConfigMap", "later-"+name, ".data.value")}}
 			w.Create(ctx, name, config(map[string]any{"updateStrategy": strategy, "exports": exports}, w.configMap(name, map[string]string{"key": "ours"})))
 		}
-		w.start() // not before: an item without a job ID would have a run without one first
+		// The deployer starts only now. Otherwise, it would run an item that has no job ID before the item gets its
+		// first job.
+		w.start()
 		for _, strategy := range reading {
 			name := nameOf(strategy)
 			w.says(ctx, name, "does not exist")
@@ -244,7 +248,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// nameOf is the name of the item and of the object with a strategy.
+// nameOf returns the name of the item that uses the given strategy. The object of this item has the same name.
 func nameOf(strategy string) string {
 	if strategy == "mergeOverwrite" {
 		return "merge-overwrite"

@@ -26,7 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// config is a configuration of the mock deployer with the given fields.
+// config returns a configuration of the mock deployer with the given fields.
 func config(fields string) string {
 	if fields != "" {
 		fields = "," + fields
@@ -36,15 +36,16 @@ func config(fields string) string {
 
 const ns = metav1.NamespaceDefault
 
-// env is one deployer and one Landscaper.
+// env contains a simulated Landscaper and the mock deployer for its items.
 type env struct {
 	ls       *landscapertest.Landscaper
 	requests *faultnet.Counter
-	prefix   string // of the names of its items
+	prefix   string // prefix of the names of the items
 	revision contract.Revision
 }
 
-// start runs a mock deployer for the items of the given Landscaper only.
+// start creates a simulated Landscaper that follows the given revision, and runs the mock deployer. The field
+// `requests` counts the requests of the deployer.
 func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *env {
 	GinkgoHelper()
 	w := &env{requests: &faultnet.Counter{}, prefix: string(revision) + "-", revision: revision}
@@ -57,7 +58,7 @@ func (w *env) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: ns, Name: w.prefix + name}
 }
 
-// deploy creates an item and asks for its first run.
+// deploy creates an item and requests its first run.
 func (w *env) deploy(ctx context.Context, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	di := w.ls.Item(ns, w.prefix+name, mock.Type, config(fields))
@@ -68,7 +69,7 @@ func (w *env) deploy(ctx context.Context, name, fields string, change ...func(*l
 	return w.key(name)
 }
 
-// again replaces the configuration and asks for a run.
+// The method `again` replaces the configuration of an item and requests another run.
 func (w *env) again(ctx context.Context, item types.NamespacedName, fields string) {
 	GinkgoHelper()
 	replace := fmt.Sprintf(`[{"op":"replace","path":"/spec/config","value":%s}]`, config(fields))
@@ -77,7 +78,7 @@ func (w *env) again(ctx context.Context, item types.NamespacedName, fields strin
 	Expect(world.RevisionOf(w.revision).Request(ctx, w.ls, item)).To(Succeed())
 }
 
-// finished waits for the end of the run.
+// finished waits until the run of an item has ended.
 func (w *env) finished(ctx context.Context, item types.NamespacedName) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di, err := w.ls.AwaitFinished(ctx, item)
@@ -85,7 +86,7 @@ func (w *env) finished(ctx context.Context, item types.NamespacedName) *lsv1alph
 	return di
 }
 
-// secretOf reads the export of an item; nil if there is none.
+// secretOf reads the export Secret of an item. It returns nil if there is none.
 func secretOf(ctx context.Context, item types.NamespacedName) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
@@ -97,7 +98,7 @@ func secretOf(ctx context.Context, item types.NamespacedName) *corev1.Secret {
 	return secret
 }
 
-// statusWrites are those to one item.
+// statusWrites returns the number of writes to the status of an item.
 func (w *env) statusWrites(item types.NamespacedName) int {
 	return w.requests.Snapshot()[faultnet.Request{
 		Verb: "patch", Resource: "deployitems", Subresource: "status", Namespace: ns, Name: item.Name,
@@ -118,7 +119,7 @@ var _ = Describe("the mock deployer", func() {
 	targets()
 })
 
-// phases are the specs of D1 and D6.
+// phases defines the specs of the promises D1 and D6 in docs/behaviours.md.
 func phases(of **env) {
 	var w *env
 	BeforeEach(func() { w = *of })
@@ -171,10 +172,10 @@ func phases(of **env) {
 	})
 }
 
-// phaseIs matches an item in a phase.
+// phaseIs returns a matcher for items in a phase.
 func phaseIs(phase lsv1alpha1.DeployItemPhase) OmegaMatcher { return HaveField("Status.Phase", phase) }
 
-// exports are the specs of D2 and D3.
+// exports defines the specs of the promises D2 and D3 in docs/behaviours.md.
 func exports(of **env) {
 	var w *env
 	BeforeEach(func() { w = *of })
@@ -214,7 +215,7 @@ func exports(of **env) {
 	})
 }
 
-// faults are the specs of D4.
+// faults defines the specs of the promise D4 in docs/behaviours.md.
 func faults(of **env) {
 	DescribeTable("a wrong configuration fails the item with the path of the field [D4]", func(ctx SpecContext, name, fields, path string) {
 		w := *of
@@ -240,7 +241,7 @@ func faults(of **env) {
 	)
 }
 
-// writes are the specs of D7.
+// writes defines the specs of the promise D7 in docs/behaviours.md.
 func writes(of **env) {
 	It("writes the status once per run, besides its start [D7]", func(ctx SpecContext) {
 		w := *of
@@ -264,7 +265,7 @@ func writes(of **env) {
 	})
 }
 
-// targets are the specs of D5.
+// targets defines the specs of the promise D5 in docs/behaviours.md.
 func targets() {
 	It("cares for items whose target its configuration selects [D5]", func(ctx SpecContext) {
 		w := start(contract.RevisionJobID, &mockv1alpha1.Configuration{Identity: "selective", TargetSelector: []lsv1alpha1.TargetSelector{{

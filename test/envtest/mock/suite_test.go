@@ -15,7 +15,7 @@ import (
 
 var (
 	cp *controlplane.ControlPlane
-	c  client.Client // reads live
+	c  client.Client // client that reads from the API server
 )
 
 func TestMock(t *testing.T) {

@@ -24,13 +24,14 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// other is the Target of the other cluster.
+// The constant `other` is the name of the Target for the other cluster.
 const other = "other"
 
 // object is the name of the ConfigMap that each deployer deploys.
 const object = "web"
 
-// kind is a kind of deployer. keeps makes one that leaves its objects where they are, as its configuration does.
+// kind describes a kind of deployer. If their argument `keeps` is true, the functions `args` and `config` are for a
+// deployer that leaves its objects in the old cluster.
 type kind struct {
 	name   string
 	args   func(keeps bool) deployerlib.DeployerArgs
@@ -93,22 +94,30 @@ func configMap(namespace string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: object}, Data: map[string]string{"key": "a"}}
 }
 
-// env is a world with the namespace in both clusters, a Target for each, and an item in the first.
+// env is the environment of a spec: a world.World whose namespace exists in both clusters. It contains a Target for
+// each cluster, and an item that is deployed to the first cluster.
 type env struct {
 	*world.World
 	kind  kind
 	keeps bool
 }
 
-// newEnv deploys the item to the first cluster.
+// newEnv creates the world and deploys the item to the first cluster.
 func newEnv(ctx context.Context, k kind, keeps bool) *env {
+	GinkgoHelper()
+	w := newWorld(ctx, k, keeps)
+	w.succeeds(w.Deploy(ctx, "item", k.config(w, keeps)))
+	Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
+	return w
+}
+
+// newWorld creates the world without the item.
+func newWorld(ctx context.Context, k kind, keeps bool) *env {
 	GinkgoHelper()
 	w := &env{World: world.New(ctx, GinkgoTB(), here, world.Options{Name: "moves", Landscaper: landscapertest.LandscaperOptions{}}), kind: k, keeps: keeps}
 	Expect(inThere.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})).To(Succeed())
 	w.CreateTarget(ctx, other, there.Kubeconfig())
 	w.start()
-	w.succeeds(w.Deploy(ctx, "item", k.config(w, keeps)))
-	Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
 	return w
 }
 
@@ -122,7 +131,7 @@ func (w *env) succeeds(di *lsv1alpha1.DeployItem) {
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
 }
 
-// in is the UID of the object in a cluster, or empty.
+// The method `in` returns the UID of the object in a cluster, or "" if the object does not exist there.
 func (w *env) in(ctx context.Context, c client.Client) string {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{}
@@ -134,14 +143,14 @@ func (w *env) in(ctx context.Context, c client.Client) string {
 	return string(cm.UID)
 }
 
-// awaitGone waits until the object is gone from a cluster.
+// awaitGone waits until the object no longer exists in a cluster.
 func (w *env) awaitGone(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	Eventually(func() error { return c.Get(ctx, w.Key(object), &corev1.ConfigMap{}) }).WithContext(ctx).WithTimeout(world.Patience).
 		Should(Satisfy(apierrors.IsNotFound))
 }
 
-// aim lets the item use another Target.
+// aim sets the Target of the item, without starting a job.
 func (w *env) aim(ctx context.Context, target string) {
 	GinkgoHelper()
 	di := w.Get(ctx, "item")
@@ -150,14 +159,14 @@ func (w *env) aim(ctx context.Context, target string) {
 	Expect(w.Client.Patch(ctx, di, patch)).To(Succeed())
 }
 
-// move is aim with a job.
+// move sets the Target of the item, starts a job and waits until the job has ended.
 func (w *env) move(ctx context.Context, target string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.aim(ctx, target)
 	return w.Again(ctx, "item")
 }
 
-// point lets a Target lead to a server.
+// point changes the kubeconfig of a Target.
 func (w *env) point(ctx context.Context, target string, kubeconfig []byte) {
 	GinkgoHelper()
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(kubeconfig)})
@@ -166,19 +175,19 @@ func (w *env) point(ctx context.Context, target string, kubeconfig []byte) {
 	Expect(w.Client.Get(ctx, w.Key(target), stored)).To(Succeed())
 	stored.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer(raw)
 	Expect(w.Client.Update(ctx, stored)).To(Succeed())
-	Eventually(func(g Gomega) { // the deployer has seen it
+	Eventually(func(g Gomega) { // wait until the deployer has received the change
 		seen := &lsv1alpha1.Target{}
 		g.Expect(w.Manager.GetClient().Get(ctx, w.Key(target), seen)).To(Succeed())
 		g.Expect(seen.ResourceVersion).To(Equal(stored.ResourceVersion))
 	}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
 }
 
-// metaOf names an object of the namespace.
+// metaOf returns the metadata of an object in the namespace of the world.
 func metaOf(w *env, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.Namespace, Name: name}
 }
 
-// nowhere is a kubeconfig of a server that does not answer.
+// The function `nowhere` returns a kubeconfig for a server that does not respond.
 func nowhere() []byte {
 	return []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
 "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "none"}}]}`)

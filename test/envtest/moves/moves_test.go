@@ -16,7 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// left is the message of the condition about objects in former clusters, or empty.
+// left returns a function for Eventually that reads the message of the condition FormerClusters. The function returns
+// "" if there is no such condition.
 func (w *env) left(ctx context.Context) func(Gomega) string {
 	return func(g Gomega) string {
 		condition := w.Condition(ctx, "item", upkeep.ConditionFormerClusters)(g)
@@ -27,13 +28,13 @@ func (w *env) left(ctx context.Context) func(Gomega) string {
 	}
 }
 
-// leaves waits until nothing is left in former clusters.
+// leaves waits until no object is left in a former cluster.
 func (w *env) leaves(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(w.left(ctx)).WithContext(ctx).WithTimeout(world.Patience).Should(BeEmpty())
 }
 
-// annotate puts an annotation on the item.
+// annotate sets an annotation of the item.
 func (w *env) annotate(ctx context.Context, key, value string) {
 	GinkgoHelper()
 	di := w.Get(ctx, "item")

@@ -17,10 +17,11 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// here is the cluster of Landscaper, and the first target. there is another cluster.
+// The control plane `here` is both the Landscaper cluster and the first target. The control plane `there` is the other
+// cluster.
 var here, there *controlplane.ControlPlane
 
-// inThere is a client of the other cluster.
+// inThere is a client for the other cluster.
 var inThere client.Client
 
 func TestMoves(t *testing.T) {
@@ -36,7 +37,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 })
 
-// awaitKubeSystem waits for the namespace that tells clusters apart, which an API server creates soon after its start.
+// awaitKubeSystem waits until the API server has created the namespace kube-system, whose UID identifies the cluster.
+// The API server creates this namespace soon after its start.
 func awaitKubeSystem(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	Eventually(func() error {

@@ -22,12 +22,14 @@ const (
 	steps = "application/json-patch+json"
 )
 
-// set is a function that sets a field of the body.
+// set returns a function that sets a field of the body.
 func set(value any, path ...string) patch.Func {
 	return func(body map[string]any) error { return unstructured.SetNestedField(body, value, path...) }
 }
 
-// combination is one of 16, but for the subresource: what is changed, and how.
+// combination describes one of 16 patches. The patch contains values for the body if bodyDict is true, and values for
+// the status if statusDict is true. It contains a function that changes the body if bodyFunc is true, and a function
+// that changes the status if statusFunc is true.
 type combination struct{ bodyDict, bodyFunc, statusDict, statusFunc bool }
 
 func (k combination) patch() *patch.Patch {
@@ -47,7 +49,7 @@ func (k combination) patch() *patch.Patch {
 	return p
 }
 
-// calls are those that are needed, in their order.
+// calls returns the requests that the patch needs for an object of the given kind, in order.
 func (k combination) calls(kind string) []request {
 	how := merge
 	if k.bodyFunc || k.statusFunc {
@@ -311,7 +313,7 @@ var _ = Describe("what goes wrong", func() {
 		p = &patch.Patch{}
 		p.Append(removeFinalizer("example.org/a"))
 		p.Status().Set("text", "bye")
-		Expect(apply(ctx, p, obj).Gone).To(BeTrue()) // after a conflict: the deletion came in between
+		Expect(apply(ctx, p, obj).Gone).To(BeTrue()) // the patch conflicts with the deletion
 		err := newClient(cfg).Get(ctx, client.ObjectKeyFromObject(obj), obj)
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	})

@@ -24,7 +24,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// typedApart is the kind Apart in a Go type that does not know all of its fields.
+// typedApart is a Go type for the kind Apart. It does not declare all fields of the kind.
 type typedApart struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -63,16 +63,16 @@ func newTypedClient() client.Client {
 	return out
 }
 
-// situation is a change that a controller makes to an object while others write to it.
+// situation is a change that a controller makes to an object while another client writes to it.
 type situation struct {
 	name string
-	// change is the change in typed Go, as most controllers express it.
+	// change makes the change to a typed Go object, as most controllers do.
 	change func(*typedApart)
-	// raw is the same change for tools that work on the stored body.
+	// raw makes the same change as `change`, but to the stored body. Some tools work on this body.
 	raw func(body map[string]any) error
-	// others is what another client writes after the controller read the object.
+	// others is the change that another client writes after the controller has read the object.
 	others func(body map[string]any)
-	// good reports whether the stored object is what both wanted.
+	// good reports whether the stored object contains both changes.
 	good func(body map[string]any) bool
 }
 
@@ -112,7 +112,7 @@ var situations = []situation{
 		good: func(body map[string]any) bool { return len(path(body, "spec", "list").([]any)) == 4 },
 	},
 	{
-		name:   "unknown field: an item of a list has one that the Go type does not declare",
+		name:   "unknown field: an item of a list has a field that the Go type does not declare",
 		change: func(a *typedApart) { a.Spec.Items[0].Image = "new" },
 		good: func(body map[string]any) bool {
 			item, _ := path(body, "spec", "items").([]any)[0].(map[string]any)
@@ -146,7 +146,7 @@ var situations = []situation{
 	},
 }
 
-// tool makes the change of a situation. between must be called once, after the object was read.
+// tool changes an object as a situation requires. After it has read the object, it must call `between` once.
 type tool struct {
 	name string
 	run  func(ctx context.Context, c client.Client, obj *typedApart, s situation, between func()) error
@@ -171,9 +171,10 @@ func withMergeFrom(ctx context.Context, c client.Client, obj *typedApart, s situ
 		return err
 	}
 	if strings.HasPrefix(s.name, "status subresource") {
-		return nil // one call
+		return nil // the tool makes only one call
 	}
-	return c.Status().Patch(ctx, obj, client.MergeFrom(base)) // but obj is what the first call returned
+	// This patch is based on obj, which contains the response to the first patch.
+	return c.Status().Patch(ctx, obj, client.MergeFrom(base))
 }
 
 func withCreateOrPatch(ctx context.Context, c client.Client, obj *typedApart, s situation, between func()) error {
@@ -196,13 +197,13 @@ func withApply(ctx context.Context, c client.Client, obj *typedApart, s situatio
 		return err
 	}
 	if strings.HasPrefix(s.name, "status subresource") {
-		return nil // one call
+		return nil // the tool makes only one call
 	}
 	return c.Status().Patch(ctx, obj, apply, client.FieldOwner("compare"), client.ForceOwnership)
 }
 
-// asKopf sends what the documentation of kopf describes: functions run on the raw body, and their effect is a JSON
-// patch with the resourceVersion that they saw. They run again after a conflict.
+// asKopf sends the requests that the documentation of kopf describes. Functions run on the raw body. Their changes are
+// sent as a JSON patch with the resourceVersion of this body. After a conflict, the functions run again.
 func asKopf(ctx context.Context, c client.Client, obj *typedApart, s situation, between func()) error {
 	for _, subresource := range []string{"", "status"} {
 		for {
@@ -273,7 +274,7 @@ var _ = Describe("the comparison in docs/patching.md", func() {
 	}
 })
 
-// outcome says what a tool made of an object.
+// outcome runs a tool in a situation, and returns the result as a word of the table in docs/patching.md.
 func outcome(ctx context.Context, tool tool, s situation) string {
 	c, raw := newTypedClient(), create(ctx, apart)
 	direct := newClient(cfg)

@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// recreate deletes the object and makes another one of its name.
+// recreate deletes the object and creates another object with the same name.
 func recreate(ctx context.Context, obj *unstructured.Unstructured) {
 	direct := newClient(cfg)
 	Expect(direct.Delete(ctx, obj.DeepCopy())).To(Succeed())
@@ -30,7 +30,7 @@ func recreate(ctx context.Context, obj *unstructured.Unstructured) {
 	Expect(direct.Create(ctx, fresh)).To(Succeed())
 }
 
-// userWith returns a client of a user that has the verbs for both kinds, and for their status.
+// userWith returns a client of a user who has the given verbs for both kinds and for their status.
 func userWith(ctx context.Context, name string, verbs ...string) client.Client {
 	direct := newClient(cfg)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -90,7 +90,7 @@ var _ = Describe("rights", func() {
 				stored := read(ctx, obj)
 				Expect(stored["spec"]).To(Equal(want["spec"]))
 				Expect(stored["status"]).To(Equal(want["status"]))
-				Expect(result.Reads).To(BeNumerically("<=", len(k.calls(kind))), "one read for each write")
+				Expect(result.Reads).To(BeNumerically("<=", len(k.calls(kind))), "the patch needs at most one read for each write")
 			}
 		}
 	})

@@ -29,7 +29,7 @@ func TestPatch(t *testing.T) {
 	world.Run(t, "patch")
 }
 
-// Two kinds that differ only in the status: Apart has it as a subresource, Whole in the body.
+// The two kinds differ only in the status. In Apart, the status is a subresource. In Whole, it is a part of the object.
 const (
 	apart = "Apart"
 	whole = "Whole"
@@ -38,7 +38,7 @@ const (
 var (
 	cfg  *rest.Config
 	wire = &recorder{}
-	c    client.Client // through wire
+	c    client.Client // client whose requests go through the variable `wire`
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -50,7 +50,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 func newClient(cfg *rest.Config) client.Client { return world.NewClient(GinkgoTB(), cfg) }
 
-// definition has a spec and a status with an integer n, a nullable text, a list, and a free map.
+// definition returns the definition of a kind. In this kind, both the spec and the status contain an integer n, a
+// nullable text, a list and a map without a schema.
 func definition(kind string, subresource bool) *apiextv1.CustomResourceDefinition {
 	preserve := true
 	part := apiextv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextv1.JSONSchemaProps{
@@ -82,7 +83,7 @@ func definition(kind string, subresource bool) *apiextv1.CustomResourceDefinitio
 	}
 }
 
-// create makes an object that has a spec and a stored status.
+// create creates an object with a spec and a status.
 func create(ctx context.Context, kind string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": "default", "generateName": "t-", "labels": map[string]any{"old": "1"}},
@@ -99,7 +100,7 @@ func create(ctx context.Context, kind string) *unstructured.Unstructured {
 	return obj
 }
 
-// read returns what is stored.
+// read returns the stored object.
 func read(ctx context.Context, obj *unstructured.Unstructured) map[string]any {
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(obj.GroupVersionKind())
@@ -107,7 +108,7 @@ func read(ctx context.Context, obj *unstructured.Unstructured) map[string]any {
 	return stored.Object
 }
 
-// apply succeeds, and obj is then what is stored.
+// apply requires that the patch succeeds, and that obj then equals the stored object.
 func apply(ctx context.Context, p *patch.Patch, obj *unstructured.Unstructured, opts ...patch.Option) patch.Result {
 	result, err := p.Apply(ctx, c, obj, opts...)
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
@@ -118,10 +119,10 @@ func apply(ctx context.Context, p *patch.Patch, obj *unstructured.Unstructured, 
 	return result
 }
 
-// request is a write as it went over the wire.
+// request describes a write that was sent to the API server.
 type request struct{ Subresource, Type string }
 
-// recorder notes requests.
+// recorder records the writes that are sent.
 type recorder struct {
 	counter faultnet.Counter
 

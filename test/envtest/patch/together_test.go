@@ -27,7 +27,7 @@ func newItem() *item {
 	return &item{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "t-"}, Spec: lsv1alpha1.DeployItemSpec{Type: "example.com/patch"}}
 }
 
-// errorsOr is the first of two errors.
+// errorsOr returns the first error if this error is not nil, and otherwise the second error.
 func errorsOr(first, second error) error {
 	if first != nil {
 		return first
@@ -60,7 +60,7 @@ func removeFinalizer(name string) patch.Func {
 	}
 }
 
-// interloper does something before the first write of the status.
+// interloper is a transport that makes another write before the first write of the status.
 type interloper struct {
 	client.Client
 	before func()
@@ -135,7 +135,8 @@ var _ = Describe("several writers", func() {
 	}, SpecTimeout(8*time.Minute))
 })
 
-// round removes and adds its own finalizer, and checks after each write that other writers did not remove it.
+// round removes the finalizer with the given name and adds it again. It checks that no other writer has reverted these
+// writes.
 func round(ctx context.Context, c client.Client, obj *unstructured.Unstructured, name string) error {
 	for _, step := range []struct {
 		change patch.Func
@@ -158,7 +159,7 @@ func round(ctx context.Context, c client.Client, obj *unstructured.Unstructured,
 	return nil
 }
 
-// untilApplied is a controller that is called again after a conflict.
+// untilApplied applies a change again after each conflict, like a controller that is called again after an error.
 func untilApplied(ctx context.Context, c client.Client, obj *unstructured.Unstructured, change patch.Func) error {
 	p := &patch.Patch{}
 	p.Append(change)

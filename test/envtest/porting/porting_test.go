@@ -125,23 +125,23 @@ var _ = Describe("A ported deployer", func() {
 	}
 })
 
-// counting notes the phases that a deployer is handed by Reconcile.
+// counting is a deployer that records the phases that Reconcile receives.
 type counting struct {
 	*porting.Container
 
 	calls chan lsv1alpha1.DeployItemPhase
 }
 
-// Reconcile notes the phase and calls the deployer.
+// Reconcile records the phase and calls the wrapped deployer.
 func (c counting) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	select {
 	case c.calls <- di.Status.Phase:
-	default: // the spec has the calls that it needs
+	default: // the spec has already received the phases that it needs
 	}
 	return c.Container.Reconcile(ctx, lsCtx, di, target)
 }
 
-// take returns the phases of the first calls.
+// take returns the phases that the first n calls received.
 func take(ctx context.Context, calls <-chan lsv1alpha1.DeployItemPhase, n int) []lsv1alpha1.DeployItemPhase {
 	GinkgoHelper()
 	var got []lsv1alpha1.DeployItemPhase
@@ -153,7 +153,7 @@ func take(ctx context.Context, calls <-chan lsv1alpha1.DeployItemPhase, n int) [
 	return got
 }
 
-// pods are the ConfigMaps that stand for pods.
+// pods returns the ConfigMaps that represent pods.
 func pods(ctx context.Context, w *world.World) []corev1.ConfigMap {
 	GinkgoHelper()
 	list := &corev1.ConfigMapList{}
@@ -161,7 +161,7 @@ func pods(ctx context.Context, w *world.World) []corev1.ConfigMap {
 	return slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool { return cm.GenerateName == "" })
 }
 
-// finish ends all pods.
+// finish marks all pods as ended.
 func finish(ctx context.Context, w *world.World) {
 	GinkgoHelper()
 	for _, pod := range pods(ctx, w) {

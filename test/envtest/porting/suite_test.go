@@ -24,7 +24,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cp = world.StartControlPlane(ctx, controlplane.Options{})
 })
 
-// newWorld makes a world with a Landscaper of a revision.
+// newWorld creates a world whose Landscaper follows the given revision.
 func newWorld(ctx SpecContext, revision contract.Revision) *world.World {
 	GinkgoHelper()
 	return world.New(ctx, GinkgoTB(), cp, world.Options{

@@ -21,7 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// mockRights are what the mock deployer needs for its items, but for those of its leader election.
+// mockRights are the rights that the mock deployer needs for its items. They do not include the rights for leader
+// election.
 var mockRights = []rbacv1.PolicyRule{
 	allowed(lsGroup, []string{"get", "list", "watch", "patch"}, "deployitems"),
 	allowed(lsGroup, []string{"patch"}, "deployitems/status"),
@@ -32,7 +33,8 @@ var mockRights = []rbacv1.PolicyRule{
 
 var _ = Describe("the leader election of a program", func() {
 	It("hands the lease over when the process ends, so that the next one starts at once [F49]", func(ctx SpecContext) {
-		// A lease of 15 s, as by default: waiting for it to run out takes longer than this spec allows.
+		// The lease has its default duration of 15 s, so the spec would fail if a process waited until the lease
+		// expires.
 		args := []string{"--leader-election-lease-duration=15s", "--leader-election-renew-deadline=10s", "--kubeconfig=" + kubeconfig, "--leader-election-id=handed-over", "--item-selector=user=handed-over"}
 		first := run(args...)
 		Eventually(ctx, leader).WithArguments(ctx, c, "handed-over").WithTimeout(patience).ShouldNot(BeEmpty())
@@ -115,7 +117,7 @@ var _ = Describe("the readiness of a program", func() {
 	})
 })
 
-// stubborn ignores that its call is cancelled.
+// stubborn is a deployer whose calls ignore that their context is cancelled.
 type stubborn struct {
 	deployerlib.Base
 
@@ -135,7 +137,7 @@ func (s *stubborn) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.Depl
 	return nil
 }
 
-// status is the code of a page, 0 if there is none.
+// status returns the HTTP status of a page, or 0 if there is no response.
 func status(url string) int {
 	res, err := http.Get(url) //nolint:gosec,noctx // ours
 	if err != nil {

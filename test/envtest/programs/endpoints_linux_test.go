@@ -21,7 +21,7 @@ var _ = Describe("the endpoints of a deployer", func() {
 		item := deploy(ctx, ls, "endpoints", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "endpoints"} })
 		silent := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=endpoints",
 			"--metrics-bind-address=0", "--health-probe-bind-address=0", "--history-bind-address=0")
-		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded), "it runs, and works")
+		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded), "the deployer processes items")
 		Consistently(listens).WithArguments(silent.Command.Process.Pid).Should(BeEmpty())
 
 		for _, flag := range []string{"--metrics-bind-address=", "--health-probe-bind-address=", "--history-bind-address="} {
@@ -33,7 +33,7 @@ var _ = Describe("the endpoints of a deployer", func() {
 	})
 })
 
-// portOf is the port of an address.
+// portOf returns the port of an address.
 func portOf(address string) int {
 	GinkgoHelper()
 	port, err := strconv.Atoi(address[strings.LastIndex(address, ":")+1:])
@@ -41,7 +41,7 @@ func portOf(address string) int {
 	return port
 }
 
-// listens are the TCP ports that a process listens on.
+// listens returns the TCP ports on which a process listens.
 func listens(pid int) ([]int, error) {
 	sockets, err := socketsOf(pid)
 	if err != nil {
@@ -69,7 +69,7 @@ func listens(pid int) ([]int, error) {
 	return ports, nil
 }
 
-// socketsOf are the inodes of the sockets that a process holds.
+// socketsOf returns the inodes of the sockets that a process has opened.
 func socketsOf(pid int) ([]string, error) {
 	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil || len(open) == 0 {

@@ -29,7 +29,7 @@ const (
 	reviews      = "deployerkit:manifest-deployer-token-reviews"
 )
 
-// readAndWrite lists the verbs that a target user needs for the kinds of its manifests.
+// readAndWrite lists the verbs that the user of a Target needs for the kinds of the manifests.
 var readAndWrite = []string{"get", "list", "watch", "create", "patch", "delete"}
 
 var _ = Describe("manifest-deployer", func() {
@@ -47,7 +47,7 @@ var _ = Describe("manifest-deployer", func() {
 		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
 		Expect(di.Status.Deployer.Name).To(Equal(manifest.Name))
 		Eventually(get).WithArguments("http://"+metrics+"/metrics").WithTimeout(patience).Should(
-			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 3\n`), "the workers of the file")
+			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 3\n`), "the number of workers is that of the configuration file")
 		Expect(ls.Delete(ctx, item)).To(Succeed())
 		Eventually(session.Terminate(), patience).Should(gexec.Exit(0))
 		Expect(session.Err).NotTo(gbytes.Say("DATA RACE"))
@@ -88,7 +88,7 @@ var _ = Describe("manifest-deployer", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).NotTo(BeNil())
-		Expect(di.Status.Conditions).NotTo(ContainElement(HaveField("Type", manifest.ConditionDriftDetection)), "all is watched, in the namespace")
+		Expect(di.Status.Conditions).NotTo(ContainElement(HaveField("Type", manifest.ConditionDriftDetection)), "all objects in the namespace are watched")
 
 		By("healing")
 		Expect(c.Patch(ctx, named(home, "a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"by hand"}}`)))).To(Succeed())
@@ -132,7 +132,7 @@ var _ = Describe("manifest-deployer", func() {
 		ls := landscaper(c)
 		self := deployManifests(ctx, ls, "self", "", configMap(home, "a", "1"))
 		Eventually(ctx, lastError).WithArguments(ctx, ls, self).WithTimeout(patience).Should(
-			ContainSubstring(`cannot create resource "serviceaccounts/token"`), "nothing but the role for tokens gives that")
+			ContainSubstring(`cannot create resource "serviceaccounts/token"`), "only the role for tokens grants this right")
 
 		bind(ctx, ns, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: tokens}, user)
 		di, err := ls.AwaitFinished(ctx, self)
@@ -153,7 +153,7 @@ var _ = Describe("manifest-deployer", func() {
 	})
 })
 
-// deployManifests creates an item on the target of the same name, and hands out its first job.
+// deployManifests creates an item and starts its first job. The item and its Target have the same name.
 func deployManifests(ctx SpecContext, ls *landscapertest.Landscaper, name, more string, manifests ...string) types.NamespacedName {
 	GinkgoHelper()
 	di := ls.Item(ns, name+"-item", manifest.Type, manifestConfig(more, manifests))
@@ -163,7 +163,7 @@ func deployManifests(ctx SpecContext, ls *landscapertest.Landscaper, name, more 
 	return client.ObjectKeyFromObject(di)
 }
 
-// update changes the configuration, and hands out a job.
+// update replaces the configuration of an item, starts a job and returns its ID.
 func update(ctx SpecContext, ls *landscapertest.Landscaper, item types.NamespacedName, more string, manifests ...string) string {
 	GinkgoHelper()
 	Expect(ls.Update(ctx, item, manifestConfig(more, manifests))).To(Succeed())
@@ -191,7 +191,8 @@ func named(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// value is what a ConfigMap of configMap holds; "gone" when it does not exist.
+// value returns the value in a ConfigMap that was created from a manifest of the function `configMap`. It returns
+// "gone" if the ConfigMap does not exist.
 func value(ctx SpecContext, namespace, name string) string {
 	GinkgoHelper()
 	cm := named(namespace, name)
@@ -217,7 +218,7 @@ func namespace(ctx SpecContext, prefix string) string {
 	return made.Name
 }
 
-// target creates a Target of a Secret with the content.
+// target creates a Target and a Secret with its content.
 func target(ctx SpecContext, name string, content []byte) {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "target-" + name}, Data: map[string][]byte{"kubeconfig": content}}
@@ -228,7 +229,7 @@ func target(ctx SpecContext, name string, content []byte) {
 	Expect(c.Create(ctx, target)).To(Succeed())
 }
 
-// kubeconfigOf is the access of a user, as a Target holds it.
+// kubeconfigOf returns a user's kubeconfig as the configuration of a Target.
 func kubeconfigOf(user string) []byte {
 	GinkgoHelper()
 	access, err := cp.User(user)
@@ -238,7 +239,7 @@ func kubeconfigOf(user string) []byte {
 	return content
 }
 
-// allow lets a user work on some core resources of a namespace.
+// allow grants a user rights for some core resources in a namespace.
 func allow(ctx SpecContext, namespace, user string, resources ...string) {
 	GinkgoHelper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "manifests"}}
@@ -247,7 +248,7 @@ func allow(ctx SpecContext, namespace, user string, resources ...string) {
 	bind(ctx, namespace, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, user)
 }
 
-// audiences are those of the API server itself.
+// audiences returns the audiences of the API server.
 func audiences(ctx SpecContext, account *corev1.ServiceAccount) []string {
 	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{}

@@ -63,7 +63,7 @@ var _ = Describe("mock-deployer", func() {
 			`no such file`:                             {"--config=/does/not/exist"},
 			`--workers 0: must be positive`:            {"--workers=0"},
 			`--item-selector`:                          {"--item-selector=a in b"},
-			`must be 0 < retry period`:                 {"--leader-election-renew-deadline=1h"},
+			`want 0 < retry period`:                    {"--leader-election-renew-deadline=1h"},
 			`targetSelectors\[0\]`:                     {"--config=" + writeFile(head+"targetSelector: [{labels: [{key: a, operator: about}]}]\n")},
 			`host cluster: load kubeconfig`:            {"--kubeconfig=/does/not/exist"},
 			`landscaper cluster: load kubeconfig`:      {"--landscaper-kubeconfig=/does/not/exist"},
@@ -154,7 +154,7 @@ var _ = Describe("mock-deployer", func() {
 	})
 })
 
-// get reads a page; an error is its content.
+// get returns the content of a page, or the text of the error.
 func get(url string) string {
 	res, err := http.Get(url) //nolint:gosec,noctx // ours
 	if err != nil {
@@ -167,7 +167,7 @@ func get(url string) string {
 	return string(body)
 }
 
-// events are the notes of the events about an item.
+// events returns the notes of the events about an item.
 func events(ctx SpecContext, name string) ([]string, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("events.k8s.io/v1")
@@ -185,7 +185,7 @@ func events(ctx SpecContext, name string) ([]string, error) {
 	return notes, nil
 }
 
-// grant grants a user the roles of a file, except those that are granted otherwise.
+// grant grants a user the roles in a file. It skips roles whose names are in `but`.
 func grant(ctx SpecContext, path, user string, but ...string) {
 	GinkgoHelper()
 	for _, role := range roles(ctx, path) {
@@ -203,7 +203,7 @@ func grant(ctx SpecContext, path, user string, but ...string) {
 	}
 }
 
-// bind gives a user a role in one namespace.
+// bind binds a role to a user in one namespace.
 func bind(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user string) {
 	GinkgoHelper()
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "granted-"}, Subjects: subjects(user), RoleRef: ref}
@@ -211,7 +211,7 @@ func bind(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user string) {
 	awaitRole(ctx, namespace, ref, user)
 }
 
-// awaitRole waits until a role is in force for a user.
+// awaitRole waits until a user has the rights of a role.
 func awaitRole(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user string) {
 	GinkgoHelper()
 	role := &rbacv1.Role{}
@@ -229,7 +229,7 @@ func subjects(user string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 }
 
-// roles creates the roles of a file, those that are not there yet.
+// roles creates those roles of a file that do not exist yet.
 func roles(ctx SpecContext, path string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	found := rolesOf(path)
@@ -239,7 +239,7 @@ func roles(ctx SpecContext, path string) []*unstructured.Unstructured {
 	return found
 }
 
-// rolesOf reads the roles of a file.
+// rolesOf reads the roles in a file.
 func rolesOf(path string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	body, err := os.ReadFile(path)
@@ -249,7 +249,7 @@ func rolesOf(path string) []*unstructured.Unstructured {
 		role := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(doc), role)).To(Succeed())
 		if role.GetKind() == "" {
-			continue // a comment
+			continue // the document contains only a comment
 		}
 		found = append(found, role)
 	}

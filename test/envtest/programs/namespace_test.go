@@ -50,7 +50,7 @@ var _ = Describe("a deployer with --namespace", func() {
 	})
 })
 
-// deployIn creates an item with a target in a namespace and hands out its first job.
+// deployIn creates a Target and an item in a namespace and starts the first job of the item.
 func deployIn(ctx SpecContext, ls *landscapertest.Landscaper, home string) types.NamespacedName {
 	GinkgoHelper()
 	Expect(ls.EnsureContext(ctx, home)).To(Succeed())

@@ -25,11 +25,12 @@ import (
 
 const (
 	lsGroup = "landscaper.gardener.cloud"
-	// openMCPConfig is the configuration file that openMCP gives to a manifest deployer.
+	// openMCPConfig is the configuration file that openMCP passes to a manifest deployer.
 	openMCPConfig = "apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration\n" +
 		"identity: manifest-deployer-%s\nexport: {}\ncontroller: {workers: 30, cacheSyncTimeout: null}\n" +
-		"targetSelector: [{targets: [{name: %s, namespace: default}]}]\n" // the last line keeps the specs apart
-	// chartConfig is what Landscaper's chart of v0.152 writes.
+		// The next line is not from openMCP. It separates the items of the specs.
+		"targetSelector: [{targets: [{name: %s, namespace: default}]}]\n"
+	// chartConfig is the configuration file that Landscaper's chart v0.152 renders.
 	chartConfig = "apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration\n" +
 		"identity: %s\nnamespace: ls-system\nhpa: {maxReplicas: 1, averageCpuUtilization: 80, averageMemoryUtilization: 80}\n" +
 		"controller: {workers: 30}\ntargetSelector: [{targets: [{name: %s, namespace: default}]}]\n"
@@ -38,8 +39,8 @@ const (
 var (
 	everyVerb = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
-	// openMCPRights are the rights of a deployer in openMCP, on the cluster with the deploy items, which is also its
-	// host.
+	// openMCPRights are the rights that openMCP grants to a deployer on the cluster with the deploy items. This cluster
+	// is also the host cluster of the deployer.
 	openMCPRights = []rbacv1.PolicyRule{
 		allowed(lsGroup, everyVerb, "*"),
 		allowed("apiextensions.k8s.io", everyVerb, "customresourcedefinitions"),
@@ -48,7 +49,7 @@ var (
 		allowed("admissionregistration.k8s.io", everyVerb, "validatingwebhookconfigurations"),
 		allowed("", []string{"create"}, "serviceaccounts/token"),
 	}
-	// serviceRights are those of a deployer of landscaper-service on the cluster with the deploy items.
+	// serviceRights are the rights that landscaper-service grants to a deployer on the cluster with the deploy items.
 	serviceRights = []rbacv1.PolicyRule{
 		allowed(lsGroup, []string{"*"}, "*"),
 		allowed("apiextensions.k8s.io", []string{"*"}, "customresourcedefinitions"),
@@ -57,7 +58,7 @@ var (
 		allowed("", []string{"create"}, "serviceaccounts/token"),
 		allowed("", []string{"get", "list", "watch"}, "namespaces"),
 	}
-	// managedRights are the ClusterRole landscaper:deployer of Landscaper v0.20 to v0.27.
+	// managedRights are the rights in the ClusterRole landscaper:deployer of Landscaper v0.20 to v0.27.
 	managedRights = []rbacv1.PolicyRule{
 		allowed("", []string{"*"}, "secrets"),
 		allowed(lsGroup, []string{"get", "watch", "list", "update", "patch"}, "deployitems", "deployitems/status", "targets"),
@@ -125,7 +126,7 @@ var _ = Describe("a program in the place of Landscaper's own deployer", func() {
 	})
 })
 
-// goesThrough deploys, updates and deletes an item on the target with its name.
+// goesThrough deploys, updates and deletes an item. The item and its Target have the same name.
 func goesThrough(ctx SpecContext, ls *landscapertest.Landscaper, name string) {
 	GinkgoHelper()
 	home := namespace(ctx, name+"-")
@@ -142,7 +143,7 @@ func goesThrough(ctx SpecContext, ls *landscapertest.Landscaper, name string) {
 	Expect(value(ctx, home, "a")).To(Equal("gone"))
 }
 
-// restricted returns the kubeconfig of a user with some rights in the whole cluster.
+// restricted returns the kubeconfig of a user with the given rights in the whole cluster.
 func restricted(ctx context.Context, name string, rules ...rbacv1.PolicyRule) string {
 	GinkgoHelper()
 	user := "system:serviceaccount:default:" + name
@@ -152,8 +153,8 @@ func restricted(ctx context.Context, name string, rules ...rbacv1.PolicyRule) st
 	return writeKubeconfig(access)
 }
 
-// startWith starts the manifest deployer with an environment, exactly these arguments, and what allows several of them
-// to run on this machine.
+// startWith starts the manifest deployer with the given environment and arguments. The only other arguments are flags
+// that let several processes run on one machine.
 func startWith(env map[string]string, args ...string) *gexec.Session {
 	GinkgoHelper()
 	cmd := exec.Command(manifestProgram, slices.Concat(args, []string{"--metrics-bind-address=0", "--health-probe-bind-address=0", "--allow-private-hosts"})...) //nolint:gosec // built here
@@ -167,7 +168,7 @@ func startWith(env map[string]string, args ...string) *gexec.Session {
 	return session
 }
 
-// ended stops a program and returns what it logged.
+// ended stops a program and returns its log.
 func ended(session *gexec.Session) string {
 	GinkgoHelper()
 	Eventually(session.Terminate(), patience).Should(gexec.Exit(0))

@@ -31,11 +31,12 @@ import (
 
 const (
 	ns = metav1.NamespaceDefault
-	// patience covers a takeover with testFlags on a loaded machine.
+	// patience is the time limit of each wait. With testFlags, another process can take over the lease within this
+	// time, even on a busy machine.
 	patience = 2 * time.Minute
 )
 
-// testFlags keep processes apart and make a takeover take seconds.
+// testFlags let several processes run on one machine. With these flags, a process takes over the lease within seconds.
 var testFlags = []string{
 	"--metrics-bind-address=0", "--health-probe-bind-address=0", "--zap-log-level=debug", "--grace-period=5s",
 	"--leader-election-lease-duration=4s", "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s",
@@ -47,7 +48,7 @@ func run(args ...string) *gexec.Session {
 	return start(program, args...)
 }
 
-// start starts a program. It is killed at the end of the spec if it still runs.
+// start starts a program. If the program still runs at the end of the spec, it is killed.
 func start(program string, args ...string) *gexec.Session {
 	GinkgoHelper()
 	args = slices.Concat(testFlags, args)
@@ -57,12 +58,12 @@ func start(program string, args ...string) *gexec.Session {
 	return session
 }
 
-// landscaper plays the Landscaper with job IDs.
+// landscaper returns a simulated Landscaper with job IDs.
 func landscaper(c client.Client) *landscapertest.Landscaper {
 	return landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID, DeployerType: true})
 }
 
-// deploy creates an item and hands out its first job.
+// deploy creates an item and starts its first job.
 func deploy(ctx context.Context, ls *landscapertest.Landscaper, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	di := ls.Item(ns, name, mock.Type, fmt.Sprintf(`{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"%s}`, fields))
@@ -82,7 +83,7 @@ func leader(ctx context.Context, c client.Client, name string) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// writeKubeconfig writes a kubeconfig with the access of config.
+// writeKubeconfig writes a kubeconfig for config to a file and returns its path.
 func writeKubeconfig(config *rest.Config) string {
 	GinkgoHelper()
 	file := clientcmdapi.NewConfig()
@@ -95,7 +96,7 @@ func writeKubeconfig(config *rest.Config) string {
 	return path
 }
 
-// writeFile writes a file for the program.
+// writeFile writes content to a new file and returns its path.
 func writeFile(content string) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "config.yaml")

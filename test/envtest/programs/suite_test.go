@@ -17,11 +17,11 @@ import (
 
 var (
 	cp         *controlplane.ControlPlane
-	c          client.Client // reads live
-	kubeconfig string        // of cp
+	c          client.Client // client that reads from the API server
+	kubeconfig string        // kubeconfig for cp
 
-	program         string // mock-deployer
-	manifestProgram string // manifest-deployer
+	program         string // path of mock-deployer
+	manifestProgram string // path of manifest-deployer
 )
 
 func TestPrograms(t *testing.T) {

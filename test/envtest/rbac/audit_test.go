@@ -11,20 +11,20 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// call is a request as the audit log has it.
+// call is a request in the format of the audit log.
 type call struct {
 	Verb string
 	User struct{ Username string }
 	// ObjectRef is nil for requests that are not about a resource, such as discovery.
 	ObjectRef *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
-	// Annotations contain the authorizer's decision.
+	// Annotations contain the decision of the authorizer.
 	Annotations map[string]string
 }
 
 // decision returns the decision of the authorizer: "allow" or "forbid".
 func (c *call) decision() string { return c.Annotations["authorization.k8s.io/decision"] }
 
-// right returns the right that the request needs.
+// right returns the right that the request requires.
 func (c *call) right() right {
 	r := right{Verb: c.Verb, Group: c.ObjectRef.APIGroup, Resource: c.ObjectRef.Resource, Name: c.ObjectRef.Name, Namespace: c.ObjectRef.Namespace}
 	if c.ObjectRef.Subresource != "" {
@@ -33,7 +33,7 @@ func (c *call) right() right {
 	return r
 }
 
-// calls are the requests of a user for resources, so far.
+// calls returns the requests for resources that a user has sent so far.
 func calls(g Gomega, user string) []call {
 	body, err := os.ReadFile(auditLog)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -41,7 +41,7 @@ func calls(g Gomega, user string) []call {
 	for line := range strings.Lines(string(body)) {
 		var one call
 		if !strings.HasSuffix(line, "\n") {
-			break // is being written
+			break // the last line is not complete yet
 		}
 		g.Expect(json.Unmarshal([]byte(line), &one)).To(Succeed())
 		if one.User.Username == user && one.ObjectRef != nil {
@@ -51,7 +51,8 @@ func calls(g Gomega, user string) []call {
 	return out
 }
 
-// refused are the requests of a user that needed a right that it does not have; each once.
+// refused returns a function for Eventually. This function lists the requests of a user that were rejected because a
+// right is missing. Equal requests are listed once.
 func refused(user string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		out := []string{}
@@ -65,7 +66,7 @@ func refused(user string) func(Gomega) []string {
 	}
 }
 
-// unused are the rights that no request of a user needed.
+// unused returns a function for Eventually. This function lists the rights that no request of a user needed.
 func unused(user string, rights []right) func(Gomega) []string {
 	return func(g Gomega) []string {
 		made := calls(g, user)
@@ -80,7 +81,7 @@ func unused(user string, rights []right) func(Gomega) []string {
 	}
 }
 
-// right is one verb for one resource.
+// right is one verb for one resource. An empty namespace or name means all namespaces or all names.
 type right struct{ Verb, Group, Resource, Namespace, Name string }
 
 // String returns the right in the form "patch deployitems/status.landscaper.gardener.cloud".
@@ -92,7 +93,7 @@ func (r right) String() string {
 	return text
 }
 
-// covers reports whether the right is sufficient for a request. Without namespace or name it applies to all of them.
+// covers reports whether the right r is sufficient for a request that needs the right `needed`.
 func (r right) covers(needed right) bool {
 	return r.String() == needed.String() && (r.Namespace == "" || r.Namespace == needed.Namespace) && (r.Name == "" || r.Name == needed.Name)
 }

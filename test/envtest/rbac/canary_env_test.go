@@ -32,13 +32,14 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// canary is the prefix of every secret, which must not appear. The rest of a secret shows its origin.
+// canary is the beginning of every secret. It must not appear in any output. The suffix of a secret shows where the
+// secret came from.
 const canary = "k4n4ry!secret-"
 
-// encodedCanary is how everything begins that is a secret in base64.
+// encodedCanary is the beginning of every secret in base64.
 var encodedCanary = base64.StdEncoding.EncodeToString([]byte(canary[:12]))
 
-// logbook is all that this process logs.
+// logbook stores all log messages of this process.
 var logbook = &book{}
 
 type book struct {
@@ -58,12 +59,14 @@ func (b *book) text() string {
 	return b.lines.String()
 }
 
-// verbosity leaves nothing out but the bodies of requests, which client-go logs from 8 on, and the programs refuse.
+// verbosity is the highest log level that the programs accept. From the next level on, client-go logs bodies of
+// requests.
 const verbosity = 7
 
 func everything() logr.Logger { return funcr.New(logbook.add, funcr.Options{Verbosity: verbosity}) }
 
-// secretive has, by the name of the deployer, the configuration for deployers that create a Secret in a target.
+// secretive contains a function for each deployer. The function returns the configuration of an item. With this
+// configuration, the item creates a Secret in a target.
 var secretive = map[string]func(ns, name, password string) map[string]any{
 	"manifest": func(ns, name, password string) map[string]any {
 		meta := map[string]any{"namespace": ns, "name": name}
@@ -80,7 +83,7 @@ var secretive = map[string]func(ns, name, password string) map[string]any{
 	},
 }
 
-// handle is the declarative one.
+// handle is the handler of the declarative deployer.
 func handle(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[struct {
 		Name     string `json:"name"`
@@ -100,12 +103,12 @@ metadata: {namespace: {{ .Config.namespace }}, name: {{ .Config.name }}}
 data: {x: {{ .Config.password | b64enc }}}
 `
 
-// typeOf is the item type of one of the deployers.
+// typeOf returns the item type of one of the deployers.
 func (w *env) typeOf(deployer string) lsv1alpha1.DeployItemType {
 	return w.Type + lsv1alpha1.DeployItemType("-"+deployer)
 }
 
-// startAll runs all deployers in one process, over a network.
+// startAll runs all deployers in this process. Their requests go through the network.
 func (w *env) startAll(network *faultnet.Network) {
 	GinkgoHelper()
 	graph, err := stategraph.NewGraph().Add("password", stategraph.Template(fstest.MapFS{
@@ -130,7 +133,8 @@ func (w *env) startAll(network *faultnet.Network) {
 	w.Manager = landscapertest.StartManager(GinkgoTB(), network.Wrap(cp.Config), all["mock"], options...)
 }
 
-// through makes the Target a cluster that is reached over a network, with a token.
+// The method `through` changes the Target. With the new content, the deployer connects to the cluster through the
+// network, with the given token.
 func (w *env) through(ctx context.Context, network *faultnet.Network, token string) {
 	GinkgoHelper()
 	access := rest.CopyConfig(network.Proxy(cp.Config))
@@ -148,8 +152,8 @@ func (w *env) through(ctx context.Context, network *faultnet.Network, token stri
 	Expect(w.Client.Update(ctx, secret)).To(Succeed())
 }
 
-// public returns everything that users can see who may see neither the items' configurations nor Secrets, by its
-// location.
+// public returns all texts that are visible to a user who may read neither the configuration of items nor Secrets. The
+// keys describe where each text was found.
 func (w *env) public(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{"log": logbook.text()}
@@ -179,7 +183,7 @@ func (w *env) public(ctx context.Context) map[string]string {
 	return out
 }
 
-// leaks returns the locations of canaries, with their context.
+// leaks returns the canaries in the texts, with the places in which they were found and the text around them.
 func leaks(texts map[string]string) []string {
 	out := []string{}
 	for where, text := range texts {

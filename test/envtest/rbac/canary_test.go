@@ -21,16 +21,17 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// victim is an item with secrets whose writes meet a fault.
+// victim is an item with secrets. The writes of these secrets fail.
 type victim struct {
 	name, deployer, form string
 	config               func(password string) map[string]any
 }
 
-// common are the forms that are tried with all deployers. All forms are tried with one of them.
+// The variable `common` contains the forms of quoting that are tried with every deployer. Only one deployer is tried
+// with the other forms.
 var common = []string{"json", "decoded", "conflict"}
 
-// victims are forms for all deployers.
+// victims returns one item for each combination of a deployer and a form of quoting that is tried.
 func (w *env) victims() []victim {
 	out := []victim{}
 	for _, form := range common {
@@ -54,7 +55,8 @@ func (w *env) victims() []victim {
 	return out
 }
 
-// faults of a victim: on its Secret in the target and that of its exports, and on the item itself.
+// faults returns rules that make writes fail. The rules cover the Secret of a victim in the target, its export Secret,
+// and the item.
 func (v *victim) faults(password string) []faultnet.Rule {
 	secret := map[string]any{"data": map[string]any{"x": base64.StdEncoding.EncodeToString([]byte(password))}}
 	on := func(match faultnet.Match, known map[string]any) faultnet.Rule {
@@ -120,11 +122,11 @@ var _ = Describe("a secret", func() {
 		}
 		w.leave(ctx)
 		Expect(leaks(w.public(ctx))).To(BeEmpty())
-		Expect(logbook.text()).To(ContainSubstring("denied"), "the faults were told of")
+		Expect(logbook.text()).To(ContainSubstring("denied"), "the log contains the injected faults")
 	}, SpecTimeout(5*time.Minute))
 })
 
-// network has the faults of all victims.
+// network returns a network with the faults of all victims.
 func (w *env) network(victims []victim, password string, more ...faultnet.Rule) *faultnet.Network {
 	GinkgoHelper()
 	rules := []faultnet.Rule{}
@@ -134,7 +136,8 @@ func (w *env) network(victims []victim, password string, more ...faultnet.Rule) 
 	return faultnet.Start(GinkgoTB(), faultnet.Scenario{Seed: 7, Rules: append(rules, more...), Log: GinkgoLogr, AtLeast: len(victims)})
 }
 
-// bystanders creates secrets that the deployers do not need: of registries, and in the Secret of a Target.
+// bystanders creates Secrets that the deployers do not need: credentials of registries, and unused values in the Secret
+// of a Target.
 func (w *env) bystanders(ctx context.Context) {
 	GinkgoHelper()
 	registry := &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{
@@ -148,7 +151,7 @@ func (w *env) bystanders(ctx context.Context) {
 	Expect(w.Client.Update(ctx, lsCtx)).To(Succeed())
 }
 
-// arrive waits until all items are as they should be. It requests another run of items that failed permanently.
+// arrive waits until every item has succeeded. When the job of an item fails, arrive starts another job for this item.
 func (w *env) arrive(ctx context.Context, victims []victim) {
 	GinkgoHelper()
 	for _, v := range victims {
@@ -165,7 +168,7 @@ func (w *env) arrive(ctx context.Context, victims []victim) {
 	}
 }
 
-// leave waits until all items are deleted. It creates a job for those that have none.
+// leave waits until all items are deleted. It creates a job for each item that has none.
 func (w *env) leave(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -187,7 +190,7 @@ func (w *env) leave(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(200 * time.Millisecond).Should(Succeed())
 }
 
-// byHand changes a Secret in the target, if the item has one there.
+// byHand changes the Secret of an item in the target, if this Secret exists.
 func (w *env) byHand(ctx context.Context, name string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
@@ -196,7 +199,7 @@ func (w *env) byHand(ctx context.Context, name string) {
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 }
 
-// passwords are what the Secrets in the target hold.
+// passwords returns a function for Eventually that reads the passwords in the Secrets of the target.
 func (w *env) passwords(ctx context.Context, victims []victim) func(Gomega) []string {
 	return func(g Gomega) []string {
 		out := []string{}

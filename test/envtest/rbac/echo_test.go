@@ -18,12 +18,13 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// echo creates a response from the request and its credentials. If it returns false, the request is sent.
+// echo creates the response to a request from the body and the credentials of the request. If it returns false, the
+// request is sent to the API server instead.
 type echo func(body map[string]any, raw []byte, credentials string) (metav1.Status, bool)
 
 const denied = `admission webhook "echo.example.com" denied the request: `
 
-// forms are the ways in which others repeat what they should not repeat.
+// forms contains different ways in which a webhook or a server could quote a request in its response.
 var forms = map[string]echo{
 	"json": text(403, func(_ map[string]any, raw []byte) string { return denied + string(raw) }),
 	"go":   text(403, func(body map[string]any, _ []byte) string { return denied + fmt.Sprint(body) }),
@@ -53,7 +54,7 @@ var forms = map[string]echo{
 	},
 }
 
-// text is an echo without details.
+// text returns an echo whose response contains a message without details.
 func text(code int32, say func(body map[string]any, raw []byte) string) echo {
 	reasons := map[int32]metav1.StatusReason{
 		403: metav1.StatusReasonForbidden, 422: metav1.StatusReasonInvalid, 500: metav1.StatusReasonInternalError, 503: metav1.StatusReasonServiceUnavailable,
@@ -63,14 +64,16 @@ func text(code int32, say func(body map[string]any, raw []byte) string) echo {
 	}
 }
 
-// withCause is an answer that says the same in a field's cause.
+// withCause returns a status with a cause for the given field. The message of the status also contains the message of
+// the cause.
 func withCause(code int32, reason metav1.StatusReason, field, message string) metav1.Status {
 	return metav1.Status{Code: code, Reason: reason, Message: field + ": " + message, Details: &metav1.StatusDetails{
 		Kind: "secrets", Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: field, Message: message}},
 	}}
 }
 
-// fault repeats what is sent, or what is in known if nothing is.
+// fault returns a fault that responds with the echo of a request. The response quotes the body of the request. It
+// quotes `known` instead if `known` is not nil or if the body cannot be decoded.
 func (e echo) fault(known map[string]any) faultnet.Fault {
 	return faultnet.InPlace("an echo", func(req *http.Request) (*http.Response, error) {
 		credentials := req.Header.Get("Authorization")
@@ -93,7 +96,7 @@ func (e echo) fault(known map[string]any) faultnet.Fault {
 	})
 }
 
-// answer is a status as the API server sends it.
+// answer returns a response that contains a status, in the format of the API server.
 func answer(req *http.Request, status metav1.Status) (*http.Response, error) {
 	status.TypeMeta, status.Status = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, metav1.StatusFailure
 	raw, err := json.Marshal(status)
@@ -103,12 +106,12 @@ func answer(req *http.Request, status metav1.Status) (*http.Response, error) {
 	}, err
 }
 
-// silent are faults that say nothing.
+// The variable `silent` contains faults whose responses do not quote the request.
 var silent = map[string]faultnet.Fault{
 	"lost": faultnet.LostAnswer(), "late": faultnet.Timeout(100 * time.Millisecond), "away": faultnet.BrokenWebhook("w.example.com"),
 }
 
-// plain are the texts in a document, as they are and decoded.
+// plain returns the texts in a document, both unchanged and decoded from base64.
 func plain(value any) []string {
 	out := []string{}
 	switch v := value.(type) {

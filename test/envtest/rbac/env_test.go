@@ -27,20 +27,21 @@ import (
 )
 
 const (
-	// patience is how long anything may take on a slow machine.
+	// patience is the time limit of all waits. It is long, because the machine may be slow.
 	patience = world.Patience
-	// secretKey is the key of the Secrets that Targets name.
+	// secretKey is the key of the kubeconfig in the Secrets that Targets name.
 	secretKey = "kubeconfig"
 )
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// env is a world with a deployer whose user has rights of its own.
+// env is the environment of a spec: a world.World with a deployer. The user of the deployer has only the rights of its
+// role.
 type env struct {
 	*world.World
-	user   string // of the deployer
+	user   string // the user of the deployer
 	starts int
-	elects bool // the examples do not
+	elects bool // if true, the deployer uses leader election; the examples do not use it
 }
 
 func newEnv(ctx context.Context) *env {
@@ -50,12 +51,12 @@ func newEnv(ctx context.Context) *env {
 	return w
 }
 
-// under plays the Landscaper of a revision from now on.
+// The method `under` changes the revision that the Landscaper of the world follows.
 func (w *env) under(revision contract.Revision) {
 	w.Landscaper = landscapertest.NewLandscaper(w.Client, landscapertest.LandscaperOptions{Revision: revision})
 }
 
-// access is the access of a user whose requests are in the audit log.
+// access returns a config for a user whose requests are recorded in the audit log.
 func access(user string) *rest.Config {
 	GinkgoHelper()
 	config, err := cp.User(user, audited)
@@ -63,11 +64,11 @@ func access(user string) *rest.Config {
 	return config
 }
 
-// start runs the deployer as its user until the spec ends, as its program does: with an election or
-// without, and with the cache of the programs.
+// start runs the deployer under its user until the spec ends. The deployer uses the same cache options as a program. If
+// the field `elects` is true, the deployer also uses leader election.
 func (w *env) start(args deployerlib.DeployerArgs, rules ...faultnet.Rule) {
 	GinkgoHelper()
-	w.starts++ // a lease of its own: that of a manager that ended runs on
+	w.starts++ // each start uses its own lease, because the lease of a stopped manager has not expired yet
 	network := faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: rules})
 	w.Config = network.Wrap(access(w.user))
 	w.Start(args, landscapertest.WithOptions(func(o *ctrl.Options) {
@@ -77,7 +78,7 @@ func (w *env) start(args deployerlib.DeployerArgs, rules ...faultnet.Rule) {
 	}))
 }
 
-// target creates a Target that names a Secret with the content.
+// target creates a Target and the Secret to which the Target refers.
 func (w *env) target(ctx context.Context, name string, content []byte) {
 	GinkgoHelper()
 	secret := &corev1.Secret{Data: map[string][]byte{secretKey: content}}
@@ -89,7 +90,8 @@ func (w *env) target(ctx context.Context, name string, content []byte) {
 	Expect(w.Client.Create(ctx, target)).To(Succeed())
 }
 
-// cluster creates a Target with the access of a user, and gives it some rights in the world's namespace.
+// cluster creates a user with some rights in the namespace of the world, and a Target for this user. It returns the
+// name of the user.
 func (w *env) cluster(ctx context.Context) (user string) {
 	GinkgoHelper()
 	user = w.user + "-in-the-target"
@@ -99,7 +101,7 @@ func (w *env) cluster(ctx context.Context) (user string) {
 	return user
 }
 
-// create creates an item and asks for its first run.
+// create creates an item and requests its first run.
 func (w *env) create(ctx context.Context, name, target string, config any) {
 	GinkgoHelper()
 	di := w.Landscaper.Item(w.Namespace, name, w.Type, config)
@@ -107,7 +109,7 @@ func (w *env) create(ctx context.Context, name, target string, config any) {
 	Expect(w.Landscaper.Deploy(ctx, di)).To(Succeed())
 }
 
-// update changes the configuration and asks for a run, in either revision.
+// update replaces the configuration of an item and requests a run in the current revision.
 func (w *env) update(ctx context.Context, name string, config any) {
 	GinkgoHelper()
 	Expect(w.Landscaper.Update(ctx, w.Key(name), config)).To(Succeed())
@@ -118,14 +120,14 @@ func (w *env) update(ctx context.Context, name string, config any) {
 	}
 }
 
-// again asks for a run.
+// The method `again` requests another run of an item.
 func (w *env) again(ctx context.Context, name string) {
 	GinkgoHelper()
 	_, err := w.Landscaper.Trigger(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// ends waits until an item has nothing to do and is in a phase.
+// ends waits until the run of an item has ended in the given phase.
 func (w *env) ends(ctx context.Context, name string, phase lsv1alpha1.DeployItemPhase) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	var last *lsv1alpha1.DeployItem
@@ -141,7 +143,7 @@ func (w *env) ends(ctx context.Context, name string, phase lsv1alpha1.DeployItem
 	return last
 }
 
-// lastError is what an item shows.
+// lastError returns a function for Eventually that reads the message of the last error of an item.
 func (w *env) lastError(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		di, err := w.Landscaper.Get(ctx, w.Key(name))
@@ -153,7 +155,7 @@ func (w *env) lastError(ctx context.Context, name string) func(Gomega) string {
 	}
 }
 
-// events are the events about an item, with how often each was repeated.
+// events returns a function for Eventually that reads the events about an item, and how often each event occurred.
 func (w *env) events(ctx context.Context, name string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &eventsv1.EventList{}

@@ -29,10 +29,10 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// local is what the operator of the specs allows: the target is on this machine.
+// local is a policy that accepts targets on this machine.
 var local = targets.Policy{AllowPrivateHosts: true}
 
-// galeraArgs are what the command galera-deployer runs.
+// galeraArgs returns the arguments that the command galera-deployer uses.
 func galeraArgs() deployerlib.DeployerArgs {
 	GinkgoHelper()
 	graph, err := galera.Graph()
@@ -40,13 +40,13 @@ func galeraArgs() deployerlib.DeployerArgs {
 	return stategraph.Args("galera-deployer", "example.org/galera", graph, stategraph.Options{Targets: local})
 }
 
-// example is a deployer of the examples.
+// example describes a deployer of the examples.
 type example struct {
-	directory string // of the file rbac.yaml
+	directory string // the directory that contains its rbac.yaml
 	args      func() deployerlib.DeployerArgs
-	// target is what its user may do in the target.
+	// target returns the rights of the user in the target.
 	target func() []rbacv1.PolicyRule
-	// config and another are configurations.
+	// The functions `config` and `another` return two different configurations of an item.
 	config, another func(ns string) any
 }
 
@@ -66,7 +66,7 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 		e.life(ctx, w, string(revision))
 		w.Manager.Stop()
 	}
-	Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
+	Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "the role grants a right that the deployer does not need")
 	Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
 	Expect(refused(inTarget)(NewGomega(Fail))).To(HaveEach(MatchRegexp("^(list|watch) |^get namespaces$")),
 		"in the whole cluster, before it asks for its namespace only, and the identity of the cluster, without which a move is not noticed [F13]")
@@ -89,7 +89,7 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 	}, SpecTimeout(8*time.Minute)),
 )
 
-// life is the complete life of an item.
+// life deploys, changes, corrects and deletes an item.
 func (e *example) life(ctx context.Context, w *env, name string) {
 	GinkgoHelper()
 	By("install, and the same drift twice while it waits")
@@ -115,7 +115,7 @@ func (e *example) life(ctx context.Context, w *env, name string) {
 	w.Delete(ctx, name)
 }
 
-// withKind is a configuration with what every embedded resource has.
+// withKind adds apiVersion and kind to a configuration, because the schema of deploy items requires them.
 func withKind(config any) map[string]any {
 	GinkgoHelper()
 	raw, err := json.Marshal(config)
@@ -126,8 +126,8 @@ func withKind(config any) map[string]any {
 	return out
 }
 
-// misdirect edits the selectors of all Services by hand, each time as another manager. Repeated edits of a field by the
-// same manager are a fight, and the deployer corrects them with a growing delay.
+// misdirect edits the selectors of all Services, each time under another field manager. If the same field manager
+// edited a field repeatedly, the deployer would detect a fight and delay its corrections.
 func (w *env) misdirect(ctx context.Context, g Gomega) {
 	list := &corev1.ServiceList{}
 	g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
@@ -139,7 +139,7 @@ func (w *env) misdirect(ctx context.Context, g Gomega) {
 	}
 }
 
-// succeeds plays the controllers of the target until the item is done.
+// succeeds acts as the controllers in the target until the item has succeeded.
 func (w *env) succeeds(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -152,7 +152,7 @@ func (w *env) succeeds(ctx context.Context, name string) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
 }
 
-// work marks all workloads as running, and responds to requests for certificates.
+// work marks all workloads as running, and writes the requested certificates.
 func (w *env) work(ctx context.Context, g Gomega) {
 	deployments, sets, secrets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.SecretList{}
 	for _, list := range []client.ObjectList{deployments, sets, secrets} {
@@ -184,7 +184,7 @@ func (w *env) work(ctx context.Context, g Gomega) {
 	}
 }
 
-// rulesOf reads the rules that a graph lists.
+// rulesOf reads rules from a file in the format of Graph.RBAC.
 func rulesOf(file string) []rbacv1.PolicyRule {
 	GinkgoHelper()
 	body, err := os.ReadFile(file)

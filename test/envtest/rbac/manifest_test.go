@@ -27,12 +27,13 @@ import (
 
 const manifestRoles = "../../../deployers/manifest/rbac.yaml"
 
-// manifestArgs are the deployer with everything enabled that its roles are for.
+// manifestArgs returns the arguments of a manifest deployer with all features for which its roles grant rights.
 func manifestArgs() deployerlib.DeployerArgs {
 	return manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true, EnableSelf: true, EnableOIDC: true}})
 }
 
-// manifests is a configuration of manifests; more are further fields.
+// manifests returns a configuration with the given objects. The parameter `more` contains further fields of the
+// configuration.
 func manifests(more map[string]any, objects ...any) map[string]any {
 	entries := []any{}
 	for _, one := range objects {
@@ -45,18 +46,19 @@ func manifests(more map[string]any, objects ...any) map[string]any {
 	return out
 }
 
-// configMap is a manifest.
+// configMap returns the manifest of a ConfigMap.
 func (w *env) configMap(name, value string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.Namespace, "name": name}, "data": map[string]any{"k": value}}
 }
 
-// exports is the part of a configuration that exports the value of a ConfigMap.
+// exports returns the part of a configuration that exports the value of a ConfigMap.
 func (w *env) exports(from string) map[string]any {
 	ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.Namespace, "name": from}
 	return map[string]any{"exports": map[string]any{"exports": []any{map[string]any{"key": "k", "jsonPath": "data.k", "fromResource": ref}}}}
 }
 
-// value is what a ConfigMap of configMap holds; "gone" when it does not exist.
+// value returns a function for Eventually that reads the value of a ConfigMap. The function returns "gone" if the
+// ConfigMap does not exist.
 func (w *env) value(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		cm := &corev1.ConfigMap{}
@@ -68,13 +70,13 @@ func (w *env) value(ctx context.Context, name string) func(Gomega) string {
 	}
 }
 
-// edit changes the value of a ConfigMap by hand.
+// edit changes the value of a ConfigMap as a user would.
 func (w *env) edit(ctx context.Context, name, value string) {
 	GinkgoHelper()
 	w.merge(ctx, name, fmt.Appendf(nil, `{"data": {"k": %q}}`, value))
 }
 
-// merge changes a ConfigMap by hand.
+// merge sends a merge patch for a ConfigMap as a user would.
 func (w *env) merge(ctx context.Context, name string, body []byte) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{}
@@ -105,7 +107,7 @@ var _ = Describe("the manifest deployer", func() {
 		w.start(manifestArgs())
 		w.tokens(ctx)
 
-		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
+		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "the role grants a right that the deployer does not need")
 		Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
 		Expect(refused(inTarget)(NewGomega(Fail))).To(HaveEach(BeElementOf("list configmaps", "watch configmaps", "get namespaces")),
 			"in the whole cluster, before it asks for its namespace only, and the identity of the cluster, without which a move is not noticed [F13]")
@@ -126,7 +128,7 @@ var _ = Describe("the manifest deployer", func() {
 	})
 })
 
-// manifestLife is a whole life of an item of the manifest deployer.
+// manifestLife deploys an item of the manifest deployer, uses all features with it, and deletes it.
 func (w *env) manifestLife(ctx context.Context, name string) {
 	GinkgoHelper()
 	exports := w.exports("a")
@@ -146,9 +148,10 @@ func (w *env) manifestLife(ctx context.Context, name string) {
 	later["manifests"] = append(later["manifests"].([]any), map[string]any{"manifest": w.configMap(name+"-foreign", "1"), "policy": "fallback"})
 	w.update(ctx, name, later)
 	Eventually(func(g Gomega) []string {
-		w.merge(ctx, name+"-later", fmt.Appendf(nil, `{"metadata": {"labels": {"touched": %q}}}`, rand.Text())) // so that it reads again
+		// This change triggers another read of the export.
+		w.merge(ctx, name+"-later", fmt.Appendf(nil, `{"metadata": {"labels": {"touched": %q}}}`, rand.Text()))
 		return w.events(ctx, name)(g)
-	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(ContainElement(And(ContainSubstring("leaves it alone"), HaveSuffix("repeated:true"))))
+	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(ContainElement(And(ContainSubstring("leaves it unchanged"), HaveSuffix("repeated:true"))))
 	w.edit(ctx, name+"-later", "v")
 	w.ends(ctx, name, phases.Succeeded)
 
@@ -171,7 +174,8 @@ func (w *env) manifestLife(ctx context.Context, name string) {
 	Expect(w.value(ctx, "a")(NewGomega(Fail))).To(Equal("gone"))
 }
 
-// tokens uses a Target for a ServiceAccount of this cluster, and one that would give away a token for it.
+// tokens deploys an item to a Target for a ServiceAccount of this cluster. It also creates a Target that would reveal a
+// token for this cluster, and requires that the deployer rejects this Target.
 func (w *env) tokens(ctx context.Context) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{}

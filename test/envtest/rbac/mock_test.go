@@ -22,16 +22,16 @@ import (
 
 const mockRoles = "../../../deployers/mock/rbac.yaml"
 
-// mockConfig is a configuration of the mock deployer.
+// mockConfig returns a configuration of the mock deployer with the given fields.
 func mockConfig(more map[string]any) map[string]any {
 	out := map[string]any{"apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration"}
 	maps.Copy(out, more)
 	return out
 }
 
-// foreign returns a conflict when the end of a run is stored, as if another client had changed the item, so that the
-// deployer reads it again. A write that begins a run would not work, because the deployer gives up after a conflict
-// without reading.
+// foreign returns a rule with which the write at the end of a run fails with a conflict, as if another client had
+// changed the item. The deployer then reads the item again. After a conflict at the start of a run, the deployer does
+// not read the item again, but ends the reconcile.
 func foreign() faultnet.Rule {
 	conflict := faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))
 	return faultnet.Rule{
@@ -50,7 +50,8 @@ func foreign() faultnet.Rule {
 	}
 }
 
-// older returns an API server that does not send lists as a stream of events, so that the client requests lists.
+// older returns a rule that simulates an older API server. Such a server rejects watches that begin with a list, so the
+// client sends a list first.
 func older() faultnet.Rule {
 	refuse := faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	return faultnet.Rule{Match: faultnet.Match{Verb: "watch"}, Times: faultnet.Always, Fault: faultnet.InPlace(
@@ -78,7 +79,7 @@ var _ = Describe("the mock deployer", func() {
 			w.mockLife(ctx, string(revision))
 			w.Manager.Stop()
 		}
-		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
+		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "the role grants a right that the deployer does not need")
 		Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
 	}, SpecTimeout(8*time.Minute))
 
@@ -110,7 +111,7 @@ var _ = Describe("the mock deployer", func() {
 	)
 })
 
-// mockLife is a whole life of an item of the mock deployer.
+// mockLife deploys, changes and deletes an item of the mock deployer.
 func (w *env) mockLife(ctx context.Context, name string) {
 	GinkgoHelper()
 	By(name + ": install")

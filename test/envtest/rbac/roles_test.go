@@ -16,14 +16,14 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// role is a Role or a ClusterRole of a file.
+// role is a Role or a ClusterRole in a file.
 type role struct {
 	APIVersion, Kind string
 	Metadata         struct{ Name, Namespace string }
 	Rules            []rbacv1.PolicyRule
 }
 
-// rolesOf reads a file.
+// rolesOf reads the roles in a file.
 func rolesOf(file string) []role {
 	GinkgoHelper()
 	body, err := os.ReadFile(file)
@@ -40,7 +40,7 @@ func rolesOf(file string) []role {
 	return out
 }
 
-// rights are what a role gives, one by one.
+// rights returns the rights that a role grants, one for each combination of verb and resource.
 func (r *role) rights() []right {
 	var out []right
 	for _, rule := range r.Rules {
@@ -61,7 +61,7 @@ func (r *role) rights() []right {
 	return out
 }
 
-// without is the role with one right less.
+// The method `without` returns a copy of the role without the right in `gone`.
 func (r *role) without(gone string) role {
 	out := role{Kind: r.Kind, Metadata: r.Metadata}
 	for _, granted := range r.rights() {
@@ -77,7 +77,8 @@ func (r *role) without(gone string) role {
 	return out
 }
 
-// grant grants the role to a user, under a name that contains the user, because several specs have roles of one file.
+// grant grants the role to a user. The name of the created role contains the name of the user, because several specs
+// create roles from the same file.
 func (w *env) grant(ctx context.Context, r role, user string) {
 	GinkgoHelper()
 	name := strings.ReplaceAll(user, ":", ".") + "." + strings.ReplaceAll(r.Metadata.Name, ":", ".")
@@ -97,7 +98,7 @@ func (w *env) grant(ctx context.Context, r role, user string) {
 	world.AwaitRights(ctx, w.Client, user, r.Metadata.Namespace, r.Rules...)
 }
 
-// allow lets a user work on some resources in the world's namespace, as a target lets the user of its kubeconfig.
+// allow grants a user rights in the namespace of the world. A target grants such rights to the user of its kubeconfig.
 func (w *env) allow(ctx context.Context, user string, rules ...rbacv1.PolicyRule) {
 	GinkgoHelper()
 	r := role{Kind: "Role", Rules: rules}
@@ -105,7 +106,7 @@ func (w *env) allow(ctx context.Context, user string, rules ...rbacv1.PolicyRule
 	w.grant(ctx, r, user)
 }
 
-// objects is what is done with the objects of an item.
+// objects returns a rule with all verbs that a deployer uses for the objects of an item.
 func objects(group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},

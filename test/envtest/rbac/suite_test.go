@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rbac_test runs each deployer with only the rights of the rbac.yaml that comes with it. The API server keeps
-// an audit log, so a spec sees every request as the authorizer saw it: which were refused, and which rights were not
-// used. Another spec searches for secrets in all outputs of the deployers, while everything that can fail fails and
-// repeats its input.
+// Package rbac_test runs each deployer with only the rights in its rbac.yaml. The API server writes an audit log, so a
+// spec can check which requests were rejected and which rights no request used. Another spec makes all kinds of
+// requests fail, with responses that quote the requests. It then searches all outputs of the deployers for secrets.
 package rbac_test
 
 import (
@@ -23,13 +22,13 @@ import (
 
 var (
 	cp       *controlplane.ControlPlane
-	auditLog string // the file
+	auditLog string // path of the audit log
 )
 
-// audited is the group of the users whose requests are in the audit log. It has no rights.
+// audited is the group of the users whose requests are recorded in the audit log. The group has no rights.
 const audited = "deployers-of-the-specs"
 
-// auditPolicy logs who wanted to do what, and no content.
+// auditPolicy logs the user, verb and resource of each request, but no content of requests or responses.
 const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
 "rules": [{"level": "Metadata", "userGroups": ["` + audited + `"]}, {"level": "None"}]}`
 

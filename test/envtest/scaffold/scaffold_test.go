@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scaffold_test uses the repositories that `deployerkit init` creates as their users do.
+// Package scaffold_test builds, tests and runs the repositories that `deployerkit init` creates, as their users would.
 package scaffold_test
 
 import (
@@ -28,6 +28,13 @@ func TestRepositories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	linter, err := filepath.Abs("../../../hack/tools/bin/golangci-lint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(linter); err != nil {
+		run(t, os.Environ(), "../../..", "make", "hack/tools/bin/golangci-lint")
+	}
 	env := append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "DEPLOYERKIT_LANDSCAPER="+programs, "GOFLAGS=-mod=readonly", "GOWORK=off")
 	for style, license := range map[string]string{"plain": "apache-2.0", "declarative": "mit", "graph": "none"} {
 		t.Run(style, func(t *testing.T) {
@@ -47,6 +54,7 @@ func TestRepositories(t *testing.T) {
 				t.Errorf("not formatted: %s", out)
 			}
 			run(t, env, dir, "go", "mod", "tidy", "-diff")
+			run(t, env, dir, linter, "run", "--allow-parallel-runners")
 			run(t, env, dir, "make", "test")
 			run(t, env, dir, "make", "run", "ARGS=--once")
 			run(t, env, dir, "make", "run-landscaper", "ARGS=--once")
@@ -54,7 +62,7 @@ func TestRepositories(t *testing.T) {
 	}
 }
 
-// initialize runs deployerkit init.
+// initialize runs `deployerkit init`.
 func initialize(t *testing.T, dir, style, license string) error {
 	t.Helper()
 	var out bytes.Buffer
@@ -82,7 +90,7 @@ func run(t *testing.T, env []string, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// contents returns the content of each file in a directory by its path.
+// contents returns the content of all files in a directory. The keys are the paths of the files.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// actors is the number of actors. Each handles one of its items at a time, and mostly waits for it.
+	// actors is the number of actors. An actor performs one operation at a time, and spends most of the time waiting
+	// for its item.
 	actors = 24
 	// pace is the time between two steps of an actor.
 	pace = 300 * time.Millisecond
 )
 
-// actor plays Landscaper and the users for some items.
+// actor acts as Landscaper and as the users for some of the items.
 type actor struct {
 	*env
 
@@ -29,7 +30,8 @@ type actor struct {
 	random *rand.Rand
 }
 
-// operation is something that an actor does with an item.
+// operation describes a method of an actor that is called for one of its items. A method with a higher weight is called
+// more often.
 type operation struct {
 	name   string
 	weight int
@@ -49,7 +51,7 @@ var operations = []operation{
 	{"delete", 8, (*actor).remove},
 }
 
-// ends are the operations for an item whose job does not end by itself.
+// ends contains the operations for an item whose job does not end by itself.
 var ends = []operation{
 	{"release", 3, (*actor).release},
 	{"interrupt the open job", 2, (*actor).interruptNow},
@@ -58,7 +60,7 @@ var ends = []operation{
 	{"delete while the job is open", 1, (*actor).remove},
 }
 
-// pick picks an operation by its weight.
+// pick returns a random operation. An operation with a higher weight is more likely.
 func pick(random *rand.Rand, from []operation) operation {
 	sum := 0
 	for _, op := range from {
@@ -73,8 +75,8 @@ func pick(random *rand.Rand, from []operation) operation {
 	return from[0]
 }
 
-// play creates all items and then performs random operations until trouble ends. At the end no job is left that does
-// not end by itself.
+// play creates all items and then performs random operations until the context `trouble` is cancelled. Before play
+// returns, it ends the jobs that do not end by themselves.
 func (a *actor) play(ctx, trouble context.Context) error {
 	for _, it := range a.items {
 		if err := a.do(ctx, operation{name: "create", act: (*actor).create}, it); err != nil {
@@ -105,7 +107,7 @@ func (a *actor) play(ctx, trouble context.Context) error {
 	}
 }
 
-// do does an operation.
+// do performs an operation.
 func (a *actor) do(ctx context.Context, op operation, it *item) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -116,7 +118,7 @@ func (a *actor) do(ctx context.Context, op operation, it *item) error {
 	return nil
 }
 
-// tidy ends what does not end by itself.
+// tidy ends the jobs that do not end by themselves.
 func (a *actor) tidy(ctx context.Context) error {
 	for _, it := range a.items {
 		if it.exists && it.want.open() && !it.calledOff {
@@ -128,7 +130,8 @@ func (a *actor) tidy(ctx context.Context) error {
 	return nil
 }
 
-// create creates an item, once the one of the same name before it is gone.
+// create creates an item. If an earlier item of the same name still exists, create waits until the earlier item is
+// gone.
 func (a *actor) create(ctx context.Context, it *item) error {
 	if err := a.await(ctx, it, isGone); err != nil {
 		return err
@@ -140,21 +143,21 @@ func (a *actor) create(ctx context.Context, it *item) error {
 			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
 		}
 		return a.Landscaper.Create(ctx, di)
-	}, apierrors.IsAlreadyExists) // from an earlier attempt whose response was lost
+	}, apierrors.IsAlreadyExists) // the item was created by an earlier attempt whose response was lost
 	if err != nil {
 		return err
 	}
 	return a.trigger(ctx, it)
 }
 
-// trigger hands out a job.
+// trigger starts a job.
 func (a *actor) trigger(ctx context.Context, it *item) error {
 	it.job, it.calledOff = fmt.Sprintf("%s-job-%d", it.name, a.jobs.Add(1)), false
 	a.history.handOut(it.name, it.job)
 	return a.insist(ctx, func(ctx context.Context) error { return a.Landscaper.TriggerAs(ctx, a.Key(it.name), it.job) })
 }
 
-// configure changes the configuration of an item and hands out no job.
+// configure changes the configuration of an item without starting a job.
 func (a *actor) configure(ctx context.Context, it *item, want want) error {
 	it.want = want
 	if err := a.insist(ctx, func(ctx context.Context) error { return a.Landscaper.Update(ctx, a.Key(it.name), a.config(it)) }); err != nil {
@@ -163,7 +166,7 @@ func (a *actor) configure(ctx context.Context, it *item, want want) error {
 	return a.setTimeout(ctx, it)
 }
 
-// change configures an item and runs it, once its last job is over.
+// change waits until the last job of an item has ended, changes the configuration of the item, and starts a job.
 func (a *actor) change(ctx context.Context, it *item, want want) error {
 	if err := a.await(ctx, it, isOver); err != nil {
 		return err
@@ -191,7 +194,7 @@ func (a *actor) invalidate(ctx context.Context, it *item) error {
 	return a.change(ctx, it, want)
 }
 
-// hang lets a job run until it is ended from outside, or by its timeout.
+// hang starts a job. The job of a mock item runs until another operation or the timeout of the item ends the job.
 func (a *actor) hang(ctx context.Context, it *item) error {
 	want := it.newWant(a.random)
 	if !it.kind.objects {
@@ -203,7 +206,7 @@ func (a *actor) hang(ctx context.Context, it *item) error {
 	return a.change(ctx, it, want)
 }
 
-// overtake hands out a job without waiting for the end of the last one.
+// overtake starts a job although the last job may still be running.
 func (a *actor) overtake(ctx context.Context, it *item) error {
 	if err := a.configure(ctx, it, it.newWant(a.random)); err != nil {
 		return err
@@ -211,7 +214,7 @@ func (a *actor) overtake(ctx context.Context, it *item) error {
 	return a.trigger(ctx, it)
 }
 
-// release lets the open job end.
+// release changes the configuration of an item so that its running job ends.
 func (a *actor) release(ctx context.Context, it *item) error {
 	return a.configure(ctx, it, it.newWant(a.random))
 }
@@ -235,8 +238,8 @@ func (a *actor) abort(ctx context.Context, it *item) error {
 	return a.abortNow(ctx, it)
 }
 
-// abortNow requests an abort of the job, and waits until it is complete, so that it does not meet the next job. A job
-// that has not begun cannot be aborted.
+// abortNow requests an abort of the current job. It waits until the abort is complete, because the abort could
+// otherwise affect the next job. A job that has not begun cannot be aborted.
 func (a *actor) abortNow(ctx context.Context, it *item) error {
 	it.calledOff = true
 	err := a.await(ctx, it, func(di *lsv1alpha1.DeployItem) bool {
@@ -256,14 +259,16 @@ func (a *actor) abortNow(ctx context.Context, it *item) error {
 	})
 }
 
-// remove deletes an item, at times in the middle of a job.
+// remove deletes an item, sometimes while a job is running.
 func (a *actor) remove(ctx context.Context, it *item) error {
 	if a.random.IntN(2) == 0 && !it.want.open() {
 		if err := a.await(ctx, it, isOver); err != nil {
 			return err
 		}
 	}
-	if it.want.timeout > 0 { // it would end the deletion too, and no other one would be requested
+	// Remove the timeout. Otherwise, it could also end the deletion, and no other job for the deletion would be
+	// created.
+	if it.want.timeout > 0 {
 		it.want.timeout = 0
 		if err := a.setTimeout(ctx, it); err != nil {
 			return err

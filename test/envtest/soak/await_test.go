@@ -17,16 +17,17 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// isOver reports whether the last job of an item ended.
+// isOver reports whether the last job of an item has ended.
 func isOver(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && di.Status.JobID != "" && di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase)
 }
 
-// isGone reports whether an item does not exist.
+// isGone reports whether an item does not exist. An item that does not exist is nil.
 func isGone(di *lsv1alpha1.DeployItem) bool { return di == nil }
 
-// await waits until ok returns true for an item. The item is nil if it does not exist. It polls the history, which is
-// cheap but may be late, and confirms the result with the API server.
+// await waits until the function `ok` returns true for an item. The item is nil if it does not exist. await polls the
+// history, because that needs no requests. The history may be outdated, so await confirms the result with a read from
+// the API server.
 func (w *env) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployItem) bool) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -52,7 +53,8 @@ func (w *env) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployIte
 	}
 }
 
-// stored returns the item at the API server for errors, because the history may have lost its watch.
+// stored reads an item from the API server, for error messages. The history may be outdated, because its watch may have
+// ended.
 func (w *env) stored(ctx context.Context, it *item) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -63,7 +65,7 @@ func (w *env) stored(ctx context.Context, it *item) string {
 	return show(di)
 }
 
-// show shows an item in an error.
+// show returns an item as text for an error message.
 func show(di *lsv1alpha1.DeployItem) string {
 	if di == nil {
 		return "it does not exist"
@@ -76,7 +78,7 @@ func show(di *lsv1alpha1.DeployItem) string {
 		di.ResourceVersion, di.Generation, di.DeletionTimestamp, di.Annotations, di.Finalizers, raw)
 }
 
-// setTimeout makes the timeout of an item what is wanted.
+// setTimeout sets the timeout of an item to the desired timeout.
 func (w *env) setTimeout(ctx context.Context, it *item) error {
 	var value any
 	if it.want.timeout > 0 {
@@ -93,7 +95,8 @@ func (w *env) setTimeout(ctx context.Context, it *item) error {
 	})
 }
 
-// drift edits or deletes an object of an item by hand where the deployer has to heal it.
+// drift edits or deletes an object of an item as a user would. If the deployer need not correct such a change, drift
+// starts another job instead.
 func (a *actor) drift(ctx context.Context, it *item) error {
 	if !it.kind.objects || it.want.invalid || it.calledOff {
 		return a.again(ctx, it)
@@ -118,5 +121,5 @@ func (a *actor) drift(ctx context.Context, it *item) error {
 	}, apierrors.IsNotFound, apierrors.IsConflict)
 }
 
-// isExpired reports whether a watch cannot continue from its version.
+// isExpired reports whether the resource version with which a watch would continue has expired.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }

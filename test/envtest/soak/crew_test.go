@@ -15,14 +15,14 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// replica is a running replica: a goroutine of this process, or a process of its own.
+// replica is a running replica of the deployer: a goroutine of this process, or a separate process.
 type replica struct {
 	name  string
-	leads chan struct{} // closed when it was elected
-	ended chan struct{} // closed when nothing of it is left
-	err   error         // why it ended
+	leads chan struct{} // closed when the replica has acquired the lease
+	ended chan struct{} // closed when the replica has ended completely
+	err   error         // the error with which the replica ended
 	kill  func()
-	// killed is set if it was killed.
+	// killed is set if the spec has killed the replica.
 	killed atomic.Bool
 }
 
@@ -30,7 +30,7 @@ type replica struct {
 type crew struct {
 	t    testing.TB
 	ns   string
-	path string // of a kubeconfig
+	path string // path of a kubeconfig
 	seed uint64
 
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ type crew struct {
 	running sync.WaitGroup
 
 	networks []*faultnet.Network
-	calmed   bool // no more faults
+	calmed   bool // if true, no more faults are injected
 
 	kills, losses, hits int
 }
@@ -55,7 +55,7 @@ func newCrew(t testing.TB, w *env, path string) *crew {
 	return c
 }
 
-// keep starts a replica in a slot again and again.
+// keep runs a replica in a slot, and starts another replica each time the current replica ends.
 func (c *crew) keep(slot int) {
 	for {
 		r := c.next(slot)
@@ -69,8 +69,8 @@ func (c *crew) keep(slot int) {
 	}
 }
 
-// next starts a replica: in the first slot in this process, in the second as a process. It returns nil if no more
-// replicas are needed.
+// The method `next` starts a replica in a slot. In the first slot, the replica runs in this process. In the second
+// slot, it is a separate process. The method returns nil if no more replicas are needed.
 func (c *crew) next(slot int) *replica {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,11 +91,11 @@ func (c *crew) next(slot int) *replica {
 	return r
 }
 
-// restartDelay is how long nothing is tried after a replica could not start.
+// restartDelay is the delay before another start if a replica could not start.
 const restartDelay = time.Second
 
-// note checks how a replica ended. It may always lose its lease, and cannot start without an API server, in which case
-// note returns false.
+// note checks why a replica ended. A replica may lose its lease at any time. A replica may also fail to start; in this
+// case, note returns false. Any other end is recorded as a fault.
 func (c *crew) note(r *replica) (started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *crew) note(r *replica) (started bool) {
 	return true
 }
 
-// leader returns the replica that leads, or nil if none does.
+// leader returns the replica that holds the lease, or nil if there is none.
 func (c *crew) leader() *replica {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *crew) leader() *replica {
 	return nil
 }
 
-// leadsHere reports whether the leader is the replica in this process.
+// leadsHere reports whether the replica in this process is the leader.
 func (c *crew) leadsHere() bool {
 	r := c.leader()
 	c.mu.Lock()
@@ -140,7 +140,7 @@ func isClosed(ch chan struct{}) bool {
 	}
 }
 
-// killLeader kills the leader, once there is one.
+// killLeader waits until a replica leads, and kills it.
 func (c *crew) killLeader(ctx context.Context) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -161,7 +161,7 @@ func (c *crew) killLeader(ctx context.Context) {
 	}
 }
 
-// end stops all replicas for good and waits for their end.
+// end stops all replicas permanently and waits until they have ended.
 func (c *crew) end() {
 	c.mu.Lock()
 	c.over = true

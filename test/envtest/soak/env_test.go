@@ -20,34 +20,35 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// requestTimeout ends requests to an API server without a database.
+// requestTimeout is the time limit of a request. It ends requests to an API server whose etcd does not respond.
 const requestTimeout = 10 * time.Second
 
-// env is a world with many items, their objects and the lease of the replicas.
+// env is the environment of the test: a world.World with many items, their objects, and the lease of the replicas.
 type env struct {
 	*world.World
 	seed    uint64
-	items   []*item // each belongs to one actor until all actors have ended
+	items   []*item // each item belongs to one actor until all actors have ended
 	history *history
-	foreign []client.Object // objects and items of no deployer
+	foreign []client.Object // objects and items that belong to no deployer of the test
 
 	operations, jobs atomic.Int64
 }
 
-// newEnv makes a world without items.
+// newEnv creates the environment. The items are not created in the cluster yet.
 func newEnv(ctx context.Context, seed uint64, count int) *env {
 	GinkgoHelper()
 	options := landscapertest.LandscaperOptions{ManagedBy: "exec", DeployerType: true}
 	w := &env{seed: seed, World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "soak", Landscaper: options})}
 	w.makeForeign(ctx)
 	for i := range count {
-		k := kinds[[]int{0, 1, 0, 1, 2}[i%5]]
+		k := kinds[[]int{0, 1, 2, 3, 1}[i%5]]
 		w.items = append(w.items, &item{name: fmt.Sprintf("%s-%03d", k.name, i), kind: k})
 	}
 	return w
 }
 
-// makeForeign creates what the deployers must not touch: an object, one of another deployer, and an item.
+// makeForeign creates objects that the deployers must not change: a ConfigMap, a ConfigMap of another deployer, and an
+// item.
 func (w *env) makeForeign(ctx context.Context) {
 	GinkgoHelper()
 	plain, others := &corev1.ConfigMap{}, &corev1.ConfigMap{}
@@ -62,13 +63,13 @@ func (w *env) makeForeign(ctx context.Context) {
 	}
 }
 
-// dice are random numbers of the seed, for one purpose.
+// dice returns random numbers for one purpose. The numbers depend on the seed and the purpose.
 func (w *env) dice(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed, purpose)) //nolint:gosec // a failure must be repeatable
 }
 
-// insist repeats a request until the API server has responded, however long that takes. Errors that one of ok accepts
-// are expected.
+// insist repeats a request until it succeeds, no matter how long that takes. An error also counts as success if one of
+// the functions in `ok` returns true for it.
 func (w *env) insist(ctx context.Context, request func(context.Context) error, ok ...func(error) bool) error {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()

@@ -18,16 +18,18 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// history watches the items and checks each version against the rules that hold at every moment. Its watch is restarted
-// when it breaks. Only versions that it misses while the API server restarts are not checked.
+// history watches the items, and checks each version against the rules that hold at every moment. If the watch ends,
+// the history starts another watch. It misses only versions that are written while the API server restarts.
 type history struct {
 	client client.WithWatch
 	ns     string
 
-	mu       sync.Mutex
-	items    map[string]*lsv1alpha1.DeployItem // last version by name; an item without an entry does not exist
-	jobs     map[string]string                 // the item that a job was handed out to
-	finished map[types.UID]map[string]bool     // jobs that ended
+	mu sync.Mutex
+	// items contains the last version of each item. The keys are the names of the items. An item without an entry
+	// does not exist.
+	items    map[string]*lsv1alpha1.DeployItem
+	jobs     map[string]string             // for each job ID, the name of its item
+	finished map[types.UID]map[string]bool // for each item, the IDs of the jobs that have ended
 	faults   []string
 	versions int
 	gaps     int
@@ -39,14 +41,14 @@ func newHistory(c client.WithWatch, ns string) *history {
 	}
 }
 
-// handOut notes a job before it is handed out.
+// handOut records a job. Call it before the job is written to the item.
 func (h *history) handOut(item, job string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.jobs[job] = item
 }
 
-// latest returns the last version of an item that was seen, or nil if the item does not exist.
+// latest returns the last received version of an item, or nil if the item does not exist.
 func (h *history) latest(item string) *lsv1alpha1.DeployItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +74,7 @@ func (h *history) run(ctx context.Context) {
 	}
 }
 
-// list starts over. It returns the version to watch from, or "" if there was no response.
+// list lists all items. It returns the resource version with which a watch can start, or "" if the list failed.
 func (h *history) list(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -96,8 +98,8 @@ func (h *history) list(ctx context.Context) string {
 	return list.ResourceVersion
 }
 
-// watch continues from a version and returns the last version. It returns "" if the API server does not know the
-// version any more.
+// watch watches the items from a resource version on. It returns the last received resource version, or "" if the API
+// server reports that the version has expired.
 func (h *history) watch(ctx context.Context, version string) string {
 	options := &client.ListOptions{Namespace: h.ns, Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}}
 	w, err := h.client.Watch(ctx, &lsv1alpha1.DeployItemList{}, options)
@@ -131,8 +133,8 @@ func (h *history) event(t watch.EventType, di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// add checks a version of an item. gap reports that versions since the last one may have been missed. The caller holds
-// the lock.
+// add checks a version of an item. If `gap` is true, versions between the previous version and this one may be missing.
+// The caller must hold the lock.
 func (h *history) add(di *lsv1alpha1.DeployItem, gap bool) {
 	old := h.items[di.Name]
 	h.items[di.Name] = di
@@ -152,7 +154,7 @@ func (h *history) add(di *lsv1alpha1.DeployItem, gap bool) {
 	}
 }
 
-// checkJob checks the job that ended last against the contract.
+// checkJob checks the rules about the job that ended last.
 func (h *history) checkJob(old, di *lsv1alpha1.DeployItem) (faults []string) {
 	job := di.Status.JobIDFinished
 	if job == "" || job == old.Status.JobIDFinished {
@@ -176,12 +178,12 @@ func (h *history) checkJob(old, di *lsv1alpha1.DeployItem) (faults []string) {
 	return faults
 }
 
-// isFinished reports whether the current job ended.
+// isFinished reports whether the current job has ended.
 func isFinished(s lsv1alpha1.DeployItemStatus) bool {
 	return s.JobID != "" && s.JobID == s.JobIDFinished
 }
 
-// checkVersion checks a version against the contract.
+// checkVersion checks the rules about a single version.
 func checkVersion(di *lsv1alpha1.DeployItem) (faults []string) {
 	if isFinished(di.Status) && !contract.IsFinal(di.Status.Phase) {
 		faults = append(faults, "is finished without a final phase")
@@ -195,7 +197,7 @@ func checkVersion(di *lsv1alpha1.DeployItem) (faults []string) {
 	return faults
 }
 
-// checkStep checks the change from one version to the next against the contract.
+// checkStep checks the rules about the change from one version to the next.
 func checkStep(old, di *lsv1alpha1.DeployItem) (faults []string) {
 	was, is, over := old.Status, di.Status, isFinished(di.Status)
 	if is.JobIDFinished != was.JobIDFinished && is.JobIDFinished != was.JobID {
@@ -217,7 +219,8 @@ func checkStep(old, di *lsv1alpha1.DeployItem) (faults []string) {
 	return faults
 }
 
-// isInterrupted reports whether Landscaper ended the job. It does not check whether the deployer ended it before.
+// isInterrupted reports whether the last error shows that Landscaper interrupted the job. The deployer may have ended
+// the job before the interrupt.
 func isInterrupted(di *lsv1alpha1.DeployItem) bool {
 	return di.Status.LastError != nil && di.Status.LastError.Operation == "InterruptOperation"
 }

@@ -16,17 +16,17 @@ import (
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// dataKey is the key of all values: in ConfigMaps and in exports.
+// dataKey is the key of all values, in ConfigMaps as well as in exports.
 const dataKey = "value"
 
-// names is how many objects an item may have.
+// names is the maximum number of objects of an item.
 const names = 4
 
-// kind is a type of items.
+// kind describes the items of one deployer.
 type kind struct {
 	name string
 	t    lsv1alpha1.DeployItemType
-	// config is the configuration of what is wanted.
+	// config returns the configuration of an item for the desired state.
 	config func(w *env, item string, want want) map[string]any
 	// objects is set if the items have objects in the target.
 	objects bool
@@ -38,27 +38,28 @@ var kinds = []kind{
 	{name: "mock", t: mock.Type, config: mockConfig, exports: true},
 	{name: "manifest", t: manifest.Type, config: manifestConfig, objects: true, exports: true},
 	{name: "children", t: childrenType, config: newChildrenConfig, objects: true},
+	{name: "graph", t: graphType, config: newChildrenConfig, objects: true, exports: true},
 }
 
-// want is what the configuration of an item requests.
+// want is the desired state of an item.
 type want struct {
-	// value is exported; the last part of objects.
+	// value is the value that the item exports. The values of the item's objects end with this value.
 	value string
-	// objects are the values of ConfigMaps by the end of their names.
+	// objects contains the values of the ConfigMaps. The keys are the ends of the names of the ConfigMaps.
 	objects map[string]string
-	// outcome is the phase with which a job ends. Progressing means that it does not end by itself. Only for mock
-	// items.
+	// outcome is the phase with which a job must end. If it is Progressing, the job does not end by itself. Only items
+	// of the mock deployer use this field.
 	outcome lsv1alpha1.DeployItemPhase
-	// timeout ends a job that does not end by itself. If it is zero, Landscaper's default applies.
+	// timeout ends a job that does not end by itself. If timeout is zero, Landscaper's default applies.
 	timeout time.Duration
 	// invalid is set if the configuration has an unknown field.
 	invalid bool
 }
 
-// open reports whether a job does not end by itself.
+// open reports whether a job with this desired state does not end by itself.
 func (w want) open() bool { return w.outcome == phases.Progressing && w.timeout == 0 && !w.invalid }
 
-// deserves returns the phase with which a job ends, and its error code.
+// deserves returns the phase in which a job must end, and the error code.
 func (w want) deserves() (lsv1alpha1.DeployItemPhase, lsv1alpha1.ErrorCode) {
 	switch {
 	case w.invalid:
@@ -69,22 +70,22 @@ func (w want) deserves() (lsv1alpha1.DeployItemPhase, lsv1alpha1.ErrorCode) {
 	return w.outcome, ""
 }
 
-// item is what an item's actor knows of it.
+// item contains the data that an actor stores about one of its items.
 type item struct {
 	name string
 	kind kind
-	// exists is set if the item was created and not deleted since.
+	// exists is set if the item was created and has not been deleted since.
 	exists bool
 	want   want
-	// job is the last job that was handed out.
+	// job is the ID of the last job.
 	job string
-	// calledOff is set if the last job was interrupted or aborted, and may or may not have ended before.
+	// calledOff is set if the last job was interrupted or aborted. The job may have ended before that.
 	calledOff bool
-	// made counts the configurations, so that each has its own value.
+	// made is the number of configurations that were created so far. It makes the value of each configuration unique.
 	made int
 }
 
-// newWant returns a random configuration of an item.
+// newWant returns a random desired state for an item.
 func (it *item) newWant(random *rand.Rand) want {
 	it.made++
 	out := want{value: fmt.Sprint(it.made), outcome: phases.Succeeded, objects: map[string]string{}}
@@ -103,7 +104,7 @@ func (it *item) newWant(random *rand.Rand) want {
 	return out
 }
 
-// object is the name of an object of an item.
+// object returns the name of an object of an item.
 func object(item, end string) string { return item + "-" + end }
 
 func mockConfig(_ *env, _ string, want want) map[string]any {
@@ -134,7 +135,7 @@ func newChildrenConfig(_ *env, _ string, want want) map[string]any {
 	return map[string]any{"apiVersion": "soak.deployerkit.dev/v1", "kind": "Children", "maps": want.objects}
 }
 
-// config is the configuration of an item.
+// config returns the configuration of an item.
 func (w *env) config(it *item) map[string]any {
 	out := it.kind.config(w, it.name, it.want)
 	if it.want.invalid {
@@ -143,7 +144,7 @@ func (w *env) config(it *item) map[string]any {
 	return out
 }
 
-// sorted are the keys of a map in their order.
+// sorted returns the sorted keys of a map.
 func sorted[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for key := range m {

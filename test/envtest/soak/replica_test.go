@@ -27,10 +27,11 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Environment of a replica: a kubeconfig makes one of this binary.
+// These are the environment variables of a replica. If the first variable is set, the test binary runs as a replica.
 const (
 	kubeconfigEnv = "SOAK_REPLICA_KUBECONFIG"
 	namespaceEnv  = "SOAK_REPLICA_NAMESPACE"
@@ -39,18 +40,21 @@ const (
 const (
 	leaseName = "soak"
 	grace     = 5 * time.Second
-	// elected is what a replica writes to its standard output when it leads.
+	// elected is the line that a replica writes to its standard output when it has acquired the lease.
 	elected = "elected\n"
-	// cannotStart is a part of the output of a replica that finds no API server.
+	// cannotStart is a text in the output of a replica that could not connect to the API server when it started.
 	cannotStart = "create manager"
 	// childrenType is the type of the items of the declarative deployer.
 	childrenType lsv1alpha1.DeployItemType = "soak.deployerkit.dev/children"
+	// graphType is the type of the items of the state-graph deployer.
+	graphType lsv1alpha1.DeployItemType = "soak.deployerkit.dev/graph"
 )
 
-// Short times of the election: a takeover takes three to four seconds.
+// The times for leader election are short, so that a takeover takes three to four seconds.
 var lease, renew, retry, shutdown = 3 * time.Second, 2 * time.Second, 500 * time.Millisecond, 2*grace + 5*time.Second
 
-// deployers are what every replica runs. wrap is laid around the transport to targets.
+// deployers returns the arguments of the deployers that every replica runs. The function `wrap` wraps the transport of
+// each client for a target.
 func deployers(wrap func(http.RoundTripper) http.RoundTripper) []deployerlib.DeployerArgs {
 	policy := targets.Policy{AllowPrivateHosts: true}
 	all := []deployerlib.DeployerArgs{
@@ -59,6 +63,9 @@ func deployers(wrap func(http.RoundTripper) http.RoundTripper) []deployerlib.Dep
 		declarative.Args("children.soak.deployerkit.dev", childrenType, declarative.HandlerFunc(handle), declarative.Options{
 			Children:    []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}},
 			MinInterval: 100 * time.Millisecond, Targets: policy, WrapTransport: wrap,
+		}),
+		stategraph.Args("graph.soak.deployerkit.dev", graphType, newGraph(), stategraph.Options{
+			StartWithin: time.Second, Targets: policy, WrapTransport: wrap,
 		}),
 	}
 	for i := range all {
@@ -69,13 +76,13 @@ func deployers(wrap func(http.RoundTripper) http.RoundTripper) []deployerlib.Dep
 	return all
 }
 
-// childrenConfig is the configuration of an item with children.
+// childrenConfig is the Go type of spec.config for items of the declarative deployer and of the state-graph deployer.
 type childrenConfig struct {
-	// Maps are the values of the ConfigMaps by the end of their names.
+	// Maps contains the values of the ConfigMaps. The keys are the ends of the names of the ConfigMaps.
 	Maps map[string]string `json:"maps"`
 }
 
-// handle wants a ConfigMap for each entry of the configuration.
+// handle is a handler that returns a ConfigMap for each entry of the configuration.
 func handle(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[childrenConfig](req)
 	if err != nil {
@@ -90,7 +97,7 @@ func handle(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncR
 	return response.Response()
 }
 
-// newReplica makes the manager of a replica.
+// newReplica creates the manager of a replica.
 func newReplica(cfg *rest.Config, namespace string, wrap func(http.RoundTripper) http.RoundTripper, log logr.Logger) (ctrl.Manager, error) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -121,7 +128,7 @@ func newReplica(cfg *rest.Config, namespace string, wrap func(http.RoundTripper)
 	return mgr, nil
 }
 
-// newLog writes lines to w.
+// newLog returns a logger that writes lines to w.
 func newLog(w io.Writer) logr.Logger {
 	if w == io.Discard {
 		return logr.Discard()
@@ -130,7 +137,8 @@ func newLog(w io.Writer) logr.Logger {
 		funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000"})
 }
 
-// replicaMain is the program of a replica: it tells when it is elected, works, and ends with a signal.
+// replicaMain is the main function of a replica: it reports when it has acquired the lease, processes items, and ends
+// when it receives a signal.
 func replicaMain(kubeconfig string) int {
 	ctrl.SetLogger(newLog(os.Stderr))
 	if err := runReplica(ctrl.SetupSignalHandler(), kubeconfig); err != nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// snapshot is the state of everything at one moment.
+// snapshot contains all items and objects at one moment.
 type snapshot struct {
 	items      map[string]*lsv1alpha1.DeployItem
 	configMaps map[string]*corev1.ConfigMap
 	secrets    map[string]*corev1.Secret
 }
 
-// look reads all that there is.
+// look reads all items and objects.
 func (w *env) look(ctx context.Context) (*snapshot, error) {
 	items, configMaps, secrets := &lsv1alpha1.DeployItemList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}
 	for _, list := range []client.ObjectList{items, configMaps, secrets} {
@@ -45,7 +45,8 @@ func (w *env) look(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// versions are the resource versions of everything, to see whether anything is written.
+// versions returns the resource versions of all items and objects. If two snapshots have the same versions, nothing was
+// written between them.
 func (s *snapshot) versions() map[string]string {
 	out := map[string]string{}
 	for name, obj := range s.items {
@@ -60,7 +61,7 @@ func (s *snapshot) versions() map[string]string {
 	return out
 }
 
-// problems lists what differs from what was requested.
+// problems lists the differences between the desired state and the actual state.
 func (w *env) problems(ctx context.Context) ([]string, error) {
 	s, err := w.look(ctx)
 	if err != nil {
@@ -99,8 +100,8 @@ func (w *env) problems(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// isGarbage reports whether a Secret belongs to an item that no longer exists. Kubernetes' garbage collector, which
-// does not run here, would remove it.
+// isGarbage reports whether a Secret belongs to an item that no longer exists. The garbage collector of Kubernetes,
+// which does not run here, would delete such a Secret.
 func (s *snapshot) isGarbage(name string) bool {
 	secret := s.secrets[name]
 	if secret == nil || len(secret.OwnerReferences) == 0 {
@@ -114,7 +115,7 @@ func (s *snapshot) isGarbage(name string) bool {
 	return true
 }
 
-// foreignProblems checks that what the deployers do not own was not changed.
+// foreignProblems checks that objects that do not belong to the deployers were not changed.
 func (w *env) foreignProblems(s *snapshot) (problems []string) {
 	versions := s.versions()
 	for _, obj := range w.foreign {
@@ -129,7 +130,7 @@ func (w *env) foreignProblems(s *snapshot) (problems []string) {
 	return problems
 }
 
-// statusProblems checks the end of the last job.
+// statusProblems checks the result of the last job.
 func (it *item) statusProblems(di *lsv1alpha1.DeployItem) (problems []string) {
 	s := di.Status
 	if s.JobID != it.job || s.JobIDFinished != it.job {
@@ -157,7 +158,8 @@ func (it *item) statusProblems(di *lsv1alpha1.DeployItem) (problems []string) {
 	return problems
 }
 
-// exportProblems checks the export. An item that is not valid, or whose job was called off or timed out, may have any.
+// exportProblems checks the export of an item. The item may have any export if its configuration is invalid, or if its
+// last job was interrupted, aborted or timed out.
 func (it *item) exportProblems(s *snapshot, di *lsv1alpha1.DeployItem) []string {
 	if !it.kind.exports || it.want.invalid || it.want.timeout > 0 || it.calledOff {
 		return nil
@@ -175,8 +177,8 @@ func (it *item) exportProblems(s *snapshot, di *lsv1alpha1.DeployItem) []string 
 	return nil
 }
 
-// objectProblems checks the objects. Those of an item that is not valid, or whose job was called off, may be those of
-// any earlier configuration.
+// objectProblems checks the objects of an item. If the configuration is invalid, or if the last job was interrupted or
+// aborted, the item may have the objects of any earlier configuration.
 func (it *item) objectProblems(s *snapshot, di *lsv1alpha1.DeployItem) (problems []string) {
 	if !it.kind.objects || it.want.invalid || it.calledOff {
 		return nil

@@ -14,13 +14,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// killerDice are the dice of what kills the leader. Actors have those from 1 on.
+// killerDice identifies the random numbers that determine when the leader is killed. The numbers for the actors begin
+// with 1.
 const killerDice = 0
 
-// suiteContext is the context of the spec, for replicas.
+// suiteContext is the context of the spec. The replicas use it.
 var suiteContext context.Context
 
-// result is what is printed at the end.
+// result contains the numbers that the test prints at the end.
 type result struct {
 	seed                   uint64
 	items                  int
@@ -34,7 +35,7 @@ type result struct {
 	heap, heapAfter        int64
 }
 
-// String is one line.
+// String returns the result as one line.
 func (r result) String() string {
 	return fmt.Sprintf("seed %d: %d items, %d operations, %d jobs, %d versions (watch begun %d times); "+
 		"%d leaders killed, %d leases lost, %d replicas started; %d requests disturbed, %s; %s of trouble, at rest after %s; "+
@@ -75,7 +76,7 @@ var _ = Describe("two replicas", func() {
 	}, SpecTimeout(20*time.Minute))
 })
 
-// seedOf is what the flag says, or Ginkgo's seed.
+// seedOf returns the seed that the flag sets, or Ginkgo's seed.
 func seedOf() uint64 {
 	if *seed != 0 {
 		return *seed
@@ -83,7 +84,8 @@ func seedOf() uint64 {
 	return uint64(GinkgoRandomSeed()) //nolint:gosec // any number will do
 }
 
-// watch watches until the returned function is called, which looks at what was seen.
+// watch starts the history. The returned function stops the history, and requires that the history recorded no
+// violations of the contract.
 func (w *env) watch(ctx context.Context) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -99,8 +101,8 @@ func (w *env) watch(ctx context.Context) func() {
 	}
 }
 
-// haveTrouble lets the actors play while faults occur. When it returns, everything is requested and there are no more
-// faults.
+// haveTrouble lets the actors work while faults are injected. When haveTrouble returns, the actors have ended, and no
+// more faults are injected.
 func (w *env) haveTrouble(ctx context.Context, c *crew, r *result) {
 	GinkgoHelper()
 	trouble, cancel := context.WithTimeout(ctx, *duration)
@@ -125,7 +127,7 @@ func (w *env) haveTrouble(ctx context.Context, c *crew, r *result) {
 	Expect(group.Wait()).To(Succeed(), "seed %d", w.seed)
 }
 
-// comeToRest waits until everything is as requested.
+// comeToRest waits until all items and objects have reached the desired state.
 func (w *env) comeToRest(ctx context.Context, c *crew) {
 	GinkgoHelper()
 	Eventually(func() (string, error) {
@@ -137,7 +139,7 @@ func (w *env) comeToRest(ctx context.Context, c *crew) {
 	}).WithTimeout(patience).WithPolling(500*time.Millisecond).Should(BeEmpty(), "seed %d", w.seed)
 }
 
-// stayAtRest checks that nothing is written any more, and that no replica ends.
+// stayAtRest requires that nothing is written any more, and that no replica ends.
 func (w *env) stayAtRest(ctx context.Context, c *crew) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -154,7 +156,7 @@ func (w *env) stayAtRest(ctx context.Context, c *crew) {
 	Expect(c.healthy()).To(Succeed())
 }
 
-// isClean checks that the stopped replicas left nothing in this process.
+// isClean requires that the stopped replicas have left no goroutines and no memory in this process.
 func (w *env) isClean(r *result) {
 	GinkgoHelper()
 	Eventually(func() int { r.after = runtime.NumGoroutine(); return r.after }).WithTimeout(patience).WithPolling(time.Second).
@@ -164,28 +166,28 @@ func (w *env) isClean(r *result) {
 }
 
 const (
-	// allowedGoroutines are those of connections that are still open.
+	// allowedGoroutines is the maximum number of goroutines that open connections may still use.
 	allowedGoroutines = 30
-	// allowedHeap is what the history and some caches of the libraries may keep.
+	// allowedHeap is the memory that the history and the caches of some libraries may use.
 	allowedHeap = 64 << 20
 )
 
-// heap is what is in use.
+// heap returns the size of the heap after a garbage collection.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // finalizers
+	runtime.GC() // a second collection frees objects with finalizers
 	stats := &runtime.MemStats{}
 	runtime.ReadMemStats(stats)
 	return int64(stats.HeapAlloc) //nolint:gosec // far from the limit
 }
 
-// stacks are those of all goroutines.
+// stacks returns the stacks of all goroutines.
 func stacks() string {
 	buf := make([]byte, 4<<20)
 	return string(buf[:runtime.Stack(buf, true)])
 }
 
-// tell prints what happened.
+// tell prints the result.
 func (w *env) tell(c *crew, r *result) {
 	r.operations, r.jobs = w.operations.Load(), w.jobs.Load()
 	r.versions, r.gaps = w.history.versions, w.history.gaps

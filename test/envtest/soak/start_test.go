@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// output is where a replica logs to.
+// output returns the writer for the log of a replica.
 func (c *crew) output(r *replica) (io.WriteCloser, error) {
 	if *logs == "" {
 		return nopCloser{io.Discard}, nil
@@ -31,14 +31,15 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// chance is how probable each fault is for a request of a replica in this process.
+// chance is the probability of each fault in a request of the replica in this process.
 const chance = 0.03
 
-// network returns the network between a replica in this process and its API servers. Some of its requests fail, until
-// calm. The caller holds the lock.
+// network returns the network between a replica in this process and its API servers. Until the method `calm` is called,
+// some requests of the replica fail. The caller must hold the lock.
 func (c *crew) network() *faultnet.Network {
 	chaos := faultnet.Chaos(c.seed+uint64(c.started), faultnet.Match{}, chance) //nolint:gosec // not negative
-	chaos.AtLeast = 0                                                           // it may not live long
+	// The replica may be killed before any fault has occurred.
+	chaos.AtLeast = 0
 	n := faultnet.Start(c.t, chaos)
 	if c.calmed {
 		n.Disarm()
@@ -58,7 +59,7 @@ func (c *crew) calm() {
 	}
 }
 
-// startHere starts a replica in this process. After a kill none of its requests takes effect.
+// startHere starts a replica in this process. After the replica has been killed, its requests have no effect.
 func (c *crew) startHere(r *replica) error {
 	out, err := c.output(r)
 	if err != nil {
@@ -91,7 +92,7 @@ func (c *crew) startHere(r *replica) error {
 	return nil
 }
 
-// startProcess starts a replica as a process. Killed, it gets SIGKILL.
+// startProcess starts a replica as a separate process. To kill the replica, the crew sends SIGKILL to this process.
 func (c *crew) startProcess(r *replica) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -121,7 +122,7 @@ func (c *crew) startProcess(r *replica) error {
 	return nil
 }
 
-// follow reads what a process says and waits for its end.
+// follow reads the output of a process and waits until the process has ended.
 func (c *crew) follow(r *replica, cmd *exec.Cmd, stdout io.Reader, last *lastWords) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		if lines.Text()+"\n" == elected {
@@ -138,7 +139,7 @@ func (c *crew) follow(r *replica, cmd *exec.Cmd, stdout io.Reader, last *lastWor
 	}
 }
 
-// lastWords keeps the end of what is written.
+// lastWords is a writer that stores only the last part of the text that is written to it.
 type lastWords struct {
 	next io.Writer
 

@@ -24,15 +24,15 @@ var (
 )
 
 const (
-	// patience is how long anything may take on a slow machine.
+	// patience is the time limit of all waits. It is long, because the machine may be slow.
 	patience = 3 * time.Minute
-	// quiet is how long nothing may be written at rest.
+	// quiet is the time during which nothing may be written after everything has come to rest.
 	quiet = 3 * time.Second
 )
 
 var cp *controlplane.ControlPlane
 
-// TestMain runs the suite, or a replica when the suite asks this binary for one.
+// TestMain runs the suite or, if the environment of a replica is set, a replica.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if path := os.Getenv(kubeconfigEnv); path != "" {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSoak(t *testing.T) {
-	format.MaxLength = 0 // an item that is stuck is shown whole
+	format.MaxLength = 0 // no limit, so that an item is shown completely
 	world.RunWithLog(t, "soak", logr.Discard())
 }
 

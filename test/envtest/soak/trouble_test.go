@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// outage is something that the control plane suffers.
+// outage describes a time in which a part of the control plane is not available.
 type outage struct {
 	name string
-	at   time.Duration // since the beginning
-	lets time.Duration // how long it lasts
+	at   time.Duration // time since the beginning of the test
+	lets time.Duration // duration of the outage
 	stop func() error
 	back func() error
 }
 
-// outages are what happens in the given time.
+// outages returns the outages for a test of the given duration.
 func outages(total time.Duration) []outage {
 	server := outage{name: "the API server restarts", stop: func() error { return cp.StopAPIServer() }, back: func() error { return cp.StartAPIServer() }}
 	etcd := outage{name: "etcd is away", stop: func() error { return cp.StopEtcd() }, back: func() error { return cp.StartEtcd() }, lets: 3 * time.Second}
@@ -31,7 +31,7 @@ func outages(total time.Duration) []outage {
 	return []outage{server, etcd, again}
 }
 
-// suffer injects the outages. It returns when everything is available again.
+// suffer causes the outages. It returns when all parts of the control plane are available again after the last outage.
 func suffer(ctx context.Context, all []outage, began time.Time) error {
 	var errs []error
 	for _, o := range all {
@@ -47,9 +47,9 @@ func suffer(ctx context.Context, all []outage, began time.Time) error {
 	return errors.Join(errs...)
 }
 
-// killLeaders kills the leader every few seconds, but not in the last quarter of the time. A new leader checks all
-// items and heals what the old one missed. The last leader is therefore the one whose requests fail, and it must not
-// miss anything.
+// killLeaders kills the leader every few seconds, except in the last quarter of the time. A new leader processes all
+// items and thus corrects mistakes of the old leader. In the last quarter, the leader is the replica in this process.
+// Some of its requests fail, and it must recover without the help of a new leader.
 func (w *env) killLeaders(ctx context.Context, c *crew, began time.Time) {
 	random := w.dice(killerDice)
 	for time.Since(began) < *duration*3/4 {
@@ -64,7 +64,7 @@ func (w *env) killLeaders(ctx context.Context, c *crew, began time.Time) {
 	}
 }
 
-// pause waits, or until ctx ends.
+// pause waits for the given time, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()

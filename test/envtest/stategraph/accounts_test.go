@@ -15,12 +15,12 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// rule is a right to do something with kinds of the core group.
+// rule returns a rule with the given verbs for resources of the core group.
 func rule(verbs []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: verbs, Resources: resources}
 }
 
-// account returns the kubeconfig of a user with only the given rights, in the whole cluster.
+// account creates a user that has only the given rights, in the whole cluster. It returns the kubeconfig of this user.
 func (w *env) account(ctx context.Context, name string, rules ...rbacv1.PolicyRule) []byte {
 	GinkgoHelper()
 	user := w.Namespace + "-" + name
@@ -37,7 +37,7 @@ func (w *env) account(ctx context.Context, name string, rules ...rbacv1.PolicyRu
 	return raw
 }
 
-// onTarget sends an item to another Target.
+// onTarget returns a function that makes an item use another Target.
 func onTarget(name string) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = name }
 }

@@ -28,7 +28,7 @@ var _ = Describe("calls to the target", func() {
 		w.deploy(ctx, "item", settings{Value: "a"})
 		reads, writes := w.Spent(before)
 		Expect(writes).To(Equal(n), "%s", w.Counter.Snapshot().Since(before))
-		Expect(reads).To(BeNumerically("<=", 1), "the read that tells the cluster from others: %s", w.Counter.Snapshot().Since(before))
+		Expect(reads).To(BeNumerically("<=", 1), "the only read is that of kube-system: %s", w.Counter.Snapshot().Since(before))
 
 		By("a job that changes nothing")
 		before = w.Counter.Snapshot()

@@ -24,10 +24,11 @@ import (
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// patience is how long anything may take on a slow machine.
+// patience is the time limit of all waits. It is long, because the machine may be slow.
 const patience = world.Patience
 
-// env is a world with a deployer of its own. The objects lie in its namespace.
+// env is the environment of a spec: a world.World with its own deployer. The deployed objects are in the namespace of
+// the world.
 type env struct {
 	*world.World
 	options stategraph.Options
@@ -42,7 +43,7 @@ func newEnv(ctx context.Context, revision contract.Revision) *env {
 	return w
 }
 
-// start runs a deployer of the graph until the spec ends, or stop is called.
+// start runs a deployer with the graph until the spec ends or the manager is stopped.
 func (w *env) start(g *stategraph.Graph) *env {
 	GinkgoHelper()
 	args := stategraph.Args("stategraph.test.deployerkit.dev", w.Type, g, w.options, w.hooks...)
@@ -53,7 +54,7 @@ func (w *env) start(g *stategraph.Graph) *env {
 	return w
 }
 
-// configured is a configuration with apiVersion and kind, which each needs.
+// configured adds apiVersion and kind to a configuration, because every configuration requires them.
 func configured(config any) map[string]any {
 	GinkgoHelper()
 	out := map[string]any{}
@@ -67,20 +68,20 @@ func configured(config any) map[string]any {
 	return out
 }
 
-// begin creates an item and asks for its first run.
+// begin creates an item and requests its first run, without waiting.
 func (w *env) begin(ctx context.Context, name string, config any, changes ...func(*lsv1alpha1.DeployItem)) {
 	GinkgoHelper()
 	w.Create(ctx, name, configured(config), changes...)
 }
 
-// deploy creates an item and waits until it succeeded.
+// deploy creates an item and waits until it has succeeded.
 func (w *env) deploy(ctx context.Context, name string, config any) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.begin(ctx, name, config)
 	return w.succeeded(ctx, name)
 }
 
-// beginUpdate replaces the configuration of an item and asks for a run with it.
+// beginUpdate replaces the configuration of an item and requests a run, without waiting.
 func (w *env) beginUpdate(ctx context.Context, name string, config any) {
 	GinkgoHelper()
 	Expect(w.Landscaper.Update(ctx, w.Key(name), configured(config))).To(Succeed())
@@ -88,14 +89,14 @@ func (w *env) beginUpdate(ctx context.Context, name string, config any) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// again hands out another job and waits until it succeeded.
+// The method `again` requests another run of an item and waits until it has succeeded.
 func (w *env) again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.Again(ctx, name)
 	return w.succeeded(ctx, name)
 }
 
-// succeeded waits for the end of an item's job.
+// succeeded waits until the job of an item has succeeded.
 func (w *env) succeeded(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.Finished(ctx, name)
@@ -103,7 +104,7 @@ func (w *env) succeeded(ctx context.Context, name string) *lsv1alpha1.DeployItem
 	return di
 }
 
-// status reads what the deployer keeps about an item.
+// status returns a function for Eventually that reads the provider status of an item.
 func (w *env) status(ctx context.Context, name string) func(Gomega) *stategraph.ProviderStatus {
 	return func(g Gomega) *stategraph.ProviderStatus {
 		di := w.Stored(ctx, name)(g)
@@ -115,7 +116,7 @@ func (w *env) status(ctx context.Context, name string) func(Gomega) *stategraph.
 	}
 }
 
-// exists asks for an object by name.
+// exists reports whether an object with the given name exists.
 func (w *env) exists(ctx context.Context, obj client.Object, name string) bool {
 	GinkgoHelper()
 	err := w.Client.Get(ctx, w.Key(name), obj)
@@ -126,7 +127,7 @@ func (w *env) exists(ctx context.Context, obj client.Object, name string) bool {
 	return true
 }
 
-// mergePatch is a JSON merge patch.
+// mergePatch returns a JSON merge patch with the given body.
 func mergePatch(body map[string]any) client.Patch {
 	GinkgoHelper()
 	raw, err := json.Marshal(body)
@@ -134,7 +135,8 @@ func mergePatch(body map[string]any) client.Patch {
 	return client.RawPatch(types.MergePatchType, raw)
 }
 
-// value returns a function for Eventually that reads the value of a ConfigMap, or "" if it does not exist.
+// value returns a function for Eventually that reads the value of a ConfigMap. The function returns "" if the ConfigMap
+// does not exist.
 func (w *env) value(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		cm := &corev1.ConfigMap{}
@@ -144,7 +146,7 @@ func (w *env) value(ctx context.Context, name string) func(Gomega) string {
 	}
 }
 
-// edit changes the value of a ConfigMap by hand.
+// edit changes the value of a ConfigMap as a user would.
 func (w *env) edit(ctx context.Context, name, value string) {
 	GinkgoHelper()
 	w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Data["value"] = value })

@@ -18,7 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// exports returns a function that reads what an item exports, or nil if it exports nothing.
+// exports returns a function for Eventually that reads the exports of an item. The function returns nil if the item
+// exports nothing.
 func (w *env) exports(ctx context.Context, name string) func(Gomega) map[string]any {
 	return func(g Gomega) map[string]any {
 		secret := &corev1.Secret{}
@@ -33,7 +34,7 @@ func (w *env) exports(ctx context.Context, name string) func(Gomega) map[string]
 	}
 }
 
-// wrapper is a deployer around another one, as users write it to add something of their own.
+// wrapper is a deployer that embeds another deployer. Users write such deployers to override some methods.
 type wrapper struct{ deployerlib.Deployer }
 
 var _ = Describe("exports of a graph", func() {

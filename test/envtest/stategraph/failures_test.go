@@ -50,7 +50,7 @@ var _ = Describe("a component that fails", func() {
 		w.start(build(stategraph.NewGraph().Add("wrong", wrong).Add("slow", signed("slow")).Add("behind", configMap("behind"), "slow")))
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.config.value: is wrong")))
-		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing), "what it waits for may still come [F38]")
+		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing), "the item waits, because its requirement may still become ready [F38]")
 		w.sign(ctx, "item-slow", true)
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
 		Expect(w.value(ctx, "item-behind")(NewGomega(Fail))).To(Equal("a"))

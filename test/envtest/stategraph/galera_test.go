@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// galeraGraph is the graph of the example.
+// galeraGraph builds the graph of the example.
 func galeraGraph() *stategraph.Graph {
 	GinkgoHelper()
 	g, err := galera.Graph()
@@ -25,12 +25,12 @@ func galeraGraph() *stategraph.Graph {
 	return g
 }
 
-// galeraConfig is the configuration of an item whose objects lie in the world's namespace.
+// galeraConfig returns the configuration of an item whose objects are in the namespace of the world.
 func (w *env) galeraConfig(replicas int, maxConnections string) galera.Config {
 	return galera.Config{Namespace: w.Namespace, Replicas: replicas, Image: "example.com/none:1", Settings: map[string]string{"max_connections": maxConnections}}
 }
 
-// issue answers the request for certificates of an item, as the issuer does after a while.
+// issue writes the certificates that an item has requested, as the issuer does after a while.
 func (w *env) issue(ctx context.Context, name string) {
 	GinkgoHelper()
 	request := &corev1.Secret{}
@@ -41,7 +41,8 @@ func (w *env) issue(ctx context.Context, name string) {
 	Expect(w.Client.Patch(ctx, request, answer, client.FieldOwner("issuer"))).To(Succeed())
 }
 
-// versions are the my.cnf of all configurations that there are, by the names of their ConfigMaps.
+// versions returns a function for Eventually that reads the my.cnf of every configuration. The keys are the names of
+// the ConfigMaps.
 func (w *env) versions(ctx context.Context) func(Gomega) map[string]string {
 	return func(g Gomega) map[string]string {
 		list := &corev1.ConfigMapList{}
@@ -54,7 +55,8 @@ func (w *env) versions(ctx context.Context) func(Gomega) map[string]string {
 	}
 }
 
-// states are the states of the components in the status, by name.
+// states returns a function for Eventually that reads the states of the components from the status. The keys are the
+// names of the components.
 func (w *env) states(ctx context.Context, name string) func(Gomega) map[string]string {
 	return func(g Gomega) map[string]string {
 		out := map[string]string{}
@@ -65,7 +67,7 @@ func (w *env) states(ctx context.Context, name string) func(Gomega) map[string]s
 	}
 }
 
-// condition is the message of the summary condition.
+// condition returns a function for Eventually that reads the message of the condition GraphReady.
 func (w *env) condition(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		found := contract.GetCondition(w.Stored(ctx, name)(g).Status.Conditions, stategraph.ConditionReady)
@@ -113,7 +115,7 @@ var _ = Describe("galera", func() {
 		Expect(w.exists(ctx, &corev1.Service{}, "galera")).To(BeTrue())
 		request := &corev1.Secret{}
 		Expect(w.exists(ctx, request, "galera-tls")).To(BeTrue())
-		Expect(request.Data).To(HaveLen(2), "what the issuer wrote stays")
+		Expect(request.Data).To(HaveLen(2), "the fields of the issuer are kept")
 
 		By("deletion, while the database takes its time to go")
 		before := w.Counter.Snapshot()
@@ -166,7 +168,7 @@ var _ = Describe("galera", func() {
 	}, SpecTimeout(8*time.Minute))
 })
 
-// mounted is the name of the ConfigMap that the database uses.
+// mounted returns a function for Eventually that reads the name of the ConfigMap that the database mounts.
 func (w *env) mounted(ctx context.Context) func(Gomega) string {
 	return func(g Gomega) string {
 		database := &appsv1.StatefulSet{}

@@ -16,13 +16,13 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// settings is the configuration of most items.
+// settings is the Go type of spec.config for most items.
 type settings struct {
 	Value string   `json:"value,omitempty"`
 	Names []string `json:"names,omitempty"`
 }
 
-// build ends a builder that has no fault.
+// build builds a graph. It fails the spec if Build returns an error.
 func build(b *stategraph.Builder) *stategraph.Graph {
 	GinkgoHelper()
 	g, err := b.Build()
@@ -30,7 +30,7 @@ func build(b *stategraph.Builder) *stategraph.Graph {
 	return g
 }
 
-// configMap is a ConfigMap of the item with the value of its configuration.
+// configMap returns a component with a ConfigMap that contains the value from the item's configuration.
 func configMap(name string, opts ...stategraph.Option) stategraph.Resource {
 	return stategraph.Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
 		config, err := stategraph.Config[settings](ctx)
@@ -49,7 +49,7 @@ func configMap(name string, opts ...stategraph.Option) stategraph.Resource {
 	}, opts...)
 }
 
-// probe counts, by item, how often something was called, and in which order.
+// probe records which functions of components are called for each item, in order.
 type probe struct {
 	mu    sync.Mutex
 	calls map[string]int
@@ -58,20 +58,16 @@ type probe struct {
 
 func newProbe() *probe { return &probe{calls: map[string]int{}} }
 
-// note counts a call for the item of the context.
+// note records a call. The context identifies the item.
 func (p *probe) note(ctx context.Context) error {
 	item, err := stategraph.Item(ctx)
-	if err != nil {
-		return err
-	}
-	node, err := stategraph.From(ctx)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[item.Name]++
-	p.order = append(p.order, node.Component())
+	p.order = append(p.order, stategraph.Component(ctx))
 	return nil
 }
 
@@ -81,19 +77,20 @@ func (p *probe) count(item string) int {
 	return p.calls[item]
 }
 
-// components are those that called, in order.
+// components returns the names of the components that were called, in order.
 func (p *probe) components() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string{}, p.order...)
 }
 
-// external is a component that does nothing but count its runs.
+// external returns a component that only records its runs.
 func (p *probe) external(listeners ...stategraph.Listener) stategraph.Resource {
 	return stategraph.External(stategraph.ExternalSpec{Reconcile: p.note, Listeners: listeners})
 }
 
-// gate is a component that becomes ready when a spec opens it for the item, without a notification.
+// gate is a component that becomes ready for an item when a spec opens the gate for this item. Opening the gate
+// triggers no run.
 type gate struct {
 	mu   sync.Mutex
 	open map[string]bool
@@ -107,7 +104,7 @@ func (g *gate) set(item string, open bool) {
 	g.open[item] = open
 }
 
-// ready is the Ready of an External.
+// ready reports whether the gate is open for the item. It is used as the function Ready of an External.
 func (g *gate) ready(ctx context.Context) (stategraph.Readiness, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
@@ -118,7 +115,7 @@ func (g *gate) ready(ctx context.Context) (stategraph.Readiness, error) {
 	return stategraph.ReadyIf(g.open[item.Name], "the gate is shut"), nil
 }
 
-// numbered are names with numbers.
+// numbered returns n names that consist of a prefix and a number.
 func numbered(prefix string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -127,7 +124,7 @@ func numbered(prefix string, n int) []string {
 	return out
 }
 
-// unknownKind is an object that no cluster knows.
+// unknownKind returns an object of a kind that no cluster serves.
 func unknownKind(ctx context.Context) (*unstructured.Unstructured, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {

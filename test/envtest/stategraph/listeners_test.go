@@ -17,17 +17,18 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// signed is a ConfigMap that is ready when another client has signed it.
+// signed returns a component with a ConfigMap. The ConfigMap is ready when another client has signed it.
 func signed(name string) stategraph.Resource {
 	return configMap(name, stategraph.ReadyWhen(func(live *corev1.ConfigMap) (stategraph.Readiness, error) {
 		return stategraph.ReadyIf(live.Annotations["signed"] == "true", "nobody signed it"), nil
 	}))
 }
 
-// isThere is ready immediately, and reads the object nevertheless.
+// isThere is a function for ReadyWhen that reports every object as ready. If a component has such a function, the
+// library reads the object.
 func isThere(*corev1.ConfigMap) (stategraph.Readiness, error) { return stategraph.Ready(), nil }
 
-// sign signs the ConfigMap as another client.
+// sign signs the ConfigMap as another client would. If the parameter `on` is false, sign removes the signature instead.
 func (w *env) sign(ctx context.Context, name string, on bool) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
@@ -60,8 +61,8 @@ var _ = Describe("a listener", func() {
 		By("it goes on when the item is finished: a node that is not ready any more is seen")
 		w.sign(ctx, "one-first", false)
 		Eventually(w.states(ctx, "one")).WithTimeout(patience).Should(Equal(map[string]string{"count": "Ready", "first": "Progressing", "second": "Blocked"}))
-		Expect(w.Stored(ctx, "one")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Succeeded), "a finished job stays what it is")
-		Expect(w.value(ctx, "one-second")(NewGomega(Fail))).To(Equal("one"), "blocked is left alone")
+		Expect(w.Stored(ctx, "one")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Succeeded), "a finished job does not change")
+		Expect(w.value(ctx, "one-second")(NewGomega(Fail))).To(Equal("one"), "a blocked component is not changed")
 		w.sign(ctx, "one-first", true)
 		Eventually(w.condition(ctx, "one")).WithTimeout(patience).Should(HavePrefix("True AllReady"))
 	}, SpecTimeout(5*time.Minute))
@@ -88,7 +89,7 @@ var _ = Describe("a listener", func() {
 		Eventually(func() []int { return []int{probe.count("one"), probe.count("two")} }).WithTimeout(patience).Should(Equal([]int{one + 4, two + 2}))
 		close(events)
 		Consistently(func() []int { return []int{probe.count("one"), probe.count("two")} }).WithTimeout(500*time.Millisecond).
-			Should(Equal([]int{one + 4, two + 2}), "a closed channel is silent")
+			Should(Equal([]int{one + 4, two + 2}), "a closed channel triggers no runs")
 	}, SpecTimeout(5*time.Minute))
 
 	It("that notifies while a run goes on leads to exactly one more [Y38, Y39]", func(ctx SpecContext) {
@@ -160,7 +161,7 @@ var _ = Describe("a listener", func() {
 		gate.set("item", true)
 		w.succeeded(ctx, "item")
 		runs := probe.count("item")
-		Consistently(func() int { return probe.count("item") }).WithTimeout(1500*time.Millisecond).Should(Equal(runs), "a poll ends when the node is ready")
+		Consistently(func() int { return probe.count("item") }).WithTimeout(1500*time.Millisecond).Should(Equal(runs), "polling ends when the component is ready")
 
 		timed := newEnv(ctx, contract.RevisionJobID)
 		timed.start(build(stategraph.NewGraph().Add("timed", probe.external(stategraph.Timer(time.Second)))))

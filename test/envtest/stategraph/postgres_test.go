@@ -18,7 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/examples/postgres"
 )
 
-// finishJob lets the Pods of a Job end as the container would, and returns the UID of the Job. not is that of an earlier one.
+// finishJob waits for a Job, makes its Pods complete, and returns the UID of the Job. The parameter `not` is the UID of
+// an earlier Job, which finishJob ignores.
 func (w *env) finishJob(ctx context.Context, name string, not types.UID) types.UID {
 	GinkgoHelper()
 	job := &batchv1.Job{}

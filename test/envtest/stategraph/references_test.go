@@ -21,7 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// login is a Secret that another client creates, and a ConfigMap that is derived from it.
+// login returns a graph of two components: a reference to a Secret that another client creates, and a ConfigMap that is
+// derived from this Secret.
 func login(spec stategraph.ReferenceSpec) *stategraph.Graph {
 	GinkgoHelper()
 	spec.Kind = corev1.SchemeGroupVersion.WithKind("Secret")
@@ -43,12 +44,12 @@ func login(spec stategraph.ReferenceSpec) *stategraph.Graph {
 	return build(stategraph.NewGraph().Add("login", stategraph.Reference(spec)).Add("page", stategraph.Object(page, stategraph.Uses(source))))
 }
 
-// roundTripper is a function that sends requests.
+// roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// secret makes a Secret, or changes it.
+// secret creates or updates a Secret.
 func (w *env) secret(ctx context.Context, name, user string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{"login": "of-" + w.Namespace}}}

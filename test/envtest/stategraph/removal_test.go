@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// hold puts a finalizer on an object, or takes it off.
+// hold adds a finalizer to an object. If the parameter `on` is false, hold removes the finalizer instead.
 func (w *env) hold(ctx context.Context, obj client.Object, name string, on bool) {
 	GinkgoHelper()
 	var finalizers any
@@ -28,7 +28,8 @@ func (w *env) hold(ctx context.Context, obj client.Object, name string, on bool)
 	Expect(w.Client.Patch(ctx, obj, mergePatch(map[string]any{"metadata": map[string]any{"finalizers": finalizers}}))).To(Succeed())
 }
 
-// alive returns those ConfigMaps that are not being deleted.
+// alive returns a function for Eventually. Of the given ConfigMaps, this function returns the names of those that exist
+// and are not being deleted.
 func (w *env) alive(ctx context.Context, names ...string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		out := []string{}
@@ -42,12 +43,12 @@ func (w *env) alive(ctx context.Context, names ...string) func(Gomega) []string 
 	}
 }
 
-// undo is an External that counts how it is undone.
+// undo returns an External component. Each call of its function Delete is recorded.
 func undo(done *probe) stategraph.Resource {
 	return stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { return nil }, Delete: done.note})
 }
 
-// chain is a graph of ConfigMaps, each of which requires the one before.
+// chain returns a builder with one ConfigMap for each name. Each ConfigMap requires the previous ConfigMap.
 func chain(names ...string) *stategraph.Builder {
 	b := stategraph.NewGraph()
 	for i, name := range names {
@@ -71,7 +72,7 @@ var _ = Describe("removal", func() {
 		Eventually(w.condition(ctx, "item")).WithTimeout(patience).Should(And(HavePrefix("False Removing"), ContainSubstring("third: "), ContainSubstring("held by finalizers")))
 		Expect(w.alive(ctx, "item-first", "item-second", "item-third")(NewGomega(Fail))).To(Equal([]string{"item-first", "item-second"}))
 		Consistently(w.alive(ctx, "item-first", "item-second")).WithTimeout(time.Second).Should(HaveLen(2))
-		Eventually(done.components).WithTimeout(patience).Should(Equal([]string{"inside", "outside"}), "nothing that is left requires them")
+		Eventually(done.components).WithTimeout(patience).Should(Equal([]string{"inside", "outside"}), "no remaining component requires them")
 		w.hold(ctx, &corev1.ConfigMap{}, "item-third", false)
 		ctxGone, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -120,7 +121,7 @@ var _ = Describe("removal", func() {
 		w.Manager.Stop()
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveField("Components", ContainElement(And(
-			HaveField("Name", "outside"), HaveField("Reason", ContainSubstring("component outside: it left the graph and has something to undo"))))))
+			HaveField("Name", "outside"), HaveField("Reason", ContainSubstring("component outside: the component was removed from the graph, and no function deletes it"))))))
 		w.Manager.Stop()
 		Expect(done.components()).To(BeEmpty())
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object")).Removed("outside", done.note)))

@@ -23,10 +23,11 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// withoutTarget makes an item that has none.
+// withoutTarget removes the Target from an item.
 func withoutTarget(di *lsv1alpha1.DeployItem) { di.Spec.Target = nil }
 
-// definition defines the kind Sample in a group of the item's own, and sample is one.
+// definition is the body of a component. It returns a CustomResourceDefinition for the kind Sample, in an API group
+// whose name contains the namespace of the item. The body `sample` returns an object of this kind.
 func definition(ctx context.Context) (*apiextv1.CustomResourceDefinition, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
@@ -162,7 +163,7 @@ var _ = Describe("a graph", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// label is the value of a label.
+// label returns the value of a label.
 func label(m *dto.Metric, name string) string {
 	for _, pair := range m.GetLabel() {
 		if pair.GetName() == name {

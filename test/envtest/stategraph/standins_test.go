@@ -16,10 +16,11 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// stuck is set on Pods (by their template) that must not become ready while it is in the set.
+// The variable `stuck` contains names of namespaces. The Pods in these namespaces do not become ready. As an exception,
+// a Pod becomes ready if `stuck` also contains "namespace/name" of this Pod.
 var stuck = &switches{on: map[string]bool{}}
 
-// switches is a set of names that are on.
+// switches is a set of names, each of which can be switched on and off.
 type switches struct {
 	mu sync.Mutex
 	on map[string]bool
@@ -37,7 +38,8 @@ func (s *switches) is(name string) bool {
 	return s.on[name]
 }
 
-// startKubelet makes all Pods run and become ready, except those of stuck namespaces, because there are no nodes.
+// startKubelet marks all Pods as running and ready, because the control plane has no nodes. It skips the Pods that the
+// variable `stuck` excludes.
 func startKubelet(ctx context.Context) (stop func() error) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}})

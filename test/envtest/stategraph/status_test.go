@@ -22,7 +22,7 @@ import (
 
 var bucketKind = schema.GroupVersionKind{Group: "status.test.deployerkit.dev", Version: "v1", Kind: "Bucket"}
 
-// defineBuckets installs a kind whose status has neither conditions nor observedGeneration.
+// defineBuckets installs the definition of a kind whose status contains neither conditions nor observedGeneration.
 func (w *env) defineBuckets(ctx context.Context) {
 	GinkgoHelper()
 	text := map[string]any{"type": "string"}
@@ -49,7 +49,7 @@ func (w *env) defineBuckets(ctx context.Context) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-// bucket keeps a Bucket.
+// bucket is the body of a component. It returns a Bucket.
 func bucket(ctx context.Context) (*unstructured.Unstructured, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func bucket(ctx context.Context) (*unstructured.Unstructured, error) {
 	return obj, nil
 }
 
-// reports are the warnings about the readiness of the kinds of an item.
+// reports returns a function for Eventually that lists the events of an item with the reason ReadinessUnknown.
 func (w *env) reports(ctx context.Context, name string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &eventsv1.EventList{}
@@ -86,7 +86,7 @@ var _ = Describe("an object whose status has an unknown shape", func() {
 		w.start(build(graph))
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"bucket": "Progressing", "behind": "Blocked"}))
-		Expect(w.condition(ctx, "item")(NewGomega(Fail))).To(ContainSubstring("has no status yet; if it gets none, it counts as ready 1h0m0s after its creation"))
+		Expect(w.condition(ctx, "item")(NewGomega(Fail))).To(ContainSubstring("has no status yet; without a status, it counts as ready 1h0m0s after its creation"))
 		Expect(w.reports(ctx, "item")(NewGomega(Fail))).To(BeEmpty())
 
 		live := &unstructured.Unstructured{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stategraph_test runs state graphs against a real API server with kube-controller-manager. It is Landscaper's
-// cluster and the target in one.
+// Package stategraph_test runs state graphs against a real API server with kube-controller-manager. The API server is
+// both the Landscaper cluster and the target.
 package stategraph_test
 
 import (

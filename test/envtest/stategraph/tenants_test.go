@@ -20,7 +20,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// strangers collects what components of one item saw of another.
+// strangers records data that reached the wrong item: a component of one item received it, but it belongs to another
+// item.
 type strangers struct {
 	mu   sync.Mutex
 	seen []string
@@ -32,10 +33,11 @@ func (s *strangers) add(format string, args ...any) {
 	s.seen = append(s.seen, fmt.Sprintf(format, args...))
 }
 
-// byHand is what the spec appends to values. A run may see it before it corrects it.
+// byHand is the text that the spec appends to values. A run may read such a value before the value is corrected.
 const byHand = " by hand"
 
-// spy compares everything in the context of a run with the item's name, which is also in its configuration.
+// spy returns a component that checks all data that it receives in a run. Each value must be equal to the name of the
+// item, because the item's configuration contains this name as its value.
 func (s *strangers) spy(required string) stategraph.Resource {
 	return stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {
 		item, err := stategraph.Item(ctx)
@@ -92,7 +94,7 @@ var _ = Describe("several items", func() {
 				Eventually(w.value(ctx, name+"-third")).WithTimeout(patience).Should(Equal(name))
 				w.sign(ctx, name+"-third", true)
 				w.succeeded(ctx, name)
-				for range 2 { // a third time would be a fight, which delays the correction
+				for range 2 { // after a third edit, the deployer would detect a fight and delay the correction
 					w.edit(ctx, name+"-first", name+byHand)
 					Eventually(w.value(ctx, name+"-first")).WithTimeout(patience).Should(Equal(name))
 				}

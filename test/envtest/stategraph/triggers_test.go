@@ -99,14 +99,14 @@ var _ = Describe("a run is begun", func() {
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component failing: not today")))
 		w.succeeded(ctx, "item")
 		Expect(times).To(HaveLen(7))
-		Expect(times[6].Sub(times[5])).To(BeNumerically(">", 3*times[2].Sub(times[1])), "the pauses double")
+		Expect(times[6].Sub(times[5])).To(BeNumerically(">", 3*times[2].Sub(times[1])), "the interval doubles each time")
 	}, SpecTimeout(5*time.Minute))
 
 	It("not while the item is paused [Yx2]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: "true"})).To(Succeed())
-		Eventually(func(g Gomega) { // the deployer sees the annotation a moment later
+		Eventually(func(g Gomega) { // the deployer receives the annotation a moment later
 			w.edit(ctx, "item-object", "by hand")
 			g.Consistently(w.value(ctx, "item-object")).WithTimeout(time.Second).Should(Equal("by hand"))
 		}).WithTimeout(patience).Should(Succeed())
@@ -139,6 +139,6 @@ var _ = Describe("a run is begun", func() {
 		w.deploy(ctx, "item", settings{Value: "a"})
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Operate(ctx, w.Key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())
-		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(Equal(1), "all is applied, whatever the watches say")
+		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(Equal(1), "all objects are applied, regardless of the watches")
 	}, SpecTimeout(5*time.Minute))
 })

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// chronicle is every version of every ConfigMap and Secret of the cluster, by namespace.
+// chronicle records every version of every ConfigMap and Secret of the cluster, grouped by namespace.
 type chronicle struct {
 	watches []watch.Interface
 	running sync.WaitGroup
@@ -23,14 +23,15 @@ type chronicle struct {
 	broken   error
 }
 
-// version is a stored version of an object, or its last one.
+// version is a stored version of an object. For a deleted object, the last version records the deletion.
 type version struct {
 	event  watch.EventType
 	kind   string
 	object client.Object
 }
 
-// at is when it was stored. One etcd numbers the versions of everything.
+// The method `at` returns the resource version of the stored object. All objects are in one etcd, so the resource
+// versions show the order of the writes.
 func (v version) at() uint64 { return numberOf(v.object) }
 
 func numberOf(obj client.Object) uint64 {
@@ -41,10 +42,10 @@ func numberOf(obj client.Object) uint64 {
 	return n
 }
 
-// String names an object as "ConfigMap item-main".
+// String returns the kind and name of the object, such as "ConfigMap item-main".
 func (v version) String() string { return v.kind + " " + v.object.GetName() }
 
-// newChronicle watches until stop.
+// newChronicle starts to watch the cluster. The watch ends when the method `stop` is called.
 func newChronicle(ctx context.Context, c client.WithWatch) (*chronicle, error) {
 	r := &chronicle{versions: map[string][]version{}}
 	for kind, list := range map[string]client.ObjectList{"ConfigMap": &corev1.ConfigMapList{}, "Secret": &corev1.SecretList{}} {
@@ -78,7 +79,7 @@ func (r *chronicle) stop() {
 	r.running.Wait()
 }
 
-// of returns what happened in a namespace so far, each kind in order.
+// The method `of` returns the versions of the objects in a namespace so far. The versions of each kind are in order.
 func (r *chronicle) of(namespace string) ([]version, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

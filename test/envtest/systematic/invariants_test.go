@@ -21,8 +21,9 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// asWanted returns an error unless every ConfigMap and Secret of the namespace, and the account, match a value. Without
-// a value, nothing must be left.
+// asWanted checks the state of the namespace and of the account for an item with the given value. The namespace must
+// contain exactly the ConfigMaps and Secrets of that item, and the account must have the value. If value is empty, no
+// object and no account may exist.
 func (r *run) asWanted(ctx context.Context, value string) error {
 	got, err := r.found(ctx)
 	if err != nil {
@@ -42,7 +43,7 @@ func (r *run) asWanted(ctx context.Context, value string) error {
 	return nil
 }
 
-// wanted returns a line for each object that must exist.
+// wanted returns a line for each object that must exist if the item has the given value.
 func (r *run) wanted(value string) []string {
 	lines := []string{}
 	if value != "" && r.subject.objects != nil {
@@ -62,7 +63,8 @@ func (r *run) wanted(value string) []string {
 	return lines
 }
 
-// found returns a line for each ConfigMap and Secret except the foreign ones.
+// found returns a line for each existing ConfigMap and Secret. It ignores foreign objects, which the deployer did not
+// create.
 func (r *run) found(ctx context.Context) ([]string, error) {
 	configMaps, secrets := &corev1.ConfigMapList{}, &corev1.SecretList{}
 	if err := c.List(ctx, configMaps, client.InNamespace(r.ns)); err != nil {
@@ -75,7 +77,7 @@ func (r *run) found(ctx context.Context) ([]string, error) {
 	for i := range configMaps.Items {
 		cm := &configMaps.Items[i]
 		name := cm.Name
-		if strings.HasPrefix(name, "item-settings-") { // the rest comes from its content
+		if strings.HasPrefix(name, "item-settings-") { // the end of the name depends on the content, so it is removed
 			name = "item-settings"
 		}
 		if !r.isForeign("ConfigMap", cm) {
@@ -96,7 +98,7 @@ func (r *run) found(ctx context.Context) ([]string, error) {
 	return lines, nil
 }
 
-// exported is the value in the Secret of an export.
+// exported returns the value in an export Secret.
 func exported(secret *corev1.Secret) string {
 	content := map[string]string{}
 	if err := json.Unmarshal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], &content); err != nil {
@@ -105,7 +107,7 @@ func exported(secret *corev1.Secret) string {
 	return content["value"]
 }
 
-// judge checks the whole history against the invariants.
+// judge checks the recorded versions against all invariants, and returns the violations.
 func (r *run) judge(ctx context.Context) []string {
 	if err := r.synced(ctx); err != nil {
 		return []string{"the history is not whole: " + err.Error()}
@@ -122,7 +124,7 @@ func (r *run) judge(ctx context.Context) []string {
 	return append(faults, onePassword(objects)...)
 }
 
-// jobsEndedOnce requires that each of the four jobs of the item ended once. The fifth one deleted it.
+// jobsEndedOnce requires that each of the first four jobs of the item ended once. The fifth job deleted the item.
 func (r *run) jobsEndedOnce() []string {
 	var faults []string
 	ends := map[string]int{}
@@ -150,7 +152,8 @@ func (r *run) jobsEndedOnce() []string {
 	return faults
 }
 
-// finalizerStayed requires that the item had its finalizer from the first object to the last one, and no longer exists.
+// finalizerStayed requires that the item had the finalizer all the time from the creation of the first object to the
+// deletion of the last object. It also requires that the item no longer exists.
 func (r *run) finalizerStayed(ctx context.Context, objects []version) []string {
 	versions := r.history.Versions(itemName)
 	begin := slices.IndexFunc(versions, contract.HasOurFinalizer)
@@ -169,7 +172,8 @@ func (r *run) finalizerStayed(ctx context.Context, objects []version) []string {
 		case r.isForeign(v.kind, v.object):
 		case v.event == watch.Added && v.at() < since:
 			faults = append(faults, fmt.Sprintf("%s was there before the finalizer", v))
-		case v.at() > until && len(v.object.GetOwnerReferences()) == 0: // those are the garbage collector's
+		// The garbage collector deletes objects with an owner reference later. That is allowed.
+		case v.at() > until && len(v.object.GetOwnerReferences()) == 0:
 			faults = append(faults, fmt.Sprintf("%s: %s after the item was gone", v, v.event))
 		}
 	}
@@ -179,7 +183,7 @@ func (r *run) finalizerStayed(ctx context.Context, objects []version) []string {
 	return faults
 }
 
-// objectsWereKnown requires that the item's inventory contained an object before the object was created.
+// objectsWereKnown requires that the inventory of the item contained each object before the object was created.
 func (r *run) objectsWereKnown(objects []version) []string {
 	var faults []string
 	versions := r.history.Versions(itemName)
@@ -200,7 +204,7 @@ func (r *run) objectsWereKnown(objects []version) []string {
 	return faults
 }
 
-// foreignUntouched requires that foreign objects have only their first version.
+// foreignUntouched requires that each foreign object has only one version, because the deployer must not change it.
 func (r *run) foreignUntouched(objects []version) []string {
 	var faults []string
 	for _, v := range objects {
@@ -233,7 +237,7 @@ func onePassword(objects []version) []string {
 	return nil
 }
 
-// synced waits until everything that happened in the namespace was seen.
+// synced waits until the chronicle has received everything that happened in the namespace.
 func (r *run) synced(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

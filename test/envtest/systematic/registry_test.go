@@ -9,14 +9,14 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// registry is a system outside of the cluster in which handlers keep accounts, which are their side effects.
+// registry simulates a system outside of the cluster. Handlers create accounts in it, as their side effects.
 type registry struct {
 	mu            sync.Mutex
 	accounts      map[string]string
 	made, removed int
 }
 
-// line is the connection of one process to the registry. It is cut when the process is killed.
+// line is the connection of one process to the registry. The connection stops working when the process is killed.
 type line struct {
 	registry *registry
 	network  *faultnet.Network
@@ -24,7 +24,7 @@ type line struct {
 
 var errCut = errors.New("the registry cannot be reached")
 
-// ensure makes an account, or changes it.
+// ensure creates or updates an account.
 func (l line) ensure(name, value string) error {
 	return l.do(func(r *registry) {
 		if _, found := r.accounts[name]; !found {
@@ -34,7 +34,7 @@ func (l line) ensure(name, value string) error {
 	})
 }
 
-// remove removes an account, if there is one.
+// remove removes an account if it exists.
 func (l line) remove(name string) error {
 	return l.do(func(r *registry) {
 		if _, found := r.accounts[name]; found {
@@ -56,7 +56,7 @@ func (l line) do(act func(*registry)) error {
 	return nil
 }
 
-// state returns the value of an account, and how often one was made and removed.
+// state returns the value of an account, and how often the account was created and removed.
 func (r *registry) state(name string) (value string, made, removed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

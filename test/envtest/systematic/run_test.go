@@ -28,7 +28,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// run is one run of the scenario, in a namespace of its own.
+// run is one run of the scenario, in its own namespace.
 type run struct {
 	*episode
 	subject  *subject
@@ -37,11 +37,12 @@ type run struct {
 	ls       *landscapertest.Landscaper
 	registry *registry
 	history  *conformance.History
-	foreign  map[string]string // resourceVersions
-	jobs     int               // that were asked for, the deletion left out
+	foreign  map[string]string // resourceVersions of the foreign objects
+	jobs     int               // number of requested jobs, except for the job that deletes the item
 }
 
-// episode is a test of its own within a spec: its failures are its faults, and it cleans up when it ends.
+// episode is a GinkgoTB for one of several runs in a spec. It collects the messages of failed assertions instead of
+// failing the spec. It calls the cleanup functions when the run ends.
 type episode struct {
 	testing.TB
 	mu       sync.Mutex
@@ -70,7 +71,7 @@ func (e *episode) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// end cleans up and returns the faults.
+// end calls the cleanup functions and returns the messages of all failed assertions.
 func (e *episode) end() []string {
 	for _, v := range slices.Backward(e.cleanups) {
 		v()
@@ -80,12 +81,13 @@ func (e *episode) end() []string {
 	return e.faults
 }
 
-// try runs the scenario of a subject with a rule and returns what the network saw and all faults.
+// try runs the scenario of a subject on a faulty network. It returns the report of the network and a message for each
+// violation that was found in the run.
 func (s *subject) try(ctx context.Context, scenario faultnet.Scenario) (faultnet.Report, []string) {
 	r := &run{episode: &episode{TB: GinkgoTB()}, subject: s, registry: &registry{accounts: map[string]string{}}}
 	var report faultnet.Report
 	done := make(chan struct{})
-	go func() { // Fatalf ends it
+	go func() { // the run needs its own goroutine, because Fatalf ends the goroutine in which it is called
 		defer close(done)
 		defer GinkgoRecover()
 		if err := r.begin(ctx); err != nil {
@@ -105,14 +107,16 @@ func (s *subject) try(ctx context.Context, scenario faultnet.Scenario) (faultnet
 	return report, r.end()
 }
 
-// live runs the scenario with a process that the network may kill, and with a new one after that.
+// The method `live` runs the scenario with a process that the network may kill. If the process is killed, a new process
+// continues.
 func (r *run) live(ctx context.Context, network *faultnet.Network) error {
 	stop := landscapertest.Restarting(r, network, r.process)
 	defer stop()
 	return r.tell(ctx)
 }
 
-// process starts the deployer as a process of its own, for the items of the namespace.
+// process starts the deployer for the items of the namespace. The network can disconnect the deployer, as if its
+// process were killed.
 func (r *run) process(network *faultnet.Network) *landscapertest.Manager {
 	args := r.subject.args(line{r.registry, network})
 	return landscapertest.StartManager(r, network.Wrap(cp.Config), args, landscapertest.WithOptions(func(o *ctrl.Options) {
@@ -120,10 +124,11 @@ func (r *run) process(network *faultnet.Network) *landscapertest.Manager {
 	}))
 }
 
-// kind is the type of the item.
+// kind returns the type of the item.
 func (r *run) kind() lsv1alpha1.DeployItemType { return r.subject.args(line{}).Type }
 
-// begin makes the namespace with all that is in it before the story, and begins to record.
+// begin creates the namespace and everything else that must exist before the first step of the scenario. It also starts
+// the recording.
 func (r *run) begin(ctx context.Context) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "systematic-"}}
 	if err := c.Create(ctx, ns); err != nil {
@@ -154,10 +159,11 @@ func (r *run) target(ctx context.Context) error {
 	return c.Create(ctx, target)
 }
 
-// foreignItems belong to another deployer.
+// foreignItems are the names of items of another deployer.
 var foreignItems = []string{"item-2", "items"}
 
-// plant creates objects and items that the deployer must not touch; some look as if they belonged to it.
+// plant creates objects and items that the deployer must not change. Some of them look as if they belonged to the
+// deployer.
 func (r *run) plant(ctx context.Context) error {
 	r.foreign = map[string]string{}
 	for name, labels := range map[string]map[string]string{
@@ -184,7 +190,7 @@ func (r *run) plant(ctx context.Context) error {
 	return nil
 }
 
-// isForeign reports whether an object was not created by the deployer.
+// isForeign reports whether an object was created by someone other than the deployer.
 func (r *run) isForeign(kind string, obj client.Object) bool {
 	_, planted := r.foreign[kind+" "+obj.GetName()]
 	return planted || obj.GetName() == "the-end"

@@ -20,19 +20,19 @@ import (
 var phases = lsv1alpha1.DeployItemPhases
 
 const (
-	// patience is how long a step may take on a slow machine.
+	// patience is the time limit of a step. It is long, because the machine may be slow.
 	patience = 60 * time.Second
-	// look is the poll interval.
+	// look is the interval at which a step polls.
 	look = 40 * time.Millisecond
 )
 
-// step is a part of the story.
+// step is one step of the story.
 type step struct {
 	name string
 	do   func(*run, context.Context) error
 }
 
-// story is what each item lives through.
+// story contains the steps that each item goes through.
 var story = []step{
 	{"install", func(r *run, ctx context.Context) error { return r.job(ctx, first, r.create) }},
 	{"update", func(r *run, ctx context.Context) error { return r.job(ctx, second, r.update) }},
@@ -42,7 +42,7 @@ var story = []step{
 	{"delete", (*run).delete},
 }
 
-// tell runs the steps up to the first one that fails.
+// tell runs the steps until one of them fails.
 func (r *run) tell(ctx context.Context) error {
 	for _, s := range story {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -55,7 +55,8 @@ func (r *run) tell(ctx context.Context) error {
 	return nil
 }
 
-// job begins a job with a value and waits for its success. Then everything is as the value wants it.
+// job starts a job with a value, waits until the job has succeeded, and requires that exactly the objects for this
+// value exist.
 func (r *run) job(ctx context.Context, value string, begin func(context.Context, string, bool) error) error {
 	if err := begin(ctx, value, false); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (r *run) job(ctx context.Context, value string, begin func(context.Context,
 	return r.asWanted(ctx, value)
 }
 
-// create creates the item with its first job.
+// create creates the item and starts its first job.
 func (r *run) create(ctx context.Context, value string, slow bool) error {
 	di := r.ls.Item(r.ns, itemName, r.kind(), r.subject.config(r.ns, value, slow))
 	if r.subject.objects != nil {
@@ -82,7 +83,7 @@ func (r *run) create(ctx context.Context, value string, slow bool) error {
 	return r.trigger(ctx)
 }
 
-// update changes the item and asks for a job.
+// update changes the item and requests a job.
 func (r *run) update(ctx context.Context, value string, slow bool) error {
 	if err := r.ls.Update(ctx, r.key, r.subject.config(r.ns, value, slow)); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (r *run) update(ctx context.Context, value string, slow bool) error {
 	return r.trigger(ctx)
 }
 
-// trigger hands out the next job, where there are jobs.
+// trigger starts the next job, if the revision has jobs.
 func (r *run) trigger(ctx context.Context) error {
 	r.jobs++
 	if !world.RevisionOf(r.subject.revision).Jobs {
@@ -99,7 +100,7 @@ func (r *run) trigger(ctx context.Context) error {
 	return r.ls.TriggerAs(ctx, r.key, fmt.Sprintf("job-%d", r.jobs))
 }
 
-// drift deletes an object and then changes another one, and waits each time until they are restored.
+// drift deletes an object and waits until the object is restored. Then it changes another object and waits again.
 func (r *run) drift(ctx context.Context) error {
 	if r.subject.objects == nil {
 		return nil
@@ -123,7 +124,7 @@ func (r *run) drift(ctx context.Context) error {
 	return r.healed(ctx, second)
 }
 
-// healed waits until all is as a value wants it.
+// healed waits until exactly the objects for the given value exist.
 func (r *run) healed(ctx context.Context, value string) error {
 	var why error
 	err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
@@ -136,7 +137,8 @@ func (r *run) healed(ctx context.Context, value string) error {
 	return nil
 }
 
-// abort begins a job that never ends and has it ended: by Landscaper, or by the deployer if it is requested to.
+// abort starts a job that does not end by itself. The job is then interrupted. Under the job-ID revision, Landscaper
+// ends the job. Under the annotation revision, an annotation requests that the deployer aborts it.
 func (r *run) abort(ctx context.Context) error {
 	if err := r.update(ctx, interrupted, true); err != nil {
 		return err
@@ -154,8 +156,8 @@ func (r *run) abort(ctx context.Context) error {
 	return err
 }
 
-// delete deletes the item. A finalizer holds an object for a while, and the item has to wait for that. Then nothing is
-// left except the Secret of its export, which the garbage collector removes.
+// delete deletes the item. For a while, a finalizer blocks the deletion of an object, and the item has to wait. After
+// that, only the export Secret may still exist, because the garbage collector deletes it later.
 func (r *run) delete(ctx context.Context) error {
 	if r.subject.objects != nil {
 		if err := r.hold(ctx, `["example.com/hold"]`); err != nil {
@@ -195,7 +197,7 @@ func (r *run) hold(ctx context.Context, finalizers string) error {
 	return c.Patch(ctx, cm, patch, client.FieldOwner("holder"))
 }
 
-// held waits until the deployer has deleted the object that is held.
+// held waits until the deployer has requested the deletion of the object with the finalizer.
 func (r *run) held(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
 		cm := &corev1.ConfigMap{}

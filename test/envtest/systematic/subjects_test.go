@@ -20,23 +20,25 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// subject is a deployer, and what its item deploys for a value.
+// subject describes a deployer. It also describes the objects that the item of this deployer deploys for a value.
 type subject struct {
 	name     string
 	revision contract.Revision
-	// args returns the arguments of a process.
+	// args returns the arguments of the deployer. The deployer uses the given connection to the registry.
 	args func(line) deployerlib.DeployerArgs
-	// config is a configuration with a value. A slow one never ends.
+	// config returns a configuration with a value. If the parameter `slow` is true, a job with this configuration does
+	// not end by itself.
 	config func(ns, value string, slow bool) map[string]any
-	// objects returns the names of the ConfigMaps. If it is nil, the deployer deploys nothing to a target, and there is
-	// no drift.
+	// objects returns the names of the ConfigMaps. If objects is nil, the deployer deploys nothing to a target, and
+	// there is no drift.
 	objects func(value string) []string
-	// login: there is a Secret with a password that never changes. exports: the value is exported. account: there is an
-	// account.
+	// login is true if the item has a Secret with a password that never changes. exports is true if the item exports
+	// the value. account is true if the item has an account in the registry.
 	login, exports, account bool
 }
 
-// The values that an item goes through. The first and the interrupted one bring an object more.
+// These are the successive values of the item. The item has one additional object while its value is `first` or
+// `interrupted`.
 const (
 	first       = "first"
 	second      = "second"
@@ -47,7 +49,7 @@ const (
 // itemName is the name of the item.
 const itemName = "item"
 
-// objectNames are the ConfigMaps of an item for a value.
+// objectNames returns the names of the ConfigMaps of an item for a value.
 func objectNames(value string) []string {
 	switch value {
 	case first:
@@ -70,7 +72,7 @@ func subjects() []*subject {
 	}
 }
 
-// allowed is the policy of Targets.
+// allowed is a policy that accepts targets on this machine.
 var allowed = targets.Policy{AllowPrivateHosts: true}
 
 func mockArgs(line) deployerlib.DeployerArgs { return mock.Args(nil) }
@@ -90,7 +92,8 @@ func manifestArgs(l line) deployerlib.DeployerArgs {
 	return manifest.Args(nil, manifest.Options{Targets: allowed, WrapTransport: l.network.Transport})
 }
 
-// manifestConfig returns a configuration. A slow item waits for a field that is never set.
+// manifestConfig returns a configuration of the manifest deployer. If the parameter `slow` is true, the item waits for
+// a field that is never set.
 func manifestConfig(ns, value string, slow bool) map[string]any {
 	manifests := []any{}
 	for _, name := range objectNames(value) {
@@ -113,7 +116,7 @@ func manifestConfig(ns, value string, slow bool) map[string]any {
 	return out
 }
 
-// settings is the configuration of the two that follow.
+// settings is the Go type of spec.config for the declarative deployer and for the state graph.
 type settings struct {
 	Value string `json:"value"`
 	Slow  bool   `json:"slow,omitempty"`
@@ -127,7 +130,7 @@ func configMap(name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"value": value}}
 }
 
-// handler is the declarative deployer.
+// handler is the handler of the declarative deployer.
 type handler struct{ line }
 
 var _ declarative.Finalizer = handler{}
@@ -139,7 +142,7 @@ func declarativeArgs(l line) deployerlib.DeployerArgs {
 	})
 }
 
-// Sync keeps ConfigMaps, a Secret with a password that is made once, and an account.
+// Sync returns ConfigMaps and a Secret with a password that is generated once, and creates an account.
 func (h handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[settings](req)
 	if err != nil {
@@ -190,7 +193,7 @@ func stategraphArgs(l line) deployerlib.DeployerArgs {
 	return args
 }
 
-// withSettings reads the configuration of the item of a run.
+// withSettings decodes the configuration of the item of the current run, and calls the function `use` with the result.
 func withSettings(ctx context.Context, use func(*settings) error) error {
 	s, err := stategraph.Config[settings](ctx)
 	if err != nil {
@@ -199,7 +202,8 @@ func withSettings(ctx context.Context, use func(*settings) error) error {
 	return use(s)
 }
 
-// body is a ConfigMap with the item's value. A name with a dash at its end is the beginning of one.
+// body returns the body of a component. It creates a ConfigMap with the value of the item. If `name` ends with a dash,
+// the library generates the rest of the name.
 func body(name string) func(context.Context) (*corev1.ConfigMap, error) {
 	return func(ctx context.Context) (cm *corev1.ConfigMap, err error) {
 		item, err := stategraph.Item(ctx)
@@ -218,7 +222,8 @@ func body(name string) func(context.Context) (*corev1.ConfigMap, error) {
 	}
 }
 
-// unlessInterrupted makes the value that is to be interrupted never become ready.
+// unlessInterrupted reports the ConfigMap as ready unless it contains the value of the job that the scenario
+// interrupts. Therefore, this job does not end by itself.
 func unlessInterrupted(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
 	return stategraph.ReadyIf(cm.Data["value"] != interrupted, "it is told to be slow"), nil
 }

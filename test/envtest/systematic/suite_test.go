@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package systematic_test runs the same scenario (install, update, drift, an interrupted job, deletion) with each
-// deployer of this repository many times, each time with another fault: the process is killed right before or right
-// after one of its writes, one of its reads gets an old response, or one of its watches repeats its events. In each
-// case the invariants hold, at the end and in every stored version of everything.
+// deployer of this repository many times. Each run has a different fault. For example, the process is killed right
+// before or right after one of its writes, one of its reads gets an old response, or one of its watches repeats events.
+// The invariants must hold at the end of each run, and for every stored version of every object.
 //
 // The deployers run in the process of the test. A killed deployer is disconnected from its API servers and from the
-// registry of accounts, so that nothing it still does has any effect. Its memory is not used again.
+// registry of accounts, so that its later requests have no effect. Its memory is not used again.
 //
-// By default a sample of the points is tried. DEPLOYERKIT_SYSTEMATIC=all (make test-systematic) tries all of them, and
-// DEPLOYERKIT_SYSTEMATIC=<number> another sample.
+// By default, only a sample of all possible faults is tried. DEPLOYERKIT_SYSTEMATIC=all (make test-systematic) tries
+// all of them, and DEPLOYERKIT_SYSTEMATIC=<number> tries another sample.
 package systematic_test
 
 import (
@@ -25,7 +25,7 @@ import (
 
 var (
 	cp      *controlplane.ControlPlane
-	c       client.WithWatch // reads live
+	c       client.WithWatch // client that reads from the API server
 	records *chronicle
 )
 
@@ -34,7 +34,8 @@ func TestSystematic(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	cp = world.StartControlPlane(ctx, controlplane.Options{ // the garbage collector deletes the Secrets of exports
+	// The control plane runs the garbage collector, which deletes the Secrets of exports.
+	cp = world.StartControlPlane(ctx, controlplane.Options{
 		ControllerManager: true, Controllers: []string{"garbage-collector-controller"},
 	})
 	c = world.NewClient(GinkgoTB(), cp.Config)

@@ -18,40 +18,41 @@ import (
 )
 
 const (
-	// workers is how many runs go on at the same time.
+	// workers is the number of runs at the same time.
 	workers = 8
-	// tries is how often a point is tried until the fault hits it, because the number of requests may differ a little
-	// between runs.
+	// tries is the maximum number of runs for one fault. The number of requests varies between runs, so the first run
+	// may not reach the point of the fault.
 	tries = 4
-	// enough is the number of faults after which the rest is skipped, because it would show the same.
+	// enough is the number of violations after which a subject is no longer tried, because further runs would show
+	// the same violations.
 	enough = 10
 )
 
-// trial is a fault at a point.
+// trial is a fault at a certain point of the scenario. A point is one request.
 type trial struct {
 	point faultnet.Point
 	fault faultnet.Fault
 }
 
-// result is what became of a subject.
+// result contains the results of all trials of a subject.
 type result struct {
 	subject *subject
 	begin   time.Time
 	took    time.Duration
 
-	writes, reads, pasts, watches int // points
-	trials                        int // that there are
-	chosen                        int // of them
-	kills, stales, disturbed      int // faults that hit their point
+	writes, reads, pasts, watches int // numbers of points
+	trials                        int // number of all possible trials
+	chosen                        int // number of trials that were selected
+	kills, stales, disturbed      int // numbers of faults that hit their point
 	runs                          int
-	vain                          int // runs that did not reach their point
+	vain                          int // number of runs whose fault did not hit its point
 	missed                        []string
 
 	mu     sync.Mutex
 	faults []string
 }
 
-// survey runs the scenario once without faults, and returns all trials at its points.
+// survey runs the scenario once without faults, and returns all trials at the points of this run.
 func (r *result) survey(ctx context.Context) []trial {
 	report, faults := r.subject.try(ctx, faultnet.Scenario{Survey: true, Alias: alias})
 	r.runs, r.faults = 1, faults
@@ -76,8 +77,8 @@ func (r *result) survey(ctx context.Context) []trial {
 	return trials
 }
 
-// alias returns a stable name, because the end of the name of a versioned ConfigMap depends on its content and its
-// item.
+// alias returns a stable name for the object of a request. The end of a versioned ConfigMap's name depends on the
+// content and on the item. Therefore, this name is not stable.
 func alias(r faultnet.Request) string {
 	if strings.HasPrefix(r.Name, "item-settings-") {
 		return "item-settings-*"
@@ -85,14 +86,14 @@ func alias(r faultnet.Request) string {
 	return r.Name
 }
 
-// sample returns n random trials, or all if there are not more.
+// sample returns n random trials, or all trials if there are at most n.
 func sample(trials []trial, n int, seed uint64) []trial {
 	dice := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it is to be repeatable, not secret
 	dice.Shuffle(len(trials), func(i, j int) { trials[i], trials[j] = trials[j], trials[i] })
 	return trials[:min(n, len(trials))]
 }
 
-// sweep makes the trials, some at a time.
+// sweep runs the trials, several at the same time.
 func (r *result) sweep(ctx context.Context, trials []trial) {
 	r.chosen = len(trials)
 	todo := make(chan trial, len(trials))
@@ -113,14 +114,15 @@ func (r *result) sweep(ctx context.Context, trials []trial) {
 	r.took = time.Since(r.begin)
 }
 
-// make runs the scenario with the fault repeatedly until the fault hits. Faults in runs that it misses count as well.
+// make runs the scenario with the fault of a trial until the fault hits its point, at most `tries` times. Violations
+// also count if they are found in a run in which the fault does not hit its point.
 func (r *result) make(ctx context.Context, t trial) {
 	for range tries {
 		if ctx.Err() != nil || r.failed() {
 			return
 		}
 		rule := t.point.Rule(t.fault)
-		rule.Optional = true // a miss is handled here
+		rule.Optional = true // the loop handles rules that have no effect
 		report, faults := r.subject.try(ctx, faultnet.Scenario{Rules: []faultnet.Rule{rule}})
 		if hit := t.point.Hit(report); r.add(t, hit, faults) {
 			return
@@ -131,14 +133,14 @@ func (r *result) make(ctx context.Context, t trial) {
 	r.missed = append(r.missed, fmt.Sprintf("%s: %s", t.point, t.fault))
 }
 
-// failed reports whether there are enough faults.
+// failed reports whether the subject has so many violations that no more of its trials are run.
 func (r *result) failed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.faults) >= enough
 }
 
-// add counts a run and returns hit.
+// add adds the result of a run to the totals. It returns true if the fault hit its point.
 func (r *result) add(t trial, hit bool, faults []string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +161,7 @@ func (r *result) add(t trial, hit bool, faults []string) bool {
 	return hit
 }
 
-// printTable tells what was done.
+// printTable prints a table of the results.
 func printTable(w io.Writer, results []*result) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	lines := []string{"subject\twrites\tcrash points\tkilled\treads\twith a past\tstale\twatches\tdisturbed\tnot reached\ttrials\tmade\truns\tin vain\tfaults\ttime\t"}
@@ -177,7 +179,7 @@ func printTable(w io.Writer, results []*result) error {
 	return table.Flush()
 }
 
-// line is the row of a subject.
+// line returns the row of a subject.
 func (r *result) line() string {
 	cells := []any{
 		r.subject.name, r.writes, 2 * r.writes, r.kills, r.reads, r.pasts, r.stales, r.watches, r.disturbed, len(r.missed), r.trials, r.chosen,

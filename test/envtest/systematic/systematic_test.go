@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// sampled is how many trials of each subject are made unless all are asked for.
+	// sampled is the number of trials of each subject in a sample.
 	sampled = 14
-	// seed is that of the sample.
+	// seed selects the default sample.
 	seed = 1
-	// unreachable is how many points of a subject may be missed in all tries. They are reported.
+	// unreachable is the number of points of a subject that may remain unreached. The test reports these points.
 	unreachable = 2
 )
 
-// The specs of TestSystematic: one for each deployer, and finally a table of all.
+// The following specs form TestSystematic: one spec for each deployer, and a last spec that prints a table.
 var _ = Describe("killed at any write and told the past at any read, leaving nothing that its item does not recover from,", Ordered, ContinueOnFailure, func() {
 	var results []*result
 	AfterAll(func() { Expect(printTable(os.Stdout, results)).To(Succeed()) })
@@ -39,7 +39,7 @@ var _ = Describe("killed at any write and told the past at any read, leaving not
 	}
 })
 
-// choose picks the trials that are made.
+// choose returns the trials that the suite runs.
 func choose(trials []trial) []trial {
 	GinkgoHelper()
 	switch v := os.Getenv("DEPLOYERKIT_SYSTEMATIC"); v {

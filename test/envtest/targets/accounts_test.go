@@ -104,7 +104,7 @@ var _ = Describe("targets of service accounts", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// tokens is a server outside of the cluster, which records the tokens that it gets.
+// tokens is a server outside of the cluster. It records the tokens that it receives.
 type tokens struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -145,7 +145,7 @@ func (s *tokens) config(account string, audiences ...string) string {
 		s.server.URL, base64.StdEncoding.EncodeToString(cert), account, list)
 }
 
-// audiencesOf reads them from a token without checking it.
+// audiencesOf returns the audiences in a token. It does not verify the token.
 func audiencesOf(token string) []string {
 	parts := strings.Split(token, ".")
 	ExpectWithOffset(1, parts).To(HaveLen(3))

@@ -63,7 +63,7 @@ var _ = Describe("the pool", func() {
 				}
 				return client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "none"}, &corev1.ConfigMap{}))
 			}
-			// Connecting counts for neither.
+			// The clients connect before the measurement, which therefore does not include the connection.
 			each(ctx, 9, 9, func(i int) error { return errors.Join(use(alone, i), use(together, i)) })
 			without := each(ctx, items, workers, func(i int) error { return use(alone, i) })
 			var slowest time.Duration
@@ -116,16 +116,16 @@ var _ = Describe("the pool", func() {
 
 		secret.StringData = map[string]string{"config": content(tokenOf(ctx, second), "")}
 		Expect(admin.Update(ctx, secret)).To(Succeed())
-		Expect(admin.Delete(ctx, first)).To(Succeed()) // its tokens are no longer valid
+		Expect(admin.Delete(ctx, first)).To(Succeed()) // deleting the service account makes its tokens invalid
 		Eventually(func() bool { return apierrors.IsUnauthorized(c.Get(ctx, key, &corev1.ConfigMap{})) }).
 			WithContext(ctx).WithTimeout(30 * time.Second).Should(BeTrue())
-		Expect(get()).To(BeIdenticalTo(c), "the refusal makes the secret be read again, well before its hour is over")
+		Expect(get()).To(BeIdenticalTo(c), "after the rejected request, the Secret is read again before its cache entry expires")
 		Expect(client.IgnoreNotFound(c.Get(ctx, key, &corev1.ConfigMap{}))).To(Succeed())
 		Expect(w.count(is("/api"))).To(Equal(1))
 	}, SpecTimeout(5*time.Minute))
 })
 
-// contentsOf makes targets with a service account each.
+// contentsOf creates n service accounts, and returns the content of a Target for each of them.
 func contentsOf(ctx context.Context, prefix string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -138,7 +138,8 @@ func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// each calls f for 0 to n-1 by some workers and returns how long that took.
+// The function `each` calls f with the numbers 0 to n-1 in the given number of goroutines, and returns the elapsed
+// time.
 func each(ctx context.Context, n, workers int, f func(int) error) time.Duration {
 	start := time.Now()
 	next := make(chan int)
@@ -171,7 +172,7 @@ func deadPort() string {
 	return "https://" + listener.Addr().String()
 }
 
-// silentPort accepts connections and never responds.
+// silentPort returns the address of a server that accepts connections and never responds.
 func silentPort() string {
 	listener := listen()
 	var open []io.Closer

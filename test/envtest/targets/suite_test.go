@@ -47,7 +47,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	admin = world.NewClient(GinkgoTB(), cp.Config)
 })
 
-// account makes a service account that may do everything with ConfigMaps in the namespace.
+// account creates a service account that has all rights for ConfigMaps in the namespace.
 func account(ctx context.Context, name string) *corev1.ServiceAccount {
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	ExpectWithOffset(1, admin.Create(ctx, sa)).To(Succeed())
@@ -64,7 +64,8 @@ func tokenOf(ctx context.Context, sa *corev1.ServiceAccount, audiences ...string
 
 func ca() string { return base64.StdEncoding.EncodeToString(cp.Config.CAData) }
 
-// content is that of a Target with a kubeconfig for a server, by default the API server.
+// content returns the content of a Target: a kubeconfig for the given server. If `server` is empty, the kubeconfig is
+// for the API server of the suite.
 func content(token, server string) string {
 	if server == "" {
 		server = cp.Config.Host
@@ -87,10 +88,10 @@ func resolved(name, content string) *lsv1alpha1.ResolvedTarget {
 	return lsv1alpha1.NewResolvedTarget(inline(name, content))
 }
 
-// wire notes every request to targets.
+// wire is a transport that records the requests to targets.
 type wire struct {
 	mu       sync.Mutex
-	requests map[string]int // by path
+	requests map[string]int // number of requests by path
 }
 
 func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
@@ -124,7 +125,7 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// pool makes one that may connect to this machine.
+// pool returns a pool that accepts targets on this machine.
 func pool(o targets.PoolOptions) (*targets.Pool, *wire) {
 	w := &wire{requests: map[string]int{}}
 	o.Policy.AllowPrivateHosts = true
@@ -138,7 +139,7 @@ func pool(o targets.PoolOptions) (*targets.Pool, *wire) {
 	return p, w
 }
 
-// landscaper returns the access of a deployer with only the rights that docs/targets.md names.
+// landscaper returns a client and a config for a user. This user has only the rights that docs/targets.md lists.
 func landscaper(ctx context.Context, name string, reviews bool) (client.Client, *rest.Config) {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}}
 	if reviews {

@@ -23,19 +23,19 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// patience is how long anything may take on a slow machine.
+// patience is the time limit of all waits. It is long, because the machine may be slow.
 const patience = world.Patience
 
-// quiet is how long nothing must happen.
+// quiet is the time during which nothing may happen.
 const quiet = "500ms"
 
-// keeps is a deployer that keeps a ConfigMap per item, and counts its background runs.
+// keeps is a deployer that deploys a ConfigMap for each item, and counts its background runs.
 type keeps struct {
 	deployerlib.Base
 	keeper *upkeep.Keeper
 
 	runs    atomic.Int32
-	during  atomic.Pointer[func(ctx context.Context, di *lsv1alpha1.DeployItem) error] // what a run does besides
+	during  atomic.Pointer[func(ctx context.Context, di *lsv1alpha1.DeployItem) error] // function that each run calls
 	cluster atomic.Pointer[upkeep.Cluster]
 }
 
@@ -111,7 +111,7 @@ func (k *keeps) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *l
 	return r.Resume(ctx, target)
 }
 
-// env is a world with a running deployer and a finished item "a".
+// env is the environment of a spec: a world.World with a running deployer and a finished item "a".
 type env struct {
 	*world.World
 	*keeps
@@ -131,26 +131,26 @@ func newEnv(ctx context.Context) *env {
 	return w
 }
 
-// start runs a new deployer without any state.
+// start starts a new deployer. The new deployer knows nothing from earlier runs.
 func (w *env) start() {
 	GinkgoHelper()
 	w.keeps = &keeps{keeper: upkeep.New(upkeep.Options{Name: "test", Targets: targets.Policy{AllowPrivateHosts: true}})}
 	w.Start(deployerlib.DeployerArgs{Name: "test.deployerkit.dev", Deployer: w.keeps})
 }
 
-// isQuietAfter waits for a number of background runs, after which there are no more.
+// isQuietAfter waits until the given number of background runs have ended. It requires that no more runs follow.
 func (w *env) isQuietAfter(runs int32) {
 	GinkgoHelper()
 	Eventually(w.runs.Load).WithTimeout(patience).Should(BeNumerically(">=", runs))
 	Consistently(w.runs.Load, quiet).Should(Equal(runs))
 }
 
-// runsDo has each run do something after Take.
+// runsDo sets a function that each run calls. When it is called, the run has already consumed its triggers.
 func (w *env) runsDo(f func(ctx context.Context, di *lsv1alpha1.DeployItem) error) {
 	w.during.Store(&f)
 }
 
-// data is what the item's ConfigMap has.
+// data returns the data in the ConfigMap of the item.
 func (w *env) data(ctx context.Context) map[string]string {
 	cm := &corev1.ConfigMap{}
 	if w.Client.Get(ctx, w.key, cm) != nil {
@@ -159,7 +159,7 @@ func (w *env) data(ctx context.Context) map[string]string {
 	return cm.Data
 }
 
-// edit changes the ConfigMap by hand.
+// edit changes the ConfigMap as a user would.
 func (w *env) edit(ctx context.Context) {
 	GinkgoHelper()
 	w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"a": "by hand"} })

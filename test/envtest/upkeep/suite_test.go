@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upkeep_test runs a small deployer on package upkeep against a real API server, which is Landscaper's cluster and the
-// target in one.
+// Package upkeep_test runs a small deployer that uses package upkeep against a real API server, which is both the
+// Landscaper cluster and the target.
 package upkeep_test
 
 import (

@@ -104,7 +104,7 @@ var _ = Describe("a wish for a background run", func() {
 	It("does not speed up a fight, which a job does not wait for", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		runs := w.runs.Load()
-		for range 2 { // the third edit in a short time is a fight
+		for range 2 { // the third edit in a short time counts as a fight
 			w.edit(ctx)
 			runs++
 			Eventually(w.runs.Load).WithTimeout(patience).Should(BeNumerically(">=", runs))
@@ -112,7 +112,7 @@ var _ = Describe("a wish for a background run", func() {
 			w.isQuietAfter(runs)
 		}
 		w.edit(ctx)
-		runs++ // this run shows the fight in a condition, and corrects nothing
+		runs++ // this run sets the condition that reports the fight, and corrects nothing
 		w.isQuietAfter(runs)
 		Expect(w.data(ctx)).To(HaveKeyWithValue("a", "by hand"))
 		w.keeper.Wake(w.uid, time.Time{})

@@ -33,11 +33,13 @@ var (
 	logs   = flag.String("landscaper.logs", "", "directory for the logs of all processes")
 )
 
-// atOnce is how many scenarios run at the same time. They wait more than they compute.
+// atOnce is the number of scenarios that run at the same time. The scenarios need little processor time, because they
+// mostly wait.
 const atOnce = 4
 
-// BenchmarkLandscaper runs each scenario once per side. It fails if a scenario ends worse with the deployers of this
-// module than with Landscaper's, or if they write deploy items more often.
+// BenchmarkLandscaper runs each scenario twice: with Landscaper's deployers and with those of this module. It fails if
+// a scenario succeeds only with Landscaper's deployers, or if the deployers of this module write deploy items more
+// often.
 func BenchmarkLandscaper(b *testing.B) {
 	ctrl.SetLogger(logr.Discard())
 	bed := newBed(b)
@@ -76,7 +78,7 @@ func BenchmarkLandscaper(b *testing.B) {
 	}
 }
 
-// bed is the test bed of the benchmark.
+// bed is the environment of the benchmark: a control plane with Landscaper.
 type bed struct {
 	*testing.B
 	dir   string
@@ -111,7 +113,7 @@ func (s *bed) check(err error) {
 	}
 }
 
-// logFile returns a file for the output of a process, or nil without -landscaper.logs.
+// logFile returns a file for the output of a process, or nil if the flag -landscaper.logs is not set.
 func (s *bed) logFile(name string) io.Writer {
 	if *logs == "" {
 		return nil
@@ -121,7 +123,8 @@ func (s *bed) logFile(name string) io.Writer {
 	return f
 }
 
-// run runs the scenarios with one side's deployers.
+// run runs the scenarios with the deployers of one side, which are Landscaper's deployers or those of this module. The
+// function `start` starts these deployers.
 func (s *bed) run(side string, start func(kubeconfig string) []func() error) []scenario.Result {
 	runner := &scenario.Runner{ControlPlane: s.cp, Audit: s.audit, Deployer: side}
 	config, err := runner.Access()

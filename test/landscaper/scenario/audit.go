@@ -21,7 +21,7 @@ import (
 // auditGroup is the group of the users whose requests are counted.
 const auditGroup = "deployerkit:counted"
 
-// auditPolicy logs only the metadata of each completed request of the group.
+// auditPolicy logs the metadata of each completed request by a user of the group.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -30,10 +30,10 @@ rules:
 - {level: None}
 `
 
-// Audit reads the API server's audit log, in which it counts the requests of each user.
+// Audit counts the requests of users in the API server's audit log.
 type Audit struct{ path string }
 
-// NewAudit writes an audit policy to dir and returns the flags of an API server that uses it.
+// NewAudit writes an audit policy to dir. It returns the flags for an API server that uses the policy.
 func NewAudit(dir string) (*Audit, map[string][]string, error) {
 	policy := filepath.Join(dir, "audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -43,12 +43,12 @@ func NewAudit(dir string) (*Audit, map[string][]string, error) {
 	return a, map[string][]string{"audit-policy-file": {policy}, "audit-log-path": {a.path}, "audit-log-mode": {"blocking"}}, nil
 }
 
-// User adds an administrator whose requests are counted, and returns its access.
+// User creates an administrator whose requests are counted, and returns a config for that user.
 func (a *Audit) User(cp *controlplane.ControlPlane, name string) (*rest.Config, error) {
 	return cp.User(name, "system:masters", auditGroup)
 }
 
-// Request is a completed request. Watches are logged when they end.
+// Request is a completed request. A watch is complete when it ends.
 type Request struct {
 	User struct {
 		Username string `json:"username"`
@@ -66,12 +66,12 @@ type Request struct {
 	RequestURI string `json:"requestURI"`
 }
 
-// IsWrite reports whether the request changes something.
+// IsWrite reports whether the request may change something.
 func (r Request) IsWrite() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// Mark returns the end of the log, for Since.
+// Mark returns the current size of the log. Pass this size to Since.
 func (a *Audit) Mark() (int64, error) {
 	info, err := os.Stat(a.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -83,13 +83,14 @@ func (a *Audit) Mark() (int64, error) {
 	return info.Size(), nil
 }
 
-// Since returns the requests that were logged after a mark and that match.
+// Since returns the requests that were logged after Mark returned the given size. It returns only requests for which
+// `match` returns true.
 func (a *Audit) Since(mark int64, match func(Request) bool) ([]Request, error) {
 	f, err := os.Open(a.path)
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }() // the file was only read
 	if _, err := f.Seek(mark, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
@@ -97,7 +98,7 @@ func (a *Audit) Since(mark int64, match func(Request) bool) ([]Request, error) {
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return out, nil // a line without a line break is still being written
+			return out, nil // a line without a line break is not complete yet
 		}
 		if err != nil {
 			return nil, fmt.Errorf("audit log: %w", err)

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is a manifest, or a part of one.
+// object is a JSON object, for example a manifest or a part of one.
 type object = map[string]any
 
-// Types of the deploy items.
+// The types of the deploy items.
 const (
 	manifestType = "landscaper.gardener.cloud/kubernetes-manifest"
 	mockType     = "landscaper.gardener.cloud/mock"
@@ -22,7 +22,7 @@ const (
 
 // blueprint is the inline blueprint of an Installation.
 type blueprint struct {
-	items     []object // value of deployItems; template is used instead if it is set
+	items     []object // value of deployItems; ignored if the field `template` is set
 	template  string
 	imports   []object
 	exports   []string // names of exported parameters
@@ -32,7 +32,7 @@ type blueprint struct {
 	otherText object // further fields of the blueprint
 }
 
-// files returns the file system of the blueprint.
+// files returns the files of the blueprint.
 func (b blueprint) files() map[string]string {
 	files := map[string]string{}
 	maps.Copy(files, b.subFiles)
@@ -71,16 +71,16 @@ func (b blueprint) files() map[string]string {
 	return files
 }
 
-// inline returns the blueprint in the form of an Installation.
+// inline returns the blueprint as it appears in an Installation.
 func (b blueprint) inline() lsv1alpha1.BlueprintDefinition {
 	return lsv1alpha1.BlueprintDefinition{Inline: &lsv1alpha1.InlineBlueprint{Filesystem: lsv1alpha1.NewAnyJSON(rawJSON(b.files()))}}
 }
 
-// asYAML renders a file of a blueprint.
+// asYAML encodes a file of a blueprint.
 func asYAML(value any) string {
 	out, err := yaml.Marshal(value)
 	if err != nil {
-		panic(err) // a scenario's own data
+		panic(err) // this error cannot happen, because the value is part of a scenario
 	}
 	return string(out)
 }
@@ -106,18 +106,18 @@ func timeout(d string) option { return func(item object) { item["timeout"] = d }
 
 func onChangeOnly(item object) { item["updateOnChangeOnly"] = true }
 
-// target selects a Target other than the import "cluster".
+// target returns an option that replaces the Target of a deploy item. By default, the Target is the import "cluster".
 func target(ref object) option { return func(item object) { item["target"] = ref } }
 
-// config sets a field of the configuration.
+// config returns an option that sets a field in the configuration of a deploy item.
 func config(key string, value any) option {
 	return func(item object) { item["config"].(object)[key] = value }
 }
 
-// strategy sets the update strategy.
+// strategy returns an option that sets the update strategy of a deploy item.
 func strategy(name string) option { return config("updateStrategy", name) }
 
-// policy sets the policy of all manifests.
+// policy returns an option that sets the policy of all manifests of a deploy item.
 func policy(name string) option {
 	return func(item object) {
 		for _, m := range item["config"].(object)["manifests"].([]object) {
@@ -126,7 +126,7 @@ func policy(name string) option {
 	}
 }
 
-// manifests returns a deploy item of the manifest deployer for the import "cluster".
+// manifests returns a deploy item of the manifest deployer. Its Target is the import "cluster".
 func manifests(name string, objects []object, options ...option) object {
 	list := []object{}
 	for _, o := range objects {
@@ -157,10 +157,10 @@ func mock(name string, options ...option) object {
 	return item
 }
 
-// here is the placeholder for the scenario's namespace in a manifest. Env replaces it.
+// The constant `here` is a placeholder in manifests. Env replaces it with the namespace of the scenario.
 const here = "${namespace}"
 
-// cm returns a ConfigMap with keys and values.
+// cm returns a ConfigMap. The parameter `pairs` contains alternating keys and values.
 func cm(name string, pairs ...string) object {
 	data := object{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -188,7 +188,7 @@ func deployment(replicas int, labels ...string) object {
 	}
 }
 
-// tokenSecret returns a ServiceAccount and a Secret that the token controller fills in.
+// tokenSecret returns a ServiceAccount and a Secret into which kube-controller-manager writes a token.
 func tokenSecret(account, secret string) []object {
 	return []object{
 		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": here}},

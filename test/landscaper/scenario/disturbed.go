@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Disturbed returns a scenario that calls disturb while an item waits for its Deployment, after a second item has
-// finished, and before a third one has begun.
+// Disturbed returns a scenario that deploys three items and calls `disturb` once. At this moment, the first item has
+// finished, the second item waits for its Deployment, and the third item has not begun.
 func Disturbed(name string, disturb func(ctx context.Context) error) Scenario {
 	b := blueprint{imports: importsTarget("cluster"), items: []object{
 		manifests("before", []object{cm("before", "a", "1")}),
@@ -32,8 +32,9 @@ func Disturbed(name string, disturb func(ctx context.Context) error) Scenario {
 	}}
 }
 
-// Migration returns a scenario in which an Installation is deployed by one deployer, taken over by another, changed
-// there, and taken back. toOther and back exchange the manifest deployers.
+// Migration returns a scenario with two deployers. The first deployer deploys an Installation. The second deployer
+// takes over and changes the objects. Then the first deployer takes over again. The functions `toOther` and `back`
+// replace the running manifest deployer.
 func Migration(toOther, back func(ctx context.Context) error) Scenario {
 	account := tokenSecret("account", "token")
 	service := object{
@@ -43,12 +44,15 @@ func Migration(toOther, back func(ctx context.Context) error) Scenario {
 	export := config("exports", object{"exports": []object{{
 		"key": "a", "jsonPath": ".data.a", "fromResource": object{"apiVersion": "v1", "kind": "ConfigMap", "name": "kept", "namespace": here},
 	}}})
-	state := func(value string, extra ...object) blueprint {
-		objects := append([]object{namespace("extra"), cm("kept", "a", value), deployment(1), service}, account...)
+	deploys := func(objects ...object) blueprint {
 		return blueprint{
-			imports: importsTarget("cluster"), items: []object{manifests("app", append(objects, extra...), export)},
+			imports: importsTarget("cluster"), items: []object{manifests("app", objects, export)},
 			exports: []string{"a"}, exportOf: "exports: {a: {{ .deployitems.app.a }}}\n",
 		}
+	}
+	state := func(value string, extra ...object) blueprint {
+		objects := append([]object{namespace("extra"), cm("kept", "a", value), deployment(1), service}, account...)
+		return deploys(append(objects, extra...)...)
 	}
 	kept := [][3]string{
 		{"v1", "ConfigMap", "kept"}, {"apps/v1", "Deployment", "app"}, {"v1", "Service", "app"}, {"v1", "ServiceAccount", "account"}, {"v1", "Secret", "token"},
@@ -64,6 +68,9 @@ func Migration(toOther, back func(ctx context.Context) error) Scenario {
 	reconciled := all(operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded))
 	return Scenario{Name: "an Installation changes its deployer and comes back", Waits: true, Steps: []Step{
 		clusterTarget("cluster"),
+		// The token controller deletes the Secret if it has not received the ServiceAccount yet. Landscaper's deployer
+		// does not create the Secret again.
+		installed("it", deploys(cm("kept", "a", "0"), account[0])), finishes("it", succeeded),
 		installed("it", state("1", cm("first"), cm("also"))), finishes("it", succeeded), all(remember...), exports("1"),
 		call(toOther), reconciled, all(nothingLost...), exists("v1", "ConfigMap", "first"), exports("1"),
 		installed("it", state("2", cm("also"), cm("second"))), finishes("it", succeeded), all(nothingLost...),
@@ -75,7 +82,7 @@ func Migration(toOther, back func(ctx context.Context) error) Scenario {
 	}}
 }
 
-// exports waits until the DataObject "a" has a value.
+// exports waits until the DataObject "a" has the given value.
 func exports(want string) Step {
 	const name = "a"
 	return func(ctx context.Context, e *Env) error {
@@ -85,7 +92,7 @@ func exports(want string) Step {
 				return err
 			}
 			if got := string(d.Data.RawMessage); got != want && got != fmt.Sprintf("%q", want) {
-				return fmt.Errorf("it is %s", got)
+				return fmt.Errorf("the DataObject is %s", got)
 			}
 			return nil
 		})
@@ -128,14 +135,14 @@ func Galera() Scenario {
 	}}
 }
 
-// itemFails requires the text of an item's last error.
+// itemFails requires that the last error of an item contains a text.
 func itemFails(name, text string) Step {
 	return item(name, "fails with "+text, func(di *lsv1alpha1.DeployItem) bool {
 		return di.Status.LastError != nil && strings.Contains(di.Status.LastError.Message, text)
 	})
 }
 
-// issued responds to the request for certificates as the issuer of the Galera example does.
+// issued issues the requested certificates, as the issuer in the Galera example does.
 func issued(ctx context.Context, e *Env) error {
 	return e.await(ctx, "a certificate is asked for", func(ctx context.Context) error {
 		list := &corev1.SecretList{}
@@ -149,6 +156,6 @@ func issued(ctx context.Context, e *Env) error {
 				return e.Patch(ctx, s, client.RawPatch("application/merge-patch+json", body), client.FieldOwner("issuer"))
 			}
 		}
-		return errors.New("there is no request")
+		return errors.New("the Secret that requests the certificates does not exist")
 	})
 }

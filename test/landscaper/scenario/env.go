@@ -20,8 +20,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// patience limits each wait of a scenario. Landscaper polls every five seconds in places, and the machine may be
-// loaded.
+// patience is the time limit of each wait in a scenario. It is long because some of Landscaper's controllers poll every
+// five seconds and because the machine may be busy.
 const patience = 90 * time.Second
 
 // look is the poll interval.
@@ -29,19 +29,20 @@ const look = 50 * time.Millisecond
 
 // Env is the environment of a scenario.
 type Env struct {
-	client.Client // reads from the API server
+	client.Client // client that reads from the API server
 
-	// Namespace has the Installations of the scenario and, unless the scenario says otherwise, the deployed objects.
+	// Namespace is the namespace of the Installations. It is also the namespace of the deployed objects, unless the
+	// scenario specifies another namespace.
 	Namespace string
 
 	cp     *controlplane.ControlPlane
-	access string            // kubeconfig of its Targets
+	access string            // kubeconfig for the Targets of the scenario
 	user   string            // user of that kubeconfig
 	jobs   map[string]string // last job of each Installation
-	uids   map[string]string // recorded by remembered
+	uids   map[string]string // UIDs that the steps of `remembered` have stored
 }
 
-// NewEnv creates the namespace of a scenario, and a user of its own for its Targets.
+// NewEnv creates the namespace of a scenario and a user for its Targets.
 func NewEnv(ctx context.Context, cp *controlplane.ControlPlane, audit *Audit, namespace string) (*Env, error) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -69,16 +70,16 @@ func NewEnv(ctx context.Context, cp *controlplane.ControlPlane, audit *Audit, na
 	})
 }
 
-// finalError is an error that waiting does not resolve.
+// finalError is an error that would remain even if a step waited longer.
 type finalError struct{ error }
 
-// await polls until ok returns nil or a finalError, and returns the last error when patience is over.
+// await calls `ok` until it returns nil or a finalError. After the time limit `patience`, await returns the last error.
 func (e *Env) await(ctx context.Context, what string, ok func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	last := errors.New("never looked")
+	last := errors.New("the condition was not checked")
 	for {
 		err := ok(ctx)
 		if err == nil {
@@ -105,14 +106,14 @@ func (e *Env) installation(ctx context.Context, name string) (*lsv1alpha1.Instal
 	return in, err
 }
 
-// Items returns the deploy items of the scenario.
+// Items returns the deploy items in the namespace of the scenario.
 func (e *Env) Items(ctx context.Context) ([]lsv1alpha1.DeployItem, error) {
 	list := &lsv1alpha1.DeployItemList{}
 	err := e.List(ctx, list, client.InNamespace(e.Namespace))
 	return list.Items, err
 }
 
-// item reads the deploy item with the given name in the blueprint.
+// item reads the deploy item that has the given name in the blueprint.
 func (e *Env) item(ctx context.Context, name string) (*lsv1alpha1.DeployItem, error) {
 	list := &lsv1alpha1.DeployItemList{}
 	labels := client.MatchingLabels{lsv1alpha1.ExecutionManagedNameLabel: name}
@@ -125,14 +126,14 @@ func (e *Env) item(ctx context.Context, name string) (*lsv1alpha1.DeployItem, er
 	return &list.Items[0], nil
 }
 
-// configMap returns the data of a ConfigMap in the scenario's namespace.
+// configMap returns the data of a ConfigMap in the namespace of the scenario.
 func (e *Env) configMap(ctx context.Context, name string) (map[string]string, error) {
 	cm := &corev1.ConfigMap{}
 	err := e.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, cm)
 	return cm.Data, err
 }
 
-// explain returns the state of all items for an error.
+// explain describes the state of all items, for the end of an error message.
 func (e *Env) explain(ctx context.Context) string {
 	items, err := e.Items(ctx)
 	if err != nil {
@@ -150,11 +151,11 @@ func (e *Env) explain(ctx context.Context) string {
 	return strings.Join(parts, "; ")
 }
 
-// rawJSON marshals a value that consists of maps, lists and scalars.
+// rawJSON encodes a value that consists of maps, lists and scalars.
 func rawJSON(value any) []byte {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // a scenario's own data
+		panic(err) // this error cannot happen, because the value is part of a scenario
 	}
 	return raw
 }

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// app returns a blueprint with one manifest item.
+// app returns a blueprint with a single item of the manifest deployer.
 func app(objects []object, options ...option) blueprint {
 	return blueprint{imports: importsTarget("cluster"), items: []object{manifests("app", objects, options...)}}
 }
@@ -78,8 +78,8 @@ func changeScenarios() []Scenario {
 				installed("it", twoItems([]object{namespace("shared"), cmIn("shared", "one")}, []object{namespace("shared"), cmIn("shared", "two")})),
 				finishes("it", succeeded),
 				installed("it", blueprint{imports: importsTarget("cluster"), items: []object{manifests("a", []object{namespace("shared"), cmIn("shared", "one")})}}),
-				// If the deployer does not support shared objects, the Namespace may be terminating. It is created
-				// again by the next job.
+				// A deployer that does not support shared objects may have deleted the Namespace. In that case, the
+				// next job creates it again.
 				operated("it", lsv1alpha1.ReconcileOperation),
 				finishes("it", succeeded), uninstalled("it"),
 			},
@@ -104,17 +104,17 @@ func changeScenarios() []Scenario {
 	}
 }
 
-// twoItems returns a blueprint with two manifest items.
+// twoItems returns a blueprint with two items of the manifest deployer. The second item depends on the first item.
 func twoItems(a, b []object) blueprint {
 	return blueprint{imports: importsTarget("cluster"), items: []object{manifests("a", a), manifests("b", b, dependsOn("a"))}}
 }
 
-// namespace returns a Namespace whose name begins with that of the scenario's.
+// namespace returns a Namespace. Its name begins with the name of the scenario's namespace.
 func namespace(name string) object {
 	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": here + "-" + name}}
 }
 
-// cmIn returns a ConfigMap in that Namespace.
+// cmIn returns a ConfigMap in the Namespace that namespace(ns) returns.
 func cmIn(ns, name string) object {
 	c := cm(name, "a", "1")
 	c["metadata"] = object{"name": name, "namespace": here + "-" + ns}

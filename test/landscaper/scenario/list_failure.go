@@ -8,7 +8,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// orphanType is a type of deploy items that has no deployer.
+// orphanType is a type of deploy items for which no deployer is responsible.
 const orphanType = "example.org/none"
 
 func failureScenarios() []Scenario {
@@ -77,7 +77,7 @@ func failureScenarios() []Scenario {
 	}
 }
 
-// hasCode reports whether the last error of an item has a code.
+// hasCode returns a function that reports whether the last error of an item contains a code.
 func hasCode(code lsv1alpha1.ErrorCode) func(di *lsv1alpha1.DeployItem) bool {
 	return func(di *lsv1alpha1.DeployItem) bool {
 		return di.Status.LastError != nil && slices.Contains(di.Status.LastError.Codes, code)

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// All returns the scenarios that any pair of mock and manifest deployers can run. They can run at the same time.
+// All returns the scenarios that every mock deployer and every manifest deployer must pass. The scenarios can run at
+// the same time.
 func All() []Scenario {
 	var out []Scenario
 	for _, list := range [][]Scenario{flowScenarios(), changeScenarios(), failureScenarios(), targetScenarios(), operationScenarios(), workloadScenarios()} {
@@ -20,7 +21,7 @@ func All() []Scenario {
 	return out
 }
 
-// chain returns a blueprint with three items that depend on each other.
+// chain returns a blueprint with three items. Each item depends on the previous item.
 func chain() blueprint {
 	return blueprint{
 		imports: importsTarget("cluster"),
@@ -65,7 +66,7 @@ func flowScenarios() []Scenario {
 						}}})),
 					},
 					exports: []string{"address"},
-					// The exports of an execution are by item.
+					// The exported values are grouped by item.
 					exportOf: "exports:\n  address: {{ .deployitems.host.host }}:{{ .deployitems.port.port }}\n",
 				}),
 				finishes("provider", succeeded),
@@ -106,7 +107,7 @@ func flowScenarios() []Scenario {
 	}
 }
 
-// exporter returns a blueprint that exports a value of a mock item.
+// exporter returns a blueprint that exports the value of a mock item.
 func exporter(value string) blueprint {
 	return blueprint{
 		items:   []object{mock("value", config("export", object{"value": value}))},
@@ -122,7 +123,8 @@ func importer() blueprint {
 	}
 }
 
-// nested returns a blueprint with two sub-installations, of which the second imports what the first exports.
+// nested returns a blueprint with two sub-installations. The second sub-installation imports the values that the first
+// sub-installation exports.
 func nested() blueprint {
 	sub := func(name, in, out string) object {
 		part := blueprint{
@@ -143,7 +145,7 @@ func nested() blueprint {
 	}
 }
 
-// hundred returns a blueprint with 100 items, 50 of each deployer.
+// hundred returns a blueprint with 50 items for each deployer.
 func hundred() blueprint {
 	b := blueprint{imports: importsTarget("cluster")}
 	for i := range 50 {
@@ -153,7 +155,7 @@ func hundred() blueprint {
 	return b
 }
 
-// inOrder requires that each item started after the previous one had finished.
+// inOrder requires that each item started after the previous item had finished.
 func inOrder(names ...string) Step {
 	return func(ctx context.Context, e *Env) error {
 		var last metav1.Time
@@ -164,10 +166,10 @@ func inOrder(names ...string) Step {
 			}
 			s := di.Status
 			if s.TransitionTimes == nil || s.TransitionTimes.FinishedTime == nil || s.LastReconcileTime == nil {
-				return fmt.Errorf("item %s has no times: %s", name, rawJSON(s))
+				return fmt.Errorf("the status of item %s lacks times: %s", name, rawJSON(s))
 			}
 			if s.LastReconcileTime.Before(&last) {
-				return fmt.Errorf("item %s started at %s, before the item before it had finished at %s", name, s.LastReconcileTime, last)
+				return fmt.Errorf("item %s started at %s, but the previous item finished at %s", name, s.LastReconcileTime, last)
 			}
 			last = *s.TransitionTimes.FinishedTime
 		}
@@ -191,8 +193,8 @@ func uninstalledInOrder(name string, items ...string) Step {
 	}
 }
 
-// goneInOrder returns an error while there are items. The error is final if an item exists that should have been
-// deleted before one that no longer exists.
+// goneInOrder returns an error until all items are gone. If items are deleted in the wrong order, it returns a
+// finalError.
 func goneInOrder(list []lsv1alpha1.DeployItem, order []string) error {
 	there := map[string]bool{}
 	for i := range list {
@@ -200,7 +202,7 @@ func goneInOrder(list []lsv1alpha1.DeployItem, order []string) error {
 	}
 	for i, item := range order[1:] {
 		if there[order[i]] && !there[item] {
-			return finalError{fmt.Errorf("item %s went before %s", item, order[i])}
+			return finalError{fmt.Errorf("item %s was deleted before item %s", item, order[i])}
 		}
 	}
 	if len(there) > 0 {
@@ -209,7 +211,7 @@ func goneInOrder(list []lsv1alpha1.DeployItem, order []string) error {
 	return nil
 }
 
-// automatic makes Landscaper reconcile a successful Installation repeatedly.
+// automatic makes Landscaper reconcile a successful Installation again and again.
 func automatic(interval time.Duration) change {
 	return func(in *lsv1alpha1.Installation) {
 		in.Spec.AutomaticReconcile = &lsv1alpha1.AutomaticReconcile{

@@ -47,7 +47,7 @@ func operationScenarios() []Scenario {
 	}
 }
 
-// isDone reports whether an item succeeded and has no operation annotation.
+// isDone reports whether an item has succeeded and has no operation annotation.
 func isDone(di *lsv1alpha1.DeployItem) bool {
 	return di.Status.JobID == di.Status.JobIDFinished && di.Status.Phase == lsv1alpha1.DeployItemPhases.Succeeded &&
 		di.Annotations[lsv1alpha1.OperationAnnotation] == ""
@@ -60,10 +60,10 @@ func newContext(name string) Step {
 	}
 }
 
-// inContext selects a Context.
+// inContext sets the Context of an Installation.
 func inContext(name string) change {
 	return func(in *lsv1alpha1.Installation) { in.Spec.Context = name }
 }
 
-// errEmpty is returned by checks of values that do not exist yet.
-var errEmpty = errors.New("it is empty")
+// errEmpty is the error of a check whose value does not exist yet.
+var errEmpty = errors.New("the value is empty")

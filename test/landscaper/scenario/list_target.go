@@ -103,7 +103,7 @@ func targetScenarios() []Scenario {
 	}
 }
 
-// without removes a field of an item.
+// The function `without` returns an option that removes a field of a deploy item.
 func without(field string) option { return func(item object) { delete(item, field) } }
 
 // bound binds the import "cluster" to another Target.

@@ -45,7 +45,8 @@ func workloadScenarios() []Scenario {
 	})
 }
 
-// tokenExport returns a blueprint that exports the token of a ServiceAccount, which a controller writes to a Secret.
+// tokenExport returns a blueprint that exports the token of a ServiceAccount. A controller writes the token to a
+// Secret.
 func tokenExport(s string) blueprint {
 	return blueprint{
 		imports: importsTarget("cluster"),
@@ -57,7 +58,7 @@ func tokenExport(s string) blueprint {
 	}
 }
 
-// hasToken requires that a DataObject and a Secret have the same token.
+// hasToken requires that a DataObject contains the same token as the Secret of the same name.
 func hasToken(name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, "the token is exported", func(ctx context.Context) error {

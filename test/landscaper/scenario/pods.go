@@ -8,11 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// delays are the delays after which Pods with a label become ready.
+// delays contains the times after which Pods with certain labels become ready.
 var delays = map[string]time.Duration{"slow": 2 * time.Second, "later": 8 * time.Second, "unready": 24 * time.Hour}
 
-// IsReady reports whether a Pod of a scenario may become ready: one with the label unready never, others after the
-// delay of their label, or immediately. It is for [controlplane.AddKubelet].
+// IsReady reports whether a Pod of a scenario may become ready. A Pod with the label unready never becomes ready.
+// Other Pods become ready after the delay of their label, or immediately if they have no such label. Pass IsReady
+// to [controlplane.AddKubelet].
 func IsReady(pod *corev1.Pod) bool {
 	age := time.Since(pod.CreationTimestamp.Time)
 	for label, delay := range delays {

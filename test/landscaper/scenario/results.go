@@ -11,13 +11,14 @@ import (
 	"text/tabwriter"
 )
 
-// ResultsFile is the file with the results of the benchmark, from which docs/benchmarks.md is generated.
+// ResultsFile is the file that contains the results of the benchmark. docs/benchmarks.md is generated from it.
 const ResultsFile = "results.json"
 
 //go:embed results.json
 var resultsFile []byte
 
-// Results holds the results of both sides, in the order of All.
+// Results contains the results of two sides: Landscaper's deployers and the deployers of this module. The scenarios are
+// in the order in which All returns them.
 type Results struct {
 	Theirs []Result `json:"theirs"`
 	Ours   []Result `json:"ours"`
@@ -32,9 +33,14 @@ func Recorded() (Results, error) {
 	return r, nil
 }
 
-// Faults returns what is worse with the deployers of this module than with Landscaper's: a scenario that fails only
-// with the former, more writes of deploy items in a scenario in which nothing waits, or not fewer writes in total. The
-// totals include the scenarios that succeed with both.
+// Faults returns an error for each of these faults of the deployers of this module:
+//
+//   - A scenario fails with the deployers of this module, but not with Landscaper's deployers.
+//   - In a scenario in which no item waits, the deployers of this module write deploy items more often than
+//     Landscaper's deployers.
+//   - In total, the deployers of this module write deploy items at least as often as Landscaper's deployers.
+//
+// The totals include only scenarios that succeed with both.
 func (r Results) Faults(scenarios []Scenario) []error {
 	var faults []error
 	var ours, theirs int
@@ -46,17 +52,17 @@ func (r Results) Faults(scenarios []Scenario) []error {
 		case o.Failure != "" || t.Failure != "":
 			continue
 		case o.ItemWrites > t.ItemWrites && !s.Waits:
-			faults = append(faults, fmt.Errorf("%s: %d writes of deploy items, %d with Landscaper's deployers", s.Name, o.ItemWrites, t.ItemWrites))
+			faults = append(faults, fmt.Errorf("%s: %d writes of deploy items, but only %d with Landscaper's deployers", s.Name, o.ItemWrites, t.ItemWrites))
 		}
 		ours, theirs = ours+o.ItemWrites, theirs+t.ItemWrites
 	}
 	if ours >= theirs {
-		faults = append(faults, fmt.Errorf("%d writes of deploy items in total, %d with Landscaper's deployers", ours, theirs))
+		faults = append(faults, fmt.Errorf("%d writes of deploy items in total, want fewer than the %d with Landscaper's deployers", ours, theirs))
 	}
 	return faults
 }
 
-// ItemWrites returns the sum over results.
+// ItemWrites adds up the field ItemWrites of the results.
 func ItemWrites(results []Result) int {
 	n := 0
 	for _, r := range results {
@@ -65,7 +71,7 @@ func ItemWrites(results []Result) int {
 	return n
 }
 
-// TargetCalls returns the sum over results.
+// TargetCalls adds up the field TargetCalls of the results.
 func TargetCalls(results []Result) int {
 	n := 0
 	for _, r := range results {
@@ -74,7 +80,7 @@ func TargetCalls(results []Result) int {
 	return n
 }
 
-// WriteTable writes the results for a terminal.
+// WriteTable writes the results as a table for a terminal.
 func (r Results) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "scenario\ttheirs: outcome\ts\titem writes\ttarget calls\tours: outcome\ts\titem writes\ttarget calls")
@@ -88,7 +94,8 @@ func (r Results) WriteTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// Markdown renders the results as a table with the sums of the scenarios that succeed with both.
+// Markdown returns the results as a markdown table. The last row contains the sums over the scenarios that succeed both
+// with Landscaper's deployers and with those of this module.
 func (r Results) Markdown() string {
 	var b strings.Builder
 	b.WriteString("| | theirs | s | writes of the item | calls to the target | ours | s | writes of the item | calls to the target |\n")
@@ -106,19 +113,19 @@ func (r Results) Markdown() string {
 	return b.String()
 }
 
-// add adds the figures of another result.
+// add adds the numbers of another result.
 func (r *Result) add(other Result) {
 	r.Seconds += other.Seconds
 	r.ItemWrites += other.ItemWrites
 	r.TargetCalls += other.TargetCalls
 }
 
-// cells returns the columns of one side.
+// cells returns the cells of a result in a markdown table.
 func (r Result) cells() string {
 	return fmt.Sprintf("%s | %.1f | %d | %d", r.outcome(), r.Seconds, r.ItemWrites, r.TargetCalls)
 }
 
-// outcome returns the outcome as one word.
+// outcome returns the outcome as a single word.
 func (r Result) outcome() string {
 	if r.Failure != "" {
 		return "fails"

@@ -12,12 +12,12 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// Scenario is something that operators do with Landscaper, and its expected result.
+// Scenario describes something that operators do with Landscaper, and the expected result.
 type Scenario struct {
-	// Name is a short, unique text.
+	// Name is a short unique description.
 	Name string
-	// Waits reports that a deploy item waits for something in the target. A deployer may then write the
-	// reason to the item, once per reason.
+	// Waits is true if a deploy item has to wait for something in the target. Each time the reason for waiting changes,
+	// a deployer may write the item.
 	Waits bool
 	// Steps run one after the other. The first error ends the scenario.
 	Steps []Step
@@ -29,23 +29,23 @@ type Result struct {
 	Scenario string `json:"scenario"`
 	// Failure is empty if all steps succeeded.
 	Failure string `json:"failure,omitempty"`
-	// Seconds is the duration.
+	// Seconds is the duration of the run.
 	Seconds float64 `json:"seconds"`
-	// ItemWrites is the number of successful writes of deploy items by the deployer.
+	// ItemWrites is the number of successful writes of deploy items that the deployer made.
 	ItemWrites int `json:"itemWrites"`
 	// TargetCalls is the number of requests that the deployer sent to the target.
 	TargetCalls int `json:"targetCalls"`
 }
 
-// Runner runs scenarios on a control plane with Landscaper and deployers.
+// Runner runs scenarios on a control plane on which Landscaper and the deployers run.
 type Runner struct {
 	ControlPlane *controlplane.ControlPlane
 	Audit        *Audit
-	// Deployer is the user of the deployers, whose writes of deploy items are counted.
+	// Deployer is the name of the user that the deployers have. The writes of this user to deploy items are counted.
 	Deployer string
 }
 
-// Access adds the deployers' user and returns its access.
+// Access creates this user and returns a config for it.
 func (r *Runner) Access() (*rest.Config, error) { return r.Audit.User(r.ControlPlane, r.Deployer) }
 
 // Run runs a scenario in a new namespace.
@@ -70,7 +70,7 @@ func (r *Runner) Run(ctx context.Context, s Scenario, namespace string) (Result,
 	return result, r.count(mark, e, &result)
 }
 
-// count reads the audit log.
+// count sets the numbers of requests from the audit log.
 func (r *Runner) count(mark int64, e *Env, result *Result) error {
 	requests, err := r.Audit.Since(mark, func(q Request) bool { return q.User.Username == e.user || q.User.Username == r.Deployer })
 	if err != nil {

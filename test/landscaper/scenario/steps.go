@@ -16,23 +16,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Step is one action or expectation of a scenario.
+// Step is an action or an expectation of a scenario.
 type Step func(ctx context.Context, e *Env) error
 
-// Final phases of an Installation.
+// The final phases of an Installation.
 const (
 	succeeded    = lsv1alpha1.InstallationPhase(lsv1alpha1.PhaseStringSucceeded)
 	failed       = lsv1alpha1.InstallationPhase(lsv1alpha1.PhaseStringFailed)
 	deleteFailed = lsv1alpha1.InstallationPhase(lsv1alpha1.PhaseStringDeleteFailed)
 )
 
-// clusterTarget creates a Target with the access of the scenario's user.
+// clusterTarget creates a Target with the kubeconfig of the scenario's user.
 func clusterTarget(name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		t := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
@@ -45,7 +46,7 @@ func clusterTarget(name string) Step {
 	}
 }
 
-// secretTarget creates a Target whose configuration is in a Secret.
+// secretTarget creates a Target and a Secret. The Secret contains the configuration of the Target.
 func secretTarget(name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}, Data: map[string][]byte{"config": rawJSON(object{"kubeconfig": e.access})}}
@@ -59,7 +60,7 @@ func secretTarget(name string) Step {
 	}
 }
 
-// removeObject deletes an object of the scenario's namespace.
+// removeObject deletes an object in the namespace of the scenario.
 func removeObject(obj client.Object, name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		obj.SetNamespace(e.Namespace)
@@ -71,27 +72,30 @@ func removeObject(obj client.Object, name string) Step {
 // change changes an Installation.
 type change func(in *lsv1alpha1.Installation)
 
-// installed sets the blueprint of an Installation and requests its reconciliation. By default, the imports of Targets
-// are bound to the Targets of the same names, and exports to DataObjects of the same names.
+// installed sets the blueprint of an Installation and requests a reconcile. By default, imports of Targets are bound to
+// the Targets of the same names, and exports to the DataObjects of the same names.
 func installed(name string, b blueprint, changes ...change) Step {
 	return func(ctx context.Context, e *Env) error {
 		if err := e.rememberJob(ctx, name); err != nil {
 			return err
 		}
-		in := &lsv1alpha1.Installation{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
-		_, err := controllerutil.CreateOrUpdate(ctx, e, in, func() error {
-			e.bind(in, b)
-			for _, c := range changes {
-				c(in)
-			}
-			metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
-			return nil
+		// Landscaper may still write the Installation after its last job has ended.
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			in := &lsv1alpha1.Installation{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
+			_, err := controllerutil.CreateOrUpdate(ctx, e, in, func() error {
+				e.bind(in, b)
+				for _, c := range changes {
+					c(in)
+				}
+				metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
+				return nil
+			})
+			return err
 		})
-		return err
 	}
 }
 
-// bind sets the specification of an Installation from a blueprint.
+// bind sets the spec of an Installation for a blueprint.
 func (e *Env) bind(in *lsv1alpha1.Installation, b blueprint) {
 	definition := b.inline()
 	text := strings.ReplaceAll(string(definition.Inline.Filesystem.RawMessage), here, e.Namespace)
@@ -111,7 +115,7 @@ func (e *Env) bind(in *lsv1alpha1.Installation, b blueprint) {
 	}
 }
 
-// rememberJob stores the last job of an Installation, so that finishes waits for the next one.
+// rememberJob stores the ID of the last job of an Installation. A later step `finishes` waits for another job.
 func (e *Env) rememberJob(ctx context.Context, name string) error {
 	in, err := e.installation(ctx, name)
 	if client.IgnoreNotFound(err) != nil {
@@ -137,7 +141,7 @@ func operated(name string, operation lsv1alpha1.Operation) Step {
 	}
 }
 
-// annotate sets an annotation.
+// annotate sets an annotation of an object.
 func (e *Env) annotate(ctx context.Context, obj client.Object, key, value string) error {
 	body := rawJSON(object{"metadata": object{"annotations": object{key: value}}})
 	return e.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", body))
@@ -154,7 +158,8 @@ func itemOperated(name string, operation lsv1alpha1.Operation) Step {
 	}
 }
 
-// finishes waits until the job that the last step started has ended in a phase.
+// finishes waits until the job that the previous step started has ended. It requires that the Installation has the
+// given phase at that time.
 func finishes(name string, want lsv1alpha1.InstallationPhase) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, fmt.Sprintf("Installation %s ends as %s", name, want), func(ctx context.Context) error {
@@ -165,32 +170,42 @@ func finishes(name string, want lsv1alpha1.InstallationPhase) Step {
 			s := in.Status
 			switch {
 			case s.JobID == e.jobs[name]:
-				return errors.New("its job has not begun")
+				return errors.New("the job of the Installation has not begun")
 			case s.JobIDFinished != s.JobID || !s.InstallationPhase.IsFinal():
-				return fmt.Errorf("it is in phase %q; %s", s.InstallationPhase, e.explain(ctx))
-			case s.InstallationPhase == failed && want == succeeded && e.jobLost(ctx, s.JobID):
+				return fmt.Errorf("the Installation is in phase %q; %s", s.InstallationPhase, e.explain(ctx))
+			case s.InstallationPhase == failed && want == succeeded && e.failedWithoutItems(ctx, s.JobID):
 				e.jobs[name] = s.JobID
-				return errors.Join(errors.New("its job failed before any item got it"),
+				return errors.Join(fmt.Errorf("the job of the Installation failed, but none of its items did: %s", lastError(in)),
 					e.annotate(ctx, in, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation)))
 			case s.InstallationPhase != want:
-				return finalError{fmt.Errorf("it ended as %q; %s", s.InstallationPhase, e.explain(ctx))}
+				return finalError{fmt.Errorf("the Installation ended as %q: %s; %s", s.InstallationPhase, lastError(in), e.explain(ctx))}
 			}
 			return nil
 		})
 	}
 }
 
-// jobLost reports whether no item has got a job. Landscaper ends a job as failed if one of its own writes meets a
-// conflict; an operator then requests another one.
-func (e *Env) jobLost(ctx context.Context, job string) bool {
+// failedWithoutItems reports whether items exist and none of them failed in the given job. In this case, Landscaper
+// itself failed the job, because one of its own writes failed with a conflict. An operator would request another job.
+func (e *Env) failedWithoutItems(ctx context.Context, job string) bool {
 	items, err := e.Items(ctx)
 	if err != nil || len(items) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(items, func(di lsv1alpha1.DeployItem) bool { return di.Status.JobID == job })
+	return !slices.ContainsFunc(items, func(di lsv1alpha1.DeployItem) bool {
+		return di.Status.JobID == job && di.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded
+	})
 }
 
-// deleted deletes an Installation, without waiting.
+// lastError returns the last error of an Installation as text.
+func lastError(in *lsv1alpha1.Installation) string {
+	if in.Status.LastError == nil {
+		return "no error"
+	}
+	return in.Status.LastError.Message
+}
+
+// deleted deletes an Installation and does not wait until it is gone.
 func deleted(name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		if err := e.rememberJob(ctx, name); err != nil {
@@ -204,12 +219,12 @@ func deleted(name string) Step {
 	}
 }
 
-// uninstalled deletes an Installation and waits until it no longer exists.
+// uninstalled deletes an Installation and waits until it is gone.
 func uninstalled(name string) Step {
 	return all(deleted(name), goneInstallation(name))
 }
 
-// goneInstallation waits until an Installation no longer exists.
+// goneInstallation waits until an Installation is gone.
 func goneInstallation(name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, "Installation "+name+" is gone", func(ctx context.Context) error {
@@ -220,7 +235,7 @@ func goneInstallation(name string) Step {
 			if err != nil {
 				return err
 			}
-			err = fmt.Errorf("it is in phase %q; %s", in.Status.InstallationPhase, e.explain(ctx))
+			err = fmt.Errorf("the Installation is in phase %q; %s", in.Status.InstallationPhase, e.explain(ctx))
 			if in.Status.InstallationPhase == deleteFailed && in.Status.JobID == in.Status.JobIDFinished && in.Status.JobID != e.jobs[name] {
 				return finalError{err}
 			}
@@ -229,7 +244,7 @@ func goneInstallation(name string) Step {
 	}
 }
 
-// all runs steps one after the other.
+// The function `all` returns a step that runs the given steps one after the other.
 func all(steps ...Step) Step {
 	return func(ctx context.Context, e *Env) error {
 		for _, s := range steps {
@@ -241,7 +256,7 @@ func all(steps ...Step) Step {
 	}
 }
 
-// ref returns an object that has only a name, in the scenario's namespace.
+// ref returns an object that contains only its kind, its name, and the namespace of the scenario.
 func (e *Env) ref(apiVersion, kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(apiVersion)
@@ -251,7 +266,7 @@ func (e *Env) ref(apiVersion, kind, name string) *unstructured.Unstructured {
 	return u
 }
 
-// exists requires an object of the scenario's namespace.
+// exists requires that an object exists in the namespace of the scenario.
 func exists(apiVersion, kind, name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		u := e.ref(apiVersion, kind, name)
@@ -259,7 +274,7 @@ func exists(apiVersion, kind, name string) Step {
 	}
 }
 
-// absent waits until an object no longer exists.
+// absent waits until an object is gone.
 func absent(apiVersion, kind, name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, kind+" "+name+" is gone", func(ctx context.Context) error {
@@ -271,12 +286,12 @@ func absent(apiVersion, kind, name string) Step {
 			if err != nil {
 				return err
 			}
-			return errors.New("it is there")
+			return errors.New("the object still exists")
 		})
 	}
 }
 
-// has waits until a ConfigMap has a value.
+// has waits until a ConfigMap contains a value.
 func has(name, key, want string) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, fmt.Sprintf("ConfigMap %s has %s=%s", name, key, want), func(ctx context.Context) error {
@@ -285,14 +300,14 @@ func has(name, key, want string) Step {
 				return err
 			}
 			if data[key] != want {
-				return fmt.Errorf("it has %q", data[key])
+				return fmt.Errorf("the value is %q", data[key])
 			}
 			return nil
 		})
 	}
 }
 
-// item waits until ok returns true for a deploy item.
+// item waits until the function `ok` returns true for a deploy item.
 func item(name, what string, ok func(di *lsv1alpha1.DeployItem) bool) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, "deploy item "+name+" "+what, func(ctx context.Context) error {
@@ -301,19 +316,19 @@ func item(name, what string, ok func(di *lsv1alpha1.DeployItem) bool) Step {
 				return err
 			}
 			if !ok(di) {
-				return fmt.Errorf("its status is %s", rawJSON(di.Status))
+				return fmt.Errorf("the status of the item is %s", rawJSON(di.Status))
 			}
 			return nil
 		})
 	}
 }
 
-// phase waits for the phase of a deploy item.
+// phase waits until a deploy item has the given phase.
 func phase(name string, want lsv1alpha1.DeployItemPhase) Step {
 	return item(name, "is "+string(want), func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == want })
 }
 
-// remembered stores the UID of an object.
+// remembered returns a step that stores the UID of an object. A later step `same` compares this UID.
 func remembered(apiVersion, kind, name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		u := e.ref(apiVersion, kind, name)
@@ -325,7 +340,7 @@ func remembered(apiVersion, kind, name string) Step {
 	}
 }
 
-// same requires that an object is the one that remembered stored.
+// The function `same` returns a step that requires that an object still has the UID that the step `remembered` stored.
 func same(apiVersion, kind, name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		u := e.ref(apiVersion, kind, name)
@@ -339,7 +354,7 @@ func same(apiVersion, kind, name string) Step {
 	}
 }
 
-// editedByHand changes the value "a" of the ConfigMap "app" as a user does.
+// editedByHand changes the value "a" of the ConfigMap "app", as a user may do.
 func editedByHand(ctx context.Context, e *Env) error {
 	body := rawJSON(object{"data": object{"a": "by hand"}})
 	return e.Patch(ctx, e.ref("v1", "ConfigMap", "app"), client.RawPatch("application/merge-patch+json", body), client.FieldOwner("kubectl-edit"))
@@ -353,13 +368,13 @@ func dataObject(name string, value any) Step {
 	}
 }
 
-// ownedKinds are the kinds that owned counts.
+// ownedKinds contains the kinds that the function `owned` accepts.
 var ownedKinds = map[string]client.ObjectList{
 	"Deployment": &appsv1.DeploymentList{}, "StatefulSet": &appsv1.StatefulSetList{}, "Secret": &corev1.SecretList{}, "Service": &corev1.ServiceList{},
 }
 
-// owned waits until the scenario's namespace has the given number of objects of a kind that a deployer of this module
-// created.
+// owned waits until the given number of objects of a kind exist in the namespace of the scenario. It counts only
+// objects that a deployer of this module created.
 func owned(kind string, want int) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, fmt.Sprintf("%d objects of kind %s", want, kind), func(ctx context.Context) error {
@@ -368,7 +383,7 @@ func owned(kind string, want int) Step {
 				return err
 			}
 			if n := meta.LenList(list); n != want {
-				return fmt.Errorf("there are %d", n)
+				return fmt.Errorf("found %d objects", n)
 			}
 			return nil
 		})

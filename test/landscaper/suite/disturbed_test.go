@@ -57,11 +57,13 @@ var _ = Describe("a running Installation", Ordered, ContinueOnFailure, func() {
 		theirs, err := ls.StartDeployer(ctx, landscaper.ManifestDeployer, access)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() error { return theirs.Stop() })
-		toOurs := func(context.Context) error {
+		toOurs := func(ctx context.Context) error {
 			if err := theirs.Stop(); err != nil {
 				return err
 			}
+			before := holder(ctx)
 			start("migrated", "manifest")
+			Eventually(holder, patience).WithContext(ctx).ShouldNot(BeElementOf("", before))
 			return nil
 		}
 		back := func(ctx context.Context) error {
@@ -75,7 +77,7 @@ var _ = Describe("a running Installation", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// leader waits until there is a leader of the manifest deployer and returns its identity.
+// leader waits until a replica of the manifest deployer holds the lease, and returns the identity of the replica.
 func leader(ctx context.Context) (id string) {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -85,7 +87,7 @@ func leader(ctx context.Context) (id string) {
 	return id
 }
 
-// holder is the identity that holds the lease.
+// holder returns the identity in the lease, or "" if there is none.
 func holder(ctx context.Context) string {
 	list := &coordinationv1.LeaseList{}
 	if err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil {

@@ -18,7 +18,7 @@ import (
 	gettingstarted "github.com/deployerkit/deployerkit/examples/getting-started"
 )
 
-// applyFile creates the objects of a file of the guide as they are.
+// applyFile creates the objects in a file of the guide without changing them.
 func applyFile(ctx context.Context, name string) {
 	GinkgoHelper()
 	file, err := gettingstarted.Files.ReadFile(name)

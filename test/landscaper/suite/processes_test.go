@@ -24,7 +24,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// deployerEnv makes the test binary a deployer: the example of a declarative one has no program of its own.
+// deployerEnv is an environment variable. If it is set, the test binary runs a deployer. This is used for the Redis
+// example, which has no program of its own.
 const deployerEnv = "DEPLOYERKIT_SUITE_DEPLOYER"
 
 func TestMain(m *testing.M) {
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runRedis is the main of the Redis deployer.
+// runRedis runs the deployer of the Redis example.
 func runRedis(ctx context.Context) error {
 	ctrl.SetLogger(zap.New())
 	config, err := ctrl.GetConfig()
@@ -56,16 +57,17 @@ func runRedis(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// processes are the running deployers by name. Specs replace them; the suite kills what is left.
+// processes contains the running deployers by name. Specs replace these deployers, and the suite kills the deployers
+// that still run at the end.
 var processes = map[string]*gexec.Session{}
 
-// flags keep processes apart and make a takeover take seconds.
+// flags let several processes run on one machine. With these flags, a process takes over the lease within seconds.
 var flags = []string{
 	"--metrics-bind-address=0", "--health-probe-bind-address=0", "--grace-period=5s",
 	"--leader-election-lease-duration=4s", "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s",
 }
 
-// deployers are the command lines of our deployers.
+// deployers contains, for each kind of deployer, a function that returns its command.
 var deployers = map[string]func() *exec.Cmd{
 	"mock": func() *exec.Cmd { return command("cmd/mock-deployer", slices.Concat(flags)...) },
 	"manifest": func() *exec.Cmd {
@@ -82,12 +84,13 @@ var deployers = map[string]func() *exec.Cmd{
 	},
 }
 
-// command is a program of this module with the deployers' access.
+// command returns a command that runs a program of this module with the kubeconfig of the deployers.
 func command(program string, args ...string) *exec.Cmd {
 	return exec.Command(programs[program], append([]string{"--kubeconfig=" + access}, args...)...) //nolint:gosec // built here
 }
 
-// start starts a deployer under a name, so that there can be several of a kind.
+// start starts a deployer of the given kind under the given name. Several deployers of one kind can run under different
+// names.
 func start(name, kind string) {
 	GinkgoHelper()
 	session, err := gexec.Start(deployers[kind](), GinkgoWriter, GinkgoWriter)
@@ -95,7 +98,7 @@ func start(name, kind string) {
 	processes[name] = session
 }
 
-// kill ends a deployer without giving it a chance to clean up.
+// kill kills a deployer. The deployer cannot clean up.
 func kill(name string) {
 	if p := processes[name]; p != nil {
 		p.Kill().Wait(patience)

@@ -13,10 +13,11 @@ import (
 	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
 )
 
-// atOnce is how many scenarios run at the same time. They wait more than they compute.
+// atOnce is the number of scenarios that run at the same time. The scenarios need little processor time, because they
+// mostly wait.
 const atOnce = 8
 
-// outcome is the result of a scenario that ran at the same time as others.
+// outcome is the result of a scenario that runs concurrently with other scenarios.
 type outcome struct {
 	result scenario.Result
 	err    error
@@ -63,12 +64,12 @@ var _ = Describe("a scenario of an operator", Ordered, ContinueOnFailure, func()
 	}
 })
 
-// theirWrites returns how often Landscaper's own deployers wrote deploy items in the scenarios that succeed with them,
-// as the benchmark recorded it.
+// theirWrites returns how often Landscaper's own deployers write deploy items in each scenario. The keys are the names
+// of the scenarios. The numbers are from the recorded benchmark. Scenarios in which these deployers fail are omitted.
 func theirWrites() map[string]int {
 	results, err := scenario.Recorded()
 	if err != nil {
-		panic(err) // while the specs are collected
+		panic(err) // specs are still being defined, so there is no spec that could fail
 	}
 	out := map[string]int{}
 	for _, r := range results.Theirs {

@@ -18,30 +18,32 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// playedType is a type of deploy items whose deployer the test plays.
+// playedType is the type of the deploy items for which the test acts as the deployer.
 const playedType = "example.org/played"
 
-// master hands out the jobs. It is the real Landscaper, or the stand-in.
+// master starts the jobs of an item. There are two implementations: one uses the real Landscaper, and one uses the
+// simulated Landscaper of package landscapertest, the stand-in.
 type master interface { //nolint:interfacebloat // of a test, with two implementations
-	// install creates the item with a value, or changes it, and requests a job.
+	// install creates or updates the item with a value, and requests a job.
 	install(ctx context.Context, value string) error
-	// again requests another job, including one of a deletion.
+	// again requests another job. If the item is being deleted, this job deletes the item.
 	again(ctx context.Context) error
 	interrupt(ctx context.Context) error
-	// expire fails a job that was not picked up.
+	// expire makes a job fail because no deployer has picked it up.
 	expire(ctx context.Context) error
 	uninstall(ctx context.Context) error
-	// item returns the item, whose name may not be known at first.
+	// item returns the item. With the real Landscaper, the name of the item is unknown until the item exists.
 	item(ctx context.Context) (*lsv1alpha1.DeployItem, error)
 }
 
-// real is an Installation of the real Landscaper.
+// real implements master with an Installation of the real Landscaper.
 type real struct{ namespace string }
 
 func (r real) install(ctx context.Context, value string) error {
@@ -59,18 +61,21 @@ func (r real) install(ctx context.Context, value string) error {
 	if err != nil {
 		return err
 	}
-	in, err := r.get(ctx)
-	if client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	missing := err != nil
-	in.Namespace, in.Name = r.namespace, "played"
-	in.Spec.Blueprint.Inline = &lsv1alpha1.InlineBlueprint{Filesystem: lsv1alpha1.NewAnyJSON(files)}
-	metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
-	if missing {
-		return c.Create(ctx, in)
-	}
-	return c.Update(ctx, in)
+	// Landscaper may still be writing the Installation, so the update is repeated after a conflict.
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		in, err := r.get(ctx)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		missing := err != nil
+		in.Namespace, in.Name = r.namespace, "played"
+		in.Spec.Blueprint.Inline = &lsv1alpha1.InlineBlueprint{Filesystem: lsv1alpha1.NewAnyJSON(files)}
+		metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
+		if missing {
+			return c.Create(ctx, in)
+		}
+		return c.Update(ctx, in)
+	})
 }
 
 func (r real) get(ctx context.Context) (*lsv1alpha1.Installation, error) {
@@ -89,7 +94,7 @@ func (r real) operate(ctx context.Context, operation lsv1alpha1.Operation) error
 	return c.Patch(ctx, in, client.MergeFrom(before))
 }
 
-// again first waits until the Installation has seen how the last job ended.
+// The method `again` requests another job. Before that, it waits until the Installation shows the end of the last job.
 func (r real) again(ctx context.Context) error {
 	Eventually(func() bool {
 		in, err := r.get(ctx)
@@ -124,7 +129,7 @@ func (r real) item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 	return &list.Items[0], nil
 }
 
-// standIn is an item of the stand-in.
+// standIn implements master with the simulated Landscaper.
 type standIn struct {
 	*landscapertest.Landscaper
 	key types.NamespacedName
@@ -171,14 +176,15 @@ func (s standIn) uninstall(ctx context.Context) error {
 
 func (s standIn) item(ctx context.Context) (*lsv1alpha1.DeployItem, error) { return s.Get(ctx, s.key) }
 
-// played is a step of both masters: what it does, and when its outcome can be checked.
+// played is a step that runs with both implementations of master. It consists of an action, and a function that reports
+// whether the result of the action is visible.
 type played struct {
 	title string
 	do    func(ctx context.Context, m master) error
-	done  func(di *lsv1alpha1.DeployItem, job string) bool // job is the one before the step
+	done  func(di *lsv1alpha1.DeployItem, job string) bool // job is the ID of the job before the step
 }
 
-// hasNewJob and hasEnded are outcomes of steps.
+// hasNewJob and hasEnded are values for the field `done` of a played step.
 func hasNewJob(di *lsv1alpha1.DeployItem, job string) bool {
 	return di.Status.JobID != job && di.Status.JobID != di.Status.JobIDFinished
 }
@@ -189,7 +195,7 @@ func hasEnded(di *lsv1alpha1.DeployItem, _ string) bool {
 
 func always(*lsv1alpha1.DeployItem, string) bool { return true }
 
-// deployer writes a status as a deployer does.
+// deployer returns an action that changes the status of the item as a deployer would.
 func deployer(change func(s *lsv1alpha1.DeployItemStatus)) func(ctx context.Context, m master) error {
 	return func(ctx context.Context, m master) error {
 		di, err := m.item(ctx)
@@ -202,15 +208,15 @@ func deployer(change func(s *lsv1alpha1.DeployItemStatus)) func(ctx context.Cont
 	}
 }
 
-// ends ends the job in a phase.
+// ends returns a function that ends the job in a phase.
 func ends(phase lsv1alpha1.DeployItemPhase) func(s *lsv1alpha1.DeployItemStatus) {
 	return func(s *lsv1alpha1.DeployItemStatus) { s.Phase, s.JobIDFinished = phase, s.JobID }
 }
 
-// begins starts the job.
+// begins changes the status as a deployer does when it starts a job.
 func begins(s *lsv1alpha1.DeployItemStatus) { s.Phase = lsv1alpha1.DeployItemPhases.Progressing }
 
-// play lists the steps that both masters go through.
+// play lists the steps that are run with both implementations of master.
 var play = []played{
 	{"install", func(ctx context.Context, m master) error { return m.install(ctx, "one") }, hasNewJob},
 	{"the deployer begins", deployer(begins), always},
@@ -229,7 +235,8 @@ var play = []played{
 	{"deletion once more", func(ctx context.Context, m master) error { return m.again(ctx) }, hasNewJob},
 }
 
-// history plays all steps and returns the item after each step, without what differs between runs.
+// history runs all steps. It returns the item after each step as text. The text does not contain values that differ
+// between two runs.
 func history(ctx context.Context, m master) []string {
 	GinkgoHelper()
 	var out, jobs []string
@@ -239,7 +246,7 @@ func history(ctx context.Context, m master) []string {
 		if len(jobs) > 0 {
 			last = jobs[len(jobs)-1]
 		}
-		// Times in the status have no fractions, so each job gets a second of its own.
+		// Times in the status are whole seconds, so each job must start in another second.
 		Eventually(func() bool { return time.Since(begun) > 1100*time.Millisecond }, patience).Should(BeTrue())
 		Expect(step.do(ctx, m)).To(Succeed(), step.title)
 		var di *lsv1alpha1.DeployItem
@@ -262,10 +269,10 @@ func history(ctx context.Context, m master) []string {
 	return out
 }
 
-// moments are times in JSON.
+// moments matches times in JSON.
 var moments = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// shown is the part of an item that Landscaper writes, as YAML.
+// shown returns the fields of an item that Landscaper writes, as YAML.
 func shown(di *lsv1alpha1.DeployItem, jobs []string) string {
 	GinkgoHelper()
 	status := di.Status.DeepCopy()

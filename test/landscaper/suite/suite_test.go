@@ -26,19 +26,21 @@ import (
 
 const (
 	module = "github.com/deployerkit/deployerkit/"
-	// patience covers a takeover by another replica on a loaded machine.
+	// patience is the time limit of all waits. Another replica can take over the lease within this time even on a
+	// loaded machine.
 	patience = time.Minute
-	// pickup is Landscaper's pickup timeout. A deployer that is killed and started again needs some seconds.
-	pickup = 12 * time.Second
+	// pickup is Landscaper's pickup timeout. It is long, because on a busy machine it takes many seconds to start a
+	// deployer or to take over the lease of a killed deployer.
+	pickup = 30 * time.Second
 )
 
 var (
 	cp       *controlplane.ControlPlane
-	c        client.Client // reads live
+	c        client.Client // client that reads from the API server
 	ls       *landscaper.Landscaper
 	runner   *scenario.Runner
 	access   string                // path of the kubeconfig of the deployers
-	programs = map[string]string{} // package to path
+	programs = map[string]string{} // paths of the programs by package
 )
 
 func TestLandscaper(t *testing.T) {
@@ -82,7 +84,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 })
 
-// logFile is where the output of a process goes.
+// logFile returns the file for the output of a process.
 func logFile(dir, name string) *os.File {
 	GinkgoHelper()
 	f, err := os.Create(filepath.Join(dir, name)) //nolint:gosec // in a temporary directory
@@ -91,7 +93,7 @@ func logFile(dir, name string) *os.File {
 	return f
 }
 
-// startKubelet makes Pods ready when the scenarios want them to be.
+// startKubelet makes Pods ready at the times that the scenarios define.
 func startKubelet(ctx context.Context) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})

@@ -25,16 +25,18 @@ import (
 
 // example is a page of Landscaper's guided tour.
 type example struct {
-	dir        string            // below docs/guided-tour
-	blueprints map[string]string // resource name to directory; none: the blueprint is inline
-	files      []string          // besides the Installation
-	targets    []string          // colours, if there are several Targets
-	objects    []string          // ConfigMaps that must be there in the end
-	data       string            // a DataObject that must be there in the end
+	dir string // directory below docs/guided-tour
+	// blueprints contains the directories of the blueprints. The keys are the names of the component resources that
+	// contain these blueprints. If blueprints is empty, the Installation itself contains the blueprint.
+	blueprints map[string]string
+	files      []string // files with further objects
+	targets    []string // colours of the Targets, if there are several
+	objects    []string // ConfigMaps that must exist at the end
+	data       string   // a DataObject that must exist at the end
 }
 
-// tour lists the examples that need nothing but manifest and mock items. Where the example has its blueprint in a
-// component in a registry, the same files are given inline.
+// tour lists the examples that need only manifest and mock items. Some examples take their blueprint from a component
+// in a registry. In this case, the test puts the files of the blueprint into the Installation instead.
 var tour = []example{
 	{dir: "basics/manifest-deployer/installation", files: []string{"target"}, objects: []string{"hello-world"}},
 	{dir: "targets/02-self-targets/installation", files: []string{"serviceaccount", "clusterrolebinding", "target"}, objects: []string{"self-target-example"}},
@@ -73,10 +75,10 @@ var tour = []example{
 	},
 }
 
-// colours are those of the Targets of the pages about maps of Targets.
+// colours contains the colours of the Targets. The pages about maps of Targets use them.
 var colours = []string{"red", "green", "blue", "yellow", "orange"}
 
-// exampleNamespace is where the examples deploy to.
+// exampleNamespace is the namespace into which the examples deploy.
 const exampleNamespace = "example"
 
 var _ = Describe("Landscaper's guided tour", Ordered, ContinueOnFailure, func() {
@@ -148,17 +150,18 @@ var _ = Describe("Landscaper's guided tour", Ordered, ContinueOnFailure, func() 
 	})
 })
 
-// itemTypes finds the types of deploy items in a blueprint; those of Targets have a word more.
+// itemTypes matches the types of deploy items in a blueprint. It does not match types of Targets, which have another
+// suffix.
 var itemTypes = regexp.MustCompile(`(?m)^\s+type: landscaper\.gardener\.cloud/(helm|container|kubernetes-manifest|mock)$`)
 
-// page is an example that is being run.
+// page is an example that is currently run.
 type page struct {
 	example
 	dir       string
 	namespace string
 }
 
-// read returns a file of the example with its variables replaced.
+// read returns a file of the example. It replaces the variables in the file.
 func (p *page) read(name, colour string) string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(p.dir, name+".yaml.tpl")) //nolint:gosec // in the module cache
@@ -173,7 +176,7 @@ func (p *page) read(name, colour string) string {
 	).Replace(string(text))
 }
 
-// objects returns everything besides the Installation.
+// objects returns the objects of the example besides the Installation.
 func (p *page) objects() []client.Object {
 	GinkgoHelper()
 	texts := make([]string, 0, len(p.files)+len(p.targets))
@@ -192,7 +195,7 @@ func (p *page) objects() []client.Object {
 	return out
 }
 
-// installation returns the Installation, with an inline blueprint.
+// installation returns the Installation of the example with an inline blueprint.
 func (p *page) installation() string {
 	GinkgoHelper()
 	text := p.read("installation", "")
@@ -210,10 +213,11 @@ func (p *page) installation() string {
 	return string(out)
 }
 
-// subBlueprint finds references to the blueprints of sub-installations.
+// subBlueprint matches references to the blueprints of sub-installations.
 var subBlueprint = regexp.MustCompile(`ref: cd://(?:componentReferences/[a-z]+/)?resources/([a-z-]+)`)
 
-// filesystem returns the files of a blueprint. References to further blueprints of the example become file systems too.
+// filesystem returns the files of a blueprint. It replaces references to further blueprints of the example with inline
+// file systems.
 func (p *page) filesystem(name string) map[string]string {
 	GinkgoHelper()
 	dir := filepath.Join(p.dir, p.blueprints[name])

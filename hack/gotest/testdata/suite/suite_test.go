@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite has tests of all kinds for the test of gotest.
+// Package suite contains tests of every kind that gotest distinguishes.
 package suite
 
 import (

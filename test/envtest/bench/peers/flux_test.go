@@ -11,7 +11,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
-// flux is ApplyAll of Flux's library, as its kustomize-controller uses it, but with our concurrency instead of 4.
+// flux returns a contender that calls ApplyAll of Flux's library, as kustomize-controller does. It applies as many
+// objects concurrently as the other contenders do. Flux's default is 4.
 func flux() race.Contender {
 	return race.Contender{Name: "fluxcd/pkg/ssa ApplyAll", Enter: func(_ context.Context, field *race.Field) (race.Runner, error) {
 		cl, err := race.NewClient(field.ControlPlane.Config)

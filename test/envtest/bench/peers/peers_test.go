@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
-// rounds is the number of rounds, of which the best counts.
+// rounds is the number of rounds. The best round of each contender counts.
 const rounds = 3
 
 // BenchmarkPeers deploys 20 items of 50 ConfigMaps to a cluster in four ways.

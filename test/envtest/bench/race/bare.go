@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Bare returns a contender that sends the same server-side-apply patches as Engine, all of them each time, without
-// inventories, owners, conflicts, order or errors. A program that writes every object cannot be much faster.
+// Bare returns a contender that sends all server-side-apply patches in each leg and does nothing else. The patches are
+// the same as those of Engine. Bare has no inventory and no owners, and it does not handle order, conflicts or errors.
+// A program that writes every object cannot be much faster.
 func Bare() Contender {
 	return Contender{Name: "bare loop", Enter: func(_ context.Context, field *Field) (Runner, error) {
 		cl, err := NewClient(field.ControlPlane.Config)

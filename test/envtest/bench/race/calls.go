@@ -27,20 +27,20 @@ func newCalls(cfg *rest.Config) (*calls, error) {
 	return &calls{url: strings.TrimSuffix(cfg.Host, "/") + "/metrics", http: httpClient}, nil
 }
 
-// count returns the number of requests for ConfigMaps and deploy items since the API server started. It does not count
-// watches, which are counted when they end.
+// count returns the number of requests for ConfigMaps and deploy items since the API server started. It does not
+// include watches, because the API server counts a watch only when it ends.
 func (c *calls) count(ctx context.Context) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {
-		return 0, fmt.Errorf("ask for metrics: %w", err)
+		return 0, fmt.Errorf("get metrics: %w", err)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return 0, fmt.Errorf("ask for metrics: %w", err)
+		return 0, fmt.Errorf("get metrics: %w", err)
 	}
-	defer func() { _ = res.Body.Close() }() // only read
+	defer func() { _ = res.Body.Close() }() // an error of Close does not matter, because the body was only read
 	if res.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("ask for metrics: %s", res.Status)
+		return 0, fmt.Errorf("get metrics: %s", res.Status)
 	}
 	sum := 0
 	lines := bufio.NewScanner(res.Body)
@@ -50,7 +50,7 @@ func (c *calls) count(ctx context.Context) (int, error) {
 	return sum, lines.Err()
 }
 
-// requests parses a line of the metrics. It returns 0 if the line is about something else.
+// requests returns the number of requests in a line of the metrics. It returns 0 if the line belongs to another metric.
 func requests(line string) int {
 	labels, value, ok := strings.Cut(line, "} ")
 	if !ok || !strings.HasPrefix(labels, "apiserver_request_total{") || strings.Contains(labels, `verb="WATCH"`) {

@@ -26,16 +26,29 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Deployer returns the complete manifest deployer with as many workers as others process items at a time. Its time
-// begins when the first job is handed out and ends when the last one is finished, including readiness.
+// Deployer returns a contender that runs the complete manifest deployer with AtOnce workers. The measured time includes
+// the wait for readiness.
 func Deployer() Contender {
-	return Contender{Name: "manifest deployer", Enter: func(ctx context.Context, field *Field) (Runner, error) {
+	return jobs("manifest deployer", func(d *deployer, mgr ctrl.Manager) error {
+		args := manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}})
+		args.Type, args.Registerer, args.Options.MaxConcurrentReconciles = d.itemType(), prometheus.NewRegistry(), AtOnce
+		return deployerlib.Add(logr.Discard(), mgr, nil, args)
+	})
+}
+
+// jobs returns a contender that works on deploy items. The function `add` registers the controller of the contender.
+// The measured time begins when the first job is handed out and ends when the last job is finished.
+func jobs(name string, add func(d *deployer, mgr ctrl.Manager) error) Contender {
+	return Contender{Name: name, Enter: func(ctx context.Context, field *Field) (Runner, error) {
 		d := &deployer{Field: field, ls: landscapertest.NewLandscaper(field.client, landscapertest.LandscaperOptions{})}
 		if err := d.prepare(ctx); err != nil {
 			return nil, err
 		}
 		mgr, err := d.manager()
 		if err != nil {
+			return nil, err
+		}
+		if err := add(d, mgr); err != nil {
 			return nil, err
 		}
 		return d, d.start(ctx, mgr)
@@ -49,10 +62,10 @@ type deployer struct {
 	loaded  bool
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	failed  error // result of the manager, after running
+	failed  error // the error with which the manager ended
 }
 
-// itemType returns a type of the field's own, so that other items do not count.
+// itemType returns a type that only this field uses, so that the deployer ignores other items.
 func (d *deployer) itemType() lsv1alpha1.DeployItemType {
 	return lsv1alpha1.DeployItemType("manifest.deployerkit.dev/" + d.Namespace)
 }
@@ -84,9 +97,7 @@ func (d *deployer) manager() (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create manager: %w", err)
 	}
-	args := manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}})
-	args.Type, args.Registerer, args.Options.MaxConcurrentReconciles = d.itemType(), prometheus.NewRegistry(), AtOnce
-	return mgr, deployerlib.Add(logr.Discard(), mgr, nil, args)
+	return mgr, nil
 }
 
 // start starts the manager and returns when its caches are filled.
@@ -99,7 +110,8 @@ func (d *deployer) start(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// Load creates the items or changes their configuration. Nothing happens to them without a job.
+// Load creates the items or changes their configuration. The deployer does not process an item until the item gets a
+// job.
 func (d *deployer) Load(ctx context.Context, items []Item) error {
 	err := Each(ctx, AtOnce, items, func(ctx context.Context, _ int, item Item) error {
 		manifests := make([]any, len(item.Objects))
@@ -124,7 +136,7 @@ func key(item Item) types.NamespacedName {
 	return types.NamespacedName{Namespace: item.Owner.Namespace, Name: item.Owner.Name}
 }
 
-// Run hands out one job per item and waits until all are finished.
+// Run starts a job for each item and waits until all jobs have finished.
 func (d *deployer) Run(ctx context.Context) error {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := d.client.List(ctx, list, client.InNamespace(d.Namespace)); err != nil {
@@ -161,7 +173,7 @@ func (d *deployer) Run(ctx context.Context) error {
 	return nil
 }
 
-// trigger hands out the jobs and returns their IDs by item.
+// trigger starts a job for each item, and returns the IDs of the jobs. The keys are the names of the items.
 func (d *deployer) trigger(ctx context.Context, items []lsv1alpha1.DeployItem) (map[string]string, error) {
 	ids := make([]string, len(items))
 	err := Each(ctx, AtOnce, items, func(ctx context.Context, i int, di lsv1alpha1.DeployItem) (err error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// Engine returns package apply as the manifest deployer uses it, with watches and an inventory that is encoded each
-// time.
+// Engine returns a contender that uses package apply in the same way as the manifest deployer does: it watches the
+// objects and encodes the inventory after each change.
 func Engine() Contender {
 	return Contender{Name: "apply.Engine", Enter: func(ctx context.Context, field *Field) (Runner, error) {
 		cl, err := NewClient(field.ControlPlane.Config)
@@ -41,7 +41,7 @@ type engine struct {
 
 	items   []Item
 	desired [][]apply.Desired
-	// invs holds the inventories by item.
+	// invs contains the inventory of each item.
 	invs []apply.Inventory
 }
 
@@ -64,7 +64,7 @@ func (e *engine) Run(ctx context.Context) error {
 	return Each(ctx, AtOnce, e.items, e.apply)
 }
 
-// apply does the same for an item as the manifest deployer.
+// apply applies the objects of an item with the same calls as the manifest deployer.
 func (e *engine) apply(ctx context.Context, index int, item Item) error {
 	checkpoint := func(_ context.Context, inv apply.Inventory) error {
 		_, err := json.Marshal(inv)
@@ -87,10 +87,10 @@ func (e *engine) apply(ctx context.Context, index int, item Item) error {
 }
 
 func (e *engine) watch(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
-	_, _ = e.watcher.Watch(ctx, resource, namespaces...) // observe reports what went wrong
+	_, _ = e.watcher.Watch(ctx, resource, namespaces...) // if Watch fails, the method `observe` returns the error
 }
 
-// observe tells the watches the expected state of the objects.
+// observe passes the expected state of the objects to the watches.
 func (e *engine) observe(ctx context.Context, item Item, owned []apply.Owned) error {
 	if _, err := e.watcher.Watch(ctx, configMaps, item.Owner.Namespace); err != nil {
 		return err

@@ -17,25 +17,26 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// The amount of work, and how much of it is done at a time.
+// These constants define the amount of work and its concurrency.
 const (
 	// Items is the number of items in each leg.
 	Items = 20
 	// Objects is the number of objects of each item.
 	Objects = 50
-	// AtOnce is the number of items that are processed at a time.
+	// AtOnce is the number of items that are processed concurrently.
 	AtOnce = 4
-	// Concurrency is the number of objects of an item that are written at a time, by contenders that support it.
+	// Concurrency is the number of objects of an item that are written concurrently. Contenders that cannot write
+	// concurrently ignore this number.
 	Concurrency = 16
 )
 
-// Item is a deploy item with its objects. The contender may change them.
+// Item is a deploy item with its objects. A contender may change the objects.
 type Item struct {
 	Owner   ownership.Owner
 	Objects []*unstructured.Unstructured
 }
 
-// Field is the namespace of a contender.
+// Field is the part of the cluster that a contender uses in its turn: a namespace and the items.
 type Field struct {
 	ControlPlane *controlplane.ControlPlane
 	Namespace    string
@@ -45,7 +46,7 @@ type Field struct {
 	client client.WithWatch
 }
 
-// newField creates a namespace for items.
+// newField creates a namespace for the given number of items.
 func newField(ctx context.Context, cp *controlplane.ControlPlane, cl client.WithWatch, items int) (*Field, error) {
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "race-"
@@ -61,7 +62,8 @@ func newField(ctx context.Context, cp *controlplane.ControlPlane, cl client.With
 	return f, nil
 }
 
-// wanted returns all items as they should be. If changed is set, the first object of each differs.
+// wanted returns the desired state of all items. If the parameter `changed` is true, the first object of each item
+// differs.
 func (f *Field) wanted(changed bool) []Item {
 	out := make([]Item, f.items)
 	for i, owner := range f.owners {
@@ -87,7 +89,7 @@ func configMap(namespace, name, revision string) *unstructured.Unstructured {
 	}}
 }
 
-// check returns an error if the cluster does not contain what is wanted.
+// check returns an error if the cluster does not contain the desired objects.
 func (f *Field) check(ctx context.Context, changed bool) error {
 	list := &corev1.ConfigMapList{}
 	if err := f.client.List(ctx, list, client.InNamespace(f.Namespace), client.MatchingLabels{"app": "race"}); err != nil {
@@ -107,12 +109,12 @@ func (f *Field) check(ctx context.Context, changed bool) error {
 		want = f.items
 	}
 	if twos != want || ones+twos != f.items*Objects {
-		return fmt.Errorf("the cluster holds %d ConfigMaps, %d of them changed, want %d and %d", ones+twos, twos, f.items*Objects, want)
+		return fmt.Errorf("the cluster contains %d ConfigMaps, %d of them changed, want %d and %d", ones+twos, twos, f.items*Objects, want)
 	}
 	return nil
 }
 
-// clear removes the objects, so that the next contender finds the cluster in the same state.
+// clear deletes the objects, so that every contender finds the cluster in the same state.
 func (f *Field) clear(ctx context.Context) error {
 	if err := f.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(f.Namespace)); err != nil {
 		return fmt.Errorf("delete ConfigMaps: %w", err)

@@ -12,12 +12,13 @@ import (
 	"path/filepath"
 )
 
-// Kubectl returns "kubectl apply --server-side -f", one process per item, with its defaults and a warm discovery cache.
+// Kubectl returns a contender that runs "kubectl apply --server-side -f" with its defaults. It starts a process for
+// each item. The discovery cache is warm.
 func Kubectl() Contender {
 	return Contender{Name: "kubectl apply --server-side", Enter: func(_ context.Context, field *Field) (Runner, error) {
 		path := field.ControlPlane.Kubectl()
 		if path == "" {
-			return nil, errors.New("the control plane came without kubectl")
+			return nil, errors.New("the binaries of the control plane do not include kubectl")
 		}
 		dir, err := os.MkdirTemp("", "race-kubectl-")
 		if err != nil {
@@ -34,7 +35,7 @@ type kubectl struct {
 	files []string
 }
 
-// Load writes one file per item.
+// Load writes a file for each item.
 func (k *kubectl) Load(_ context.Context, items []Item) error {
 	k.files = nil
 	for _, item := range items {

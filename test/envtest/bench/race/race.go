@@ -20,23 +20,24 @@ import (
 
 // Contender is a program that deploys objects to a cluster.
 type Contender struct {
-	// Name is the name in the table.
+	// Name is the name of the contender in the table.
 	Name string
-	// Enter returns a runner for one turn.
+	// Enter returns a runner for a turn of the contender.
 	Enter func(ctx context.Context, field *Field) (Runner, error)
 }
 
-// Runner is a contender in its turn.
+// Runner deploys the items of a contender in one turn.
 type Runner interface {
-	// Load receives all items as they should be. It is not measured.
+	// Load receives the desired state of all items. The duration of Load is not measured.
 	Load(ctx context.Context, items []Item) error
-	// Run deploys the loaded items, and returns when they are in the cluster. It is measured.
+	// Run deploys the loaded items and returns when all objects are in the cluster. The duration of Run is measured.
 	Run(ctx context.Context) error
-	// Leave stops what the runner keeps running.
+	// Leave stops everything that the runner started.
 	Leave() error
 }
 
-// Leg is a part of a turn.
+// Leg is one of the three parts of a contender's turn: everything is new, nothing has changed, or one object of each
+// item has changed.
 type Leg int
 
 // The legs of a turn, in order.
@@ -47,7 +48,7 @@ const (
 	legs
 )
 
-// String returns the name of the leg in the table.
+// String returns the name of the leg for the table.
 func (l Leg) String() string {
 	return [legs]string{"install", "no-op", "one of 50 changed"}[l]
 }
@@ -55,8 +56,9 @@ func (l Leg) String() string {
 // limit is the time limit of a leg.
 const limit = 5 * time.Minute
 
-// Run runs one turn per contender and round, after a short one that is not measured and warms everything up. It returns
-// the error of a contender, or an error if the cluster does not contain what it should.
+// Run measures the contenders. Each round consists of one turn of each contender. Before the first round, Run runs a
+// short turn of each contender as a warm-up, which is not measured. It returns an error if a contender fails, or if the cluster does not contain the
+// desired objects.
 func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contenders ...Contender) (*Result, error) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -86,8 +88,8 @@ func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contend
 	return r.result, nil
 }
 
-// order returns the contenders of a round in an order in which each of them begins once, and follows each neighbour as
-// often as it precedes it.
+// order returns the contenders in the order in which they run in a round. In each round, the list is rotated by one
+// more position. In every second round, it is also reversed.
 func order(contenders []Contender, round int) []Contender {
 	first := round % len(contenders)
 	out := slices.Concat(contenders[first:], contenders[:first])
@@ -131,7 +133,7 @@ func (r *race) turn(ctx context.Context, c Contender, items int, result *Result)
 	return field.clear(ctx)
 }
 
-// leg measures one leg.
+// leg runs a leg and measures its duration and its requests.
 func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (lap, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -143,7 +145,7 @@ func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (l
 	if err != nil {
 		return lap{}, err
 	}
-	runtime.GC() // so that a contender does not collect the garbage of others
+	runtime.GC() // collect the garbage of other contenders before the measurement
 	began := time.Now()
 	if err := runner.Run(ctx); err != nil {
 		return lap{}, err
@@ -156,7 +158,8 @@ func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (l
 	return lap{took: took, calls: after - before, objects: field.items * Objects}, field.check(ctx, changed)
 }
 
-// Each calls do for each element of the list, limit at a time, and returns the first error.
+// Each calls the function `do` for each element of the list, and returns the first error. The parameter `limit` is the
+// maximum number of concurrent calls.
 func Each[T any](ctx context.Context, limit int, list []T, do func(ctx context.Context, index int, one T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(limit)
@@ -166,7 +169,8 @@ func Each[T any](ctx context.Context, limit int, list []T, do func(ctx context.C
 	return group.Wait()
 }
 
-// NewClient returns a client that has its connection and knows ConfigMaps, so that no leg pays for that.
+// NewClient returns a client that is already connected and knows the kind ConfigMap. Therefore, measurements do not
+// include the connection and the discovery.
 func NewClient(cfg *rest.Config) (client.Client, error) {
 	cl, err := client.New(cfg, client.Options{})
 	if err != nil {

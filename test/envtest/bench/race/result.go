@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// lap is the time and the calls of a contender for a leg.
+// lap contains the time and the number of requests that a contender needed for a leg.
 type lap struct {
 	took    time.Duration
 	calls   int
 	objects int
 }
 
-// Result holds the laps of all contenders.
+// Result contains the laps of all contenders.
 type Result struct {
 	names []string
 	laps  map[string]*[legs][]lap
@@ -37,13 +37,13 @@ func (r *Result) add(name string, leg Leg, got lap) {
 	r.laps[name][leg] = append(r.laps[name][leg], got)
 }
 
-// PerSecond returns how many objects a contender deployed per second, in its best round.
+// PerSecond returns the number of objects that a contender deployed per second in its best round.
 func (r *Result) PerSecond(name string, leg Leg) float64 {
 	best := slices.MinFunc(r.laps[name][leg], func(a, b lap) int { return cmp.Compare(a.took, b.took) })
 	return float64(best.objects) / best.took.Seconds()
 }
 
-// Calls returns how many requests a contender needed per object.
+// Calls returns the number of requests that a contender needed per object.
 func (r *Result) Calls(name string, leg Leg) float64 {
 	sum, objects := 0, 0
 	for _, l := range r.laps[name][leg] {
@@ -53,12 +53,13 @@ func (r *Result) Calls(name string, leg Leg) float64 {
 	return float64(sum) / float64(objects)
 }
 
-// Ratio returns how many times as fast as another contender a contender was.
+// Ratio returns how many times faster the first contender was than the second contender.
 func (r *Result) Ratio(name, other string, leg Leg) float64 {
 	return r.PerSecond(name, leg) / r.PerSecond(other, leg)
 }
 
-// String returns a table, relative to the first contender. It has few lines, because the log of a benchmark is cut.
+// String returns a table of the results, relative to the first contender. The table is short, because the log of a
+// benchmark is truncated.
 func (r *Result) String() string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -32,7 +32,8 @@ func TestComponent(t *testing.T) {
 			raw, err := os.ReadFile(filepath.Join(dir, "component-descriptor.yaml"))
 			check(t, err)
 			descriptor := &cdv2.ComponentDescriptor{}
-			check(t, codec.Decode(raw, descriptor)) // also checks it against the schema of the format
+			// Decode also validates the descriptor against the schema of its format
+			check(t, codec.Decode(raw, descriptor))
 			types := map[string]string{}
 			for _, resource := range descriptor.Resources {
 				types[resource.Name] = resource.Type

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command component writes the component archives of the deployers, with the names that landscaper-service looks for:
+// Command component writes the component archives of the deployers, under the names that landscaper-service expects:
 //
 //	go run ./component registry.example/deployers v0.1.0 dist
 //
-// The images and the charts are expected below the registry, under that version.
+// The archives refer to the images and charts of the given version in the given registry.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// write writes the archive of a deployer: the descriptor, and the blueprint as a blob.
+// write writes the archive of a deployer. The archive contains the component descriptor and, as a blob, the blueprint.
 func write(name, registry, version, dir string) error {
 	t, err := template.New("descriptor").Parse(descriptor)
 	if err != nil {
@@ -62,7 +62,7 @@ func write(name, registry, version, dir string) error {
 	)
 }
 
-// pack returns a reproducible archive of one file.
+// pack returns a reproducible archive that contains a single file.
 func pack(name, content string) ([]byte, error) {
 	var out bytes.Buffer
 	compressed := gzip.NewWriter(&out)

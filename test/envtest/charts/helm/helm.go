@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package helm runs Helm on the charts of this repository, for tests and generators.
+// Package helm runs Helm with the charts of this repository, for tests and generators.
 package helm
 
 import (
@@ -32,27 +32,27 @@ import (
 
 //go:generate go run ../generate
 
-// Timeout limits an operation on a cluster.
+// Timeout is the time limit of an operation on a cluster.
 const Timeout = 2 * time.Minute
 
-// Kubernetes is the version of the API server of the tests.
+// Kubernetes is the version of the API server that the tests use.
 var Kubernetes = common.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
 
-// Rendered is the output of a chart for some values.
+// Rendered is the output of a chart for given values.
 type Rendered struct {
 	Manifest string
 	Notes    string
 	Objects  []*unstructured.Unstructured
 }
 
-// Values decodes values from YAML.
+// Values decodes chart values from YAML.
 func Values(text string) (map[string]any, error) {
 	values := map[string]any{}
 	return values, yaml.Unmarshal([]byte(text), &values)
 }
 
-// Render renders a chart as `helm template` does. It returns an error if the values do not match the schema, or if a
-// template fails.
+// Render renders a chart, as `helm template` does. The chart is a directory or a package. Render returns an error if
+// the values do not match the schema, if a template fails, or if the chart has hooks.
 func Render(dir, name, namespace, values string) (*Rendered, error) {
 	loaded, given, err := load(dir, values)
 	if err != nil {
@@ -74,7 +74,7 @@ func Render(dir, name, namespace, values string) (*Rendered, error) {
 }
 
 func load(dir, values string) (*chart.Chart, map[string]any, error) {
-	loaded, err := loader.LoadDir(dir)
+	loaded, err := loader.Load(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,7 +97,7 @@ func Objects(manifest string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// Lint lints a chart as `helm lint --strict` does and returns what it finds, also what is only a hint.
+// Lint lints a chart, as `helm lint --strict` does. It returns all messages, including those that are only hints.
 func Lint(dir, values string) ([]string, error) {
 	given, err := Values(values)
 	if err != nil {
@@ -116,11 +116,11 @@ func Lint(dir, values string) ([]string, error) {
 	return found, nil
 }
 
-// Cluster is a cluster that charts are installed in, under a namespace.
+// Cluster is a cluster with the namespace into which charts are installed.
 type Cluster struct {
 	Config    *rest.Config
 	Namespace string
-	// ClientSide makes Helm merge in the client, as Helm 3 does.
+	// ClientSide specifies that Helm merges objects on the client side, as Helm 3 does.
 	ClientSide bool
 }
 
@@ -164,6 +164,20 @@ func (c *Cluster) Upgrade(ctx context.Context, dir, name, values string) (*relea
 	return out.(*release.Release), nil
 }
 
+// Values returns the values that the user set for a release, as `helm get values` does.
+func (c *Cluster) Values(name string) (string, error) {
+	config, err := c.configuration()
+	if err != nil {
+		return "", err
+	}
+	values, err := action.NewGetValues(config).Run(name)
+	if err != nil {
+		return "", fmt.Errorf("get values of %s: %w", name, err)
+	}
+	out, err := yaml.Marshal(values)
+	return string(out), err
+}
+
 // Uninstall removes a release.
 func (c *Cluster) Uninstall(name string) error {
 	config, err := c.configuration()
@@ -184,15 +198,15 @@ func (c *Cluster) configuration() (*action.Configuration, error) {
 	return config, nil
 }
 
-// getter gives Helm the access to a cluster.
+// getter gives Helm access to a cluster.
 type getter struct{ cluster *Cluster }
 
 var _ genericclioptions.RESTClientGetter = &getter{}
 
-// ToRESTConfig returns a copy of the access.
+// ToRESTConfig returns a copy of the config of the cluster.
 func (g *getter) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(g.cluster.Config), nil }
 
-// ToDiscoveryClient returns a client that asks once.
+// ToDiscoveryClient returns a discovery client with an in-memory cache.
 func (g *getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(g.cluster.Config)
 	if err != nil {
@@ -201,7 +215,7 @@ func (g *getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error)
 	return memory.NewMemCacheClient(client), nil
 }
 
-// ToRESTMapper returns the kinds of the cluster.
+// ToRESTMapper returns a mapper for the kinds of the cluster.
 func (g *getter) ToRESTMapper() (meta.RESTMapper, error) {
 	client, err := g.ToDiscoveryClient()
 	if err != nil {
@@ -210,7 +224,7 @@ func (g *getter) ToRESTMapper() (meta.RESTMapper, error) {
 	return restmapper.NewDeferredDiscoveryRESTMapper(client), nil
 }
 
-// ToRawKubeConfigLoader names the namespace.
+// ToRawKubeConfigLoader returns a loader that only determines the namespace.
 func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	overrides := &clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: g.cluster.Namespace}}
 	return clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), overrides)
@@ -219,7 +233,7 @@ func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 // Chart returns the directory of a chart of this repository.
 func Chart(name string) string { return filepath.Join(Root(), "charts", name) }
 
-// Root returns the root of the repository.
+// Root returns the root directory of the repository.
 func Root() string {
 	dir, err := os.Getwd()
 	for err == nil && dir != "/" {
@@ -228,5 +242,5 @@ func Root() string {
 		}
 		dir = filepath.Dir(dir)
 	}
-	panic("not in the repository of DeployerKit")
+	panic("the working directory is not in the repository of DeployerKit")
 }

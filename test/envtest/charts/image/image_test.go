@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image_test builds the images with `make image`, pushes them to a registry on loopback, and runs what is in them.
+// Package image_test builds the images with `make image`, pushes them to a registry on loopback, and runs the programs
+// in the images.
 package image_test
 
 import (
@@ -25,17 +26,24 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/sigstore/cosign/v3/pkg/cosign"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/verify"
 
 	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
 )
 
-// platforms are those of the images: of this machine, or those of a release with `make test-ship`.
+// platforms are the platforms of the images: the platform of this machine or, with `make test-ship`, all platforms of a
+// release.
 var platforms = strings.Split(cmp.Or(os.Getenv("DEPLOYERKIT_PLATFORMS"), "linux/"+runtime.GOARCH), ",")
 
-// programs are those that have images.
+// password is the password of the signing key.
+const password = "secret"
+
+// programs are the programs for which there are images.
 var programs = []string{"manifest-deployer", "mock-deployer"}
 
-// serve starts a registry with an empty base image for two platforms, and returns its address.
+// serve starts a registry that contains an empty base image for two platforms. It returns the address of the registry.
 func serve(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -52,13 +60,20 @@ func serve(t *testing.T) string {
 	return address
 }
 
-// build runs `make image`. The images name the base, so builds that are compared need the same one.
+// build runs `make image` with the given base image. An image contains the name of its base image, so two builds can
+// only be equal if they use the same base image.
 func build(t *testing.T, address, base string) {
 	t.Helper()
-	cmd := exec.Command("make", "image", "REGISTRY="+address+"/x", "BASE="+base+"/base:1", "TAGS=v0.152.0,v1.4.0",
+	run(t, "image", "REGISTRY="+address+"/x", "BASE="+base+"/base:1", "TAGS=v0.1.0,v0.152.0,v1.4.0",
 		"PLATFORMS="+strings.Join(platforms, ","), "KOFLAGS=--insecure-registry")
+}
+
+// run runs make with the given arguments.
+func run(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.Command("make", args...)
 	cmd.Dir = helm.Root()
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "COSIGN_PASSWORD="+password)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -112,6 +127,7 @@ func TestImages(t *testing.T) {
 			}
 		})
 	}
+	checkSignatures(t, address+"/x")
 	build(t, second, address)
 	t.Run("two builds have one digest [O67]", func(t *testing.T) {
 		for _, program := range programs {
@@ -123,7 +139,44 @@ func TestImages(t *testing.T) {
 	})
 }
 
-// checkFiles requires that an image holds one static program, which runs if it is for this machine.
+// checkSignatures builds the charts and component archives of a release, signs everything, and verifies the signatures
+// with the code of cosign.
+func checkSignatures(t *testing.T, registry string) {
+	t.Helper()
+	dir := t.TempDir()
+	keys, err := cosign.GenerateKeyPair(func(bool) ([]byte, error) { return []byte(password), nil })
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, "cosign.key"), keys.PrivateBytes, 0o600))
+	run(t, "chart", "component", "sign", "REGISTRY="+registry, "DIR="+dir, "KEY="+filepath.Join(dir, "cosign.key"))
+	private, err := cosign.LoadPrivateKey(keys.PrivateBytes, []byte(password), nil)
+	check(t, err)
+	key := &cosign.CheckOpts{SigVerifier: private, IgnoreTlog: true, Offline: true, NewBundleFormat: true, ClaimVerifier: cosign.IntotoSubjectClaimVerifier}
+	for _, program := range programs {
+		for _, artifact := range []string{program + ":v0.1.0", program + ":v1.4.0", "charts/" + program + ":0.1.0"} {
+			t.Run(artifact+" has a signature and its provenance [O70]", func(t *testing.T) {
+				statements, _, err := cosign.VerifyImageAttestations(t.Context(), reference(t, registry+"/"+artifact), key)
+				if err != nil || len(statements) != 2 {
+					t.Errorf("%d statements, %v", len(statements), err)
+				}
+			})
+		}
+		for _, file := range []string{program + "-0.1.0.tgz", program + "/component-descriptor.yaml", program + "/blobs/blueprint.tar.gz"} {
+			t.Run(file+" has signed provenance [O70]", func(t *testing.T) {
+				signed, err := bundle.LoadJSONFromPath(filepath.Join(dir, "provenance.sigstore.json"))
+				check(t, err)
+				content, err := os.Open(filepath.Join(dir, file))
+				check(t, err)
+				defer content.Close() //nolint:errcheck // was read
+				if _, err := cosign.VerifyNewBundle(t.Context(), key, verify.WithArtifact(content), signed); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// checkFiles requires that an image contains a single static program. If the image is for this machine, the program is
+// also run.
 func checkFiles(t *testing.T, dir, program, platform string) {
 	t.Helper()
 	var files []string
@@ -152,7 +205,7 @@ func checkFiles(t *testing.T, dir, program, platform string) {
 	}
 }
 
-// unpack writes the files of an image into a directory.
+// unpack writes the files of an image to a new directory, and returns the directory.
 func unpack(t *testing.T, image v1.Image) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -175,7 +228,7 @@ func unpack(t *testing.T, image v1.Image) string {
 	}
 }
 
-// images returns the images of a reference by their platforms.
+// images returns the images of a reference. The keys are the platforms of the images.
 func images(t *testing.T, ref string) map[string]v1.Image {
 	t.Helper()
 	described, err := remote.Get(reference(t, ref))

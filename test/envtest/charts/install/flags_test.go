@@ -14,13 +14,15 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
 )
 
-// byValue are the flags that extraArgs refuses, with values that set them.
+// byValue contains the flags that must not be set with the value extraArgs. Each entry contains the chart values that
+// set the flag instead. The entry is empty if the chart always sets the flag.
 var byValue = map[string]string{
 	"config": "", "health-probe-bind-address": "", "metrics-bind-address": "", "grace-period": "", "leader-elect": "leaderElection: {enabled: false}",
 	"namespace": "deployer: {watchNamespace: x}", "landscaper-kubeconfig": "deployer: {landscaperClusterKubeconfig: {secretRef: x}}",
 	"enable-oidc-targets": "deployer: {targets: {enableOIDC: true}}", "enable-self-targets": "deployer: {targets: {enableSelf: true}}",
 	"landscaper-audiences": "deployer: {targets: {landscaperAudiences: [x]}}",
-	// The namespace of the release, in which the Role for it is.
+	// No value sets this flag: the flag always names the namespace of the release, which contains the Role for
+	// leader election.
 	"leader-election-namespace": "-",
 }
 

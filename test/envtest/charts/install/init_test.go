@@ -3,6 +3,7 @@
 package install_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 
@@ -26,12 +27,19 @@ var _ = Describe("the chart that deployerkit init writes", func() {
 		}
 		run(helm.Root(), "go", "run", "./cmd/deployerkit", "init", "example.org/greeting", "--module=example.org/greeting-deployer", "--dir="+dir, "--deployerkit="+helm.Root())
 		run(dir, "go", "build", "-o", "program", ".")
+		// This spec does not run ko. It runs a script that prints its arguments instead.
+		tools := GinkgoT().TempDir()
+		Expect(os.WriteFile(filepath.Join(tools, "ko"), []byte("#!/bin/sh\necho \"$@\"\n"), 0o700)).To(Succeed()) //nolint:gosec // a program
+		image := exec.CommandContext(ctx, "make", "image", "REPOSITORY=registry.example/greeting-deployer")
+		image.Dir, image.Env = dir, append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
+		Expect(image.CombinedOutput()).To(ContainSubstring("--tags=v0.1.0 "))
 		programs["greeting-deployer"] = filepath.Join(dir, "program")
 		chart := filepath.Join(dir, "chart")
 		Expect(helm.Lint(chart, "")).To(Or(BeEmpty(), ConsistOf(ContainSubstring("icon is recommended"))))
 
 		r := newRelease(ctx, "rel", chart)
 		r.install(ctx, r.values("deployer: {identity: me, controller: {workers: 2}}"))
+		Expect(r.deployment(ctx).Spec.Template.Spec.Containers[0].Image).To(Equal("registry.example/greeting-deployer:v0.1.0"), "the chart uses the image that 'make image' pushes")
 		p := r.start(ctx)
 		p.awaitReady()
 		i := itemsOf(r)

@@ -20,12 +20,12 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// items are the deploy items of a spec, in a namespace, with Landscaper's part played.
+// items creates the deploy items of a spec in a namespace. It acts as Landscaper for these items.
 type items struct {
 	*landscapertest.Landscaper
 
 	namespace string
-	spec      string // value of the label spec
+	spec      string // value of the label "spec" of the items
 }
 
 func itemsOf(r *release) *items {
@@ -35,7 +35,8 @@ func itemsOf(r *release) *items {
 	}
 }
 
-// target creates a Target with a configuration, or with a Secret that holds the kubeconfig of an administrator.
+// target creates a Target with the given configuration. If `config` is empty, the configuration is in a Secret and
+// contains an administrator's kubeconfig.
 func (i *items) target(ctx context.Context, name, config string) {
 	GinkgoHelper()
 	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: name}}
@@ -50,7 +51,8 @@ func (i *items) target(ctx context.Context, name, config string) {
 	Expect(c.Create(ctx, target)).To(Succeed())
 }
 
-// manifests is the configuration of an item with ConfigMaps of the given names, whose value is exported.
+// manifests returns the configuration of an item that deploys ConfigMaps with the given names. The item exports the
+// value of the first ConfigMap.
 func (i *items) manifests(value string, names ...string) string {
 	var entries []any
 	for _, name := range names {
@@ -69,7 +71,8 @@ func (i *items) manifests(value string, names ...string) string {
 
 const mockConfig = `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration","export":{"a":1}}`
 
-// deploy creates an item; without a target it is one of the mock deployer.
+// deploy creates an item and starts its first job. If the parameter `target` is empty, the item is for the mock
+// deployer, otherwise for the manifest deployer.
 func (i *items) deploy(ctx context.Context, name, target, config string) types.NamespacedName {
 	GinkgoHelper()
 	itemType := mock.Type
@@ -93,7 +96,7 @@ func (i *items) succeed(ctx context.Context, item types.NamespacedName) {
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
 }
 
-// change changes an item and waits until the next job has succeeded.
+// change changes the configuration of an item, starts a job and waits until the job has succeeded.
 func (i *items) change(ctx context.Context, item types.NamespacedName, config string) {
 	GinkgoHelper()
 	Expect(i.Update(ctx, item, config)).To(Succeed())
@@ -102,7 +105,7 @@ func (i *items) change(ctx context.Context, item types.NamespacedName, config st
 	Expect(i.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 }
 
-// value returns what a ConfigMap holds; "gone" if it does not exist.
+// value returns the value in a ConfigMap, or "gone" if the ConfigMap does not exist.
 func (i *items) value(ctx context.Context, name string) string {
 	cm := &corev1.ConfigMap{}
 	if err := c.Get(ctx, types.NamespacedName{Namespace: i.namespace, Name: name}, cm); err != nil {
@@ -111,7 +114,8 @@ func (i *items) value(ctx context.Context, name string) string {
 	return cm.Data["k"]
 }
 
-// life takes an item of the manifest deployer through its life: deployed, healed, changed, and deleted.
+// life deploys an item of the manifest deployer, edits its object and waits for the correction, changes the item, and
+// deletes it.
 func (i *items) life(ctx context.Context, target string) {
 	GinkgoHelper()
 	item := i.deploy(ctx, target+"-item", target, i.manifests("1", target+"-a", target+"-b"))

@@ -23,20 +23,21 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// patience covers a takeover of the lease on a loaded machine.
+// patience is the time limit of each wait. Even on a busy machine, another replica can take over the lease within this
+// time.
 const patience = 2 * time.Minute
 
-// pod is a process that runs as a Pod of a release.
+// pod is a process that is started with the settings of a Pod from a release of the chart.
 type pod struct {
 	*gexec.Session
 
-	root  string // holds the mounted files
+	root  string // directory with the mounted files
 	spec  corev1.PodSpec
 	ports map[string]int32
 }
 
-// start starts a Pod of the release as a kubelet does: with its arguments, its environment, its files and a token. more are
-// further arguments, for specs that run several.
+// start starts a process with the settings of a Pod of the release: its arguments, its environment, its files and a
+// token. The parameter `more` contains further arguments, for specs that run several processes.
 func (r *release) start(ctx context.Context, more ...string) *pod {
 	GinkgoHelper()
 	template := r.deployment(ctx).Spec.Template
@@ -61,7 +62,7 @@ func (r *release) start(ctx context.Context, more ...string) *pod {
 		if v.ValueFrom != nil {
 			value = map[string]string{"metadata.name": r.name + "-0", "metadata.namespace": r.namespace}[v.ValueFrom.FieldRef.FieldPath]
 		}
-		cmd.Env = append(cmd.Env, v.Name+"="+value)
+		cmd.Env = append(cmd.Env, v.Name+"="+strings.ReplaceAll(value, "/app/ls", p.root+"/app/ls"))
 	}
 	p.Session, err = gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
@@ -69,19 +70,18 @@ func (r *release) start(ctx context.Context, more ...string) *pod {
 	return p
 }
 
-// mount writes the files of the Secrets that are mounted. Calling it again takes over their changes.
+// mount writes the files of the Secrets and ConfigMaps that the Pod mounts. Call it again after a Secret or ConfigMap
+// has changed.
 func (p *pod) mount(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for _, mount := range p.spec.Containers[0].VolumeMounts {
 		for _, volume := range p.spec.Volumes {
-			if volume.Name != mount.Name || volume.Secret == nil {
+			if volume.Name != mount.Name {
 				continue
 			}
-			secret := &corev1.Secret{}
-			Expect(c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: volume.Secret.SecretName}, secret)).To(Succeed())
 			dir := filepath.Join(p.root, mount.MountPath)
 			Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
-			for key, value := range secret.Data {
+			for key, value := range files(ctx, namespace, volume) {
 				fresh := filepath.Join(dir, "."+key)
 				Expect(os.WriteFile(fresh, value, 0o600)).To(Succeed())
 				Expect(os.Rename(fresh, filepath.Join(dir, key))).To(Succeed())
@@ -90,7 +90,28 @@ func (p *pod) mount(ctx context.Context, namespace string) {
 	}
 }
 
-// probe returns the status of a probe, asked as the kubelet does, which does not come from 127.0.0.1; 0 if nothing answers.
+// files returns the content of the files in a volume. The keys are the names of the files.
+func files(ctx context.Context, namespace string, volume corev1.Volume) map[string][]byte {
+	GinkgoHelper()
+	switch {
+	case volume.Secret != nil:
+		secret := &corev1.Secret{}
+		Expect(c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: volume.Secret.SecretName}, secret)).To(Succeed())
+		return secret.Data
+	case volume.ConfigMap != nil:
+		cm := &corev1.ConfigMap{}
+		Expect(c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: volume.ConfigMap.Name}, cm)).To(Succeed())
+		out := map[string][]byte{}
+		for key, value := range cm.Data {
+			out[key] = []byte(value)
+		}
+		return out
+	}
+	return nil
+}
+
+// probe returns the HTTP status of a probe, or 0 if there is no response. Like a kubelet, it does not connect to
+// 127.0.0.1.
 func (p *pod) probe(probe *corev1.Probe) int {
 	code, _ := get(fmt.Sprintf("http://127.0.0.2:%d%s", p.ports[probe.HTTPGet.Port.StrVal], probe.HTTPGet.Path))
 	return code
@@ -103,13 +124,13 @@ func (p *pod) awaitReady() {
 	Expect(p.probe(p.spec.Containers[0].LivenessProbe)).To(Equal(http.StatusOK))
 }
 
-// metrics returns the page of metrics.
+// metrics returns the text of the metrics page.
 func (p *pod) metrics() string {
 	_, page := get(fmt.Sprintf("http://127.0.0.2:%d/metrics", p.ports["metrics"]))
 	return page
 }
 
-// stop stops the Pod as a kubelet does and returns what it logged.
+// stop stops the process with the signal that a kubelet sends, and returns the log of the process.
 func (p *pod) stop() string {
 	GinkgoHelper()
 	Eventually(p.Terminate(), world.Patience).Should(gexec.Exit(0))
@@ -118,7 +139,7 @@ func (p *pod) stop() string {
 	return log
 }
 
-// get reads a page.
+// get requests a page and returns its HTTP status and its content.
 func get(url string) (code int, page string) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	res, err := client.Get(url) //nolint:noctx // of a test

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -25,16 +26,16 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// release is a release of a chart in a namespace of its own, whose name labels the items of the spec.
+// release is a Helm release in its own namespace. The items of the spec have a label with the name of this namespace.
 type release struct {
 	cluster   helm.Cluster
 	namespace string
 	name      string
-	dir       string // of the chart
-	manifest  string // of the last revision
+	dir       string // directory of the chart
+	manifest  string // manifest of the last revision
 }
 
-// newRelease makes the namespace of a release.
+// newRelease creates the namespace of a release.
 func newRelease(ctx context.Context, name, dir string) *release {
 	GinkgoHelper()
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "charts-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
@@ -42,7 +43,7 @@ func newRelease(ctx context.Context, name, dir string) *release {
 	return &release{cluster: helm.Cluster{Config: cp.Config, Namespace: made.Name}, namespace: made.Name, name: name, dir: dir}
 }
 
-// install installs the chart with values, and waits until its rights are in force.
+// install installs the chart with the given values, and waits until the rights of the release are in force.
 func (r *release) install(ctx context.Context, values string) {
 	GinkgoHelper()
 	out, err := r.cluster.Install(ctx, r.dir, r.name, values)
@@ -54,7 +55,7 @@ func (r *release) install(ctx context.Context, values string) {
 	r.awaitRights(ctx)
 }
 
-// upgrade changes the chart, the values, or both.
+// upgrade upgrades the release to the current chart with the given values.
 func (r *release) upgrade(ctx context.Context, values string) {
 	GinkgoHelper()
 	out, err := r.cluster.Upgrade(ctx, r.dir, r.name, values)
@@ -65,17 +66,18 @@ func (r *release) upgrade(ctx context.Context, values string) {
 
 func (r *release) uninstall() error { return r.cluster.Uninstall(r.name) }
 
-// values are those that let a program run here: beside others, for the items of the spec, and with targets on loopback.
+// values returns the chart values for a program in this suite, merged with the values in `more`. With these values, the
+// program handles only the items of the spec and accepts targets on loopback addresses.
 func (r *release) values(more string) string {
 	GinkgoHelper()
 	own := fmt.Sprintf(`{deployer: {itemSelector: spec=%s}, health: {port: %d}, metrics: {port: %d}}`, r.namespace, freePort(), freePort())
-	if strings.HasSuffix(r.dir, "manifest-deployer") {
+	if strings.Contains(filepath.Base(r.dir), "manifest-deployer") {
 		own = merge(own, "deployer: {targets: {allowPrivateHosts: true}}")
 	}
 	return merge(own, more)
 }
 
-// merge merges values; the second take precedence.
+// merge merges two sets of chart values. The values in b take precedence.
 func merge(a, b string) string {
 	GinkgoHelper()
 	first, err := helm.Values(a)
@@ -132,7 +134,7 @@ func (r *release) awaitRights(ctx context.Context) {
 	}
 }
 
-// access returns what a Pod with a token of an account has.
+// access returns a config with a ServiceAccount token, like the config of a Pod with this ServiceAccount.
 func access(ctx context.Context, namespace, account string) *rest.Config {
 	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{}
@@ -143,7 +145,7 @@ func access(ctx context.Context, namespace, account string) *rest.Config {
 	return config
 }
 
-// call is a request as the audit log has it.
+// call is a request in the format of the audit log.
 type call struct {
 	Verb        string
 	User        struct{ Username string }
@@ -151,7 +153,7 @@ type call struct {
 	Annotations map[string]string
 }
 
-// refused returns the requests of an account that needed a right which it does not have.
+// refused returns the requests of an account that were rejected because a right is missing.
 func refused(ctx context.Context, namespace, account string) (out []string) {
 	GinkgoHelper()
 	for _, call := range calls(ctx, namespace, account) {
@@ -162,7 +164,8 @@ func refused(ctx context.Context, namespace, account string) (out []string) {
 	return out
 }
 
-// calls returns the requests of an account for objects that came before this call: a refused one marks the end.
+// calls returns the requests for resources that an account has sent so far. It first sends a request that is rejected.
+// This request marks the end of the earlier requests in the audit log.
 func calls(ctx context.Context, namespace, account string) (out []call) {
 	GinkgoHelper()
 	user := world.NewClient(GinkgoTB(), access(ctx, namespace, account))
@@ -189,7 +192,7 @@ func calls(ctx context.Context, namespace, account string) (out []call) {
 	return out
 }
 
-// freePort returns a port that is free at this moment.
+// freePort returns a port on which nothing listens at the moment.
 func freePort() int {
 	GinkgoHelper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's

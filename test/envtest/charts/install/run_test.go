@@ -26,7 +26,7 @@ var _ = Describe("the program that a chart runs", func() {
 		r.install(ctx, r.values(fmt.Sprintf(`{deployer: {identity: me, verbosityLevel: DEBUG, controller: {workers: 3, cacheSyncTimeout: 3m}, targetSelector: [{targets: [{name: cluster, namespace: %[1]s}]}, {targets: [{name: self, namespace: %[1]s}]}], targets: {enableSelf: true}}}`, r.namespace)))
 		d := r.deployment(ctx)
 		asPod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "as-pod", Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}
-		Expect(c.Create(ctx, asPod, client.DryRunAll)).To(Succeed(), "the namespace takes restricted Pods only")
+		Expect(c.Create(ctx, asPod, client.DryRunAll)).To(Succeed(), "the namespace accepts only restricted Pods")
 
 		p := r.start(ctx)
 		p.awaitReady()
@@ -44,9 +44,9 @@ var _ = Describe("the program that a chart runs", func() {
 		i.deploy(ctx, "foreign", "other", i.manifests("1", "foreign"))
 		i.life(ctx, "cluster")
 		i.life(ctx, "self")
-		Expect(i.value(ctx, "foreign")).To(Equal("gone"), "its target is not selected")
+		Expect(i.value(ctx, "foreign")).To(Equal("gone"), "the selectors do not match the Target of the item")
 		Eventually(func() string { return p.metrics() + standby.metrics() }).WithTimeout(patience).Should(
-			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 3\n`), "of the one that leads")
+			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 3\n`), "the metric is that of the leader")
 		Expect(p.stop() + standby.stop()).To(SatisfyAll(ContainSubstring(`"level":"debug"`), Not(ContainSubstring("is forbidden"))))
 		Expect(refused(ctx, r.namespace, d.Spec.Template.Spec.ServiceAccountName)).To(BeEmpty())
 	})
@@ -173,7 +173,7 @@ var _ = Describe("the program that a chart runs", func() {
 	})
 })
 
-// startBeside starts another replica, with ports of its own.
+// startBeside starts another replica with its own ports.
 func (r *release) startBeside(ctx SpecContext) *pod {
 	GinkgoHelper()
 	health, metrics := freePort(), freePort()

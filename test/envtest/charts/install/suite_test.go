@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install_test installs the charts with Helm into a control plane. Nothing runs Pods there: the specs start the
-// programs as a kubelet would, with the arguments, the files and the account of the Pod.
+// Package install_test installs the charts with Helm on a control plane. The control plane runs no Pods. Instead, the
+// specs start the programs as a kubelet would: with the arguments, the files and the ServiceAccount of the Pod.
 package install_test
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// auditPolicy keeps who wanted to do what, and nothing of what was sent.
+// auditPolicy logs the user, verb and resource of each request, but no content of requests or responses.
 const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
 "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]}`
 
 var (
 	cp       *controlplane.ControlPlane
-	c        client.Client // reads live
-	auditLog string        // the file
+	c        client.Client // client that reads from the API server
+	auditLog string        // path of the audit log
 	programs = map[string]string{}
 )
 

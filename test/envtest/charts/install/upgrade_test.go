@@ -21,7 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
 )
 
-// full are values with every object and field that a chart can render.
+// full contains values with which a chart renders all of its objects and fields.
 const full = `{serviceAccount: {annotations: {n: 1}}, podAnnotations: {a: 1, b: true}, nodeSelector: {a: b}, tolerations: [{key: k, operator: Exists}],
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Exists}]}]}}},
 hpa: {maxReplicas: 3}, networkPolicy: {enabled: true}, proxy: {httpsProxy: 'http://p.example'}, caBundle: {configMap: cas}, extraArgs: [--target-share=0.5],
@@ -74,7 +74,7 @@ var _ = Describe("an upgrade", func() {
 				r.dir = helm.Chart("manifest-deployer")
 				r.upgrade(ctx, r.values(values))
 				after := r.deployment(ctx)
-				Expect(after.UID).To(Equal(before.UID), "the same object")
+				Expect(after.UID).To(Equal(before.UID), "the object is not recreated")
 				Expect(after.Spec.Template.Spec.Containers).To(HaveLen(1))
 				p := r.start(ctx)
 				p.awaitReady()
@@ -83,7 +83,7 @@ var _ = Describe("an upgrade", func() {
 				r.upgrade(ctx, values)
 				back := r.deployment(ctx)
 				Expect(back.UID).To(Equal(before.UID))
-				Expect(back.Spec).To(Equal(before.Spec), "nothing of ours is left")
+				Expect(back.Spec).To(Equal(before.Spec), "the change back to Landscaper's chart restores the spec")
 			})
 		}
 	}
@@ -102,7 +102,8 @@ var _ = Describe("an upgrade", func() {
 	})
 })
 
-// landscapersChart writes a chart with the objects, names and fields that matter of Landscaper's manifest deployer in a version.
+// landscapersChart writes a chart and returns its directory. The chart has the objects, names and immutable fields of
+// the given version of Landscaper's chart for the manifest deployer.
 func landscapersChart(version string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render_test checks what the charts render, without a cluster.
+// Package render_test checks the objects that the charts render, without a cluster.
 package render_test
 
 import (
@@ -30,7 +30,7 @@ const (
 
 var both = []string{manifestChart, mockChart}
 
-// render renders a chart as release rel in namespace ls-system.
+// render renders a chart with the release name "rel" for the namespace ls-system.
 func render(t *testing.T, chart, values string) *helm.Rendered {
 	t.Helper()
 	out, err := helm.Render(helm.Chart(chart), "rel", "ls-system", values)
@@ -48,7 +48,8 @@ func eachChart(t *testing.T, test func(t *testing.T, chart string)) {
 	}
 }
 
-// one returns the only object of a kind.
+// The function `one` returns the only rendered object of a kind. It fails the test if there is no such object, or more
+// than one.
 func one(t *testing.T, r *helm.Rendered, kind string) *unstructured.Unstructured {
 	t.Helper()
 	found := all(r, kind)
@@ -62,7 +63,8 @@ func all(r *helm.Rendered, kind string) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(r.Objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != kind })
 }
 
-// at returns what is at a path, whose parts are separated by dots; numbers are indices of lists. It is nil if there is nothing.
+// The function `at` returns the value at a path, or nil if there is none. Dots separate the parts of the path, and
+// numbers are indices of lists.
 func at(o *unstructured.Unstructured, path string) any {
 	var value any = o.Object
 	for part := range strings.SplitSeq(strings.TrimSuffix(path, "."), ".") {
@@ -82,7 +84,7 @@ func at(o *unstructured.Unstructured, path string) any {
 	return value
 }
 
-// require compares what is at a path with a value in YAML; none stands for nothing.
+// require compares the value at a path with a value in YAML. The constant `none` means that there must be no value.
 func require(t *testing.T, o *unstructured.Unstructured, path, want string) {
 	t.Helper()
 	var wanted any
@@ -95,7 +97,7 @@ func require(t *testing.T, o *unstructured.Unstructured, path, want string) {
 	}
 }
 
-// plain makes all numbers of one type.
+// plain converts a value so that all numbers in it have the same type.
 func plain(t *testing.T, value any) (out any) {
 	t.Helper()
 	raw, err := json.Marshal(value)
@@ -108,7 +110,7 @@ func plain(t *testing.T, value any) (out any) {
 	return out
 }
 
-// args returns the arguments of the container.
+// args returns the arguments of the container in the Deployment.
 func args(t *testing.T, r *helm.Rendered) []string {
 	t.Helper()
 	values, _, err := unstructured.NestedStringSlice(map[string]any{"x": at(one(t, r, deployment), container+"args")}, "x")
@@ -118,7 +120,7 @@ func args(t *testing.T, r *helm.Rendered) []string {
 	return values
 }
 
-// env returns the variables of the container that have a value.
+// env returns those environment variables of the container that have a literal value.
 func env(t *testing.T, r *helm.Rendered) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -130,7 +132,7 @@ func env(t *testing.T, r *helm.Rendered) map[string]string {
 	return out
 }
 
-// configuration returns the configuration file.
+// configuration returns the content of the configuration file.
 func configuration(t *testing.T, r *helm.Rendered) string {
 	t.Helper()
 	for _, secret := range all(r, "Secret") {
@@ -152,7 +154,8 @@ func secretData(t *testing.T, secret *unstructured.Unstructured, key string) str
 	return string(decoded)
 }
 
-// change is what a value changes: at each path of the Deployment, or of the only object of a kind that the key begins with.
+// change contains chart values and the rendered fields that these values must produce. The keys of the field `want` are
+// paths in the Deployment. If a key begins with a kind, it is a path in the only object of that kind.
 type change struct {
 	name   string
 	values string
@@ -164,7 +167,7 @@ func TestValues(t *testing.T) {
 		{name: "image [O13]", values: "image: {repository: r.example/x, tag: v1, pullPolicy: Always}\nimagePullSecrets: [{name: s}]", want: map[string]string{
 			container + "image": "r.example/x:v1", container + "imagePullPolicy": "Always", pod + "imagePullSecrets": "[{name: s}]",
 		}},
-		{name: "image by appVersion [O13]", values: "image: {repository: r.example/x}", want: map[string]string{container + "image": "r.example/x:0.1.0"}},
+		{name: "image by appVersion [O13]", values: "image: {repository: r.example/x}", want: map[string]string{container + "image": "r.example/x:v0.1.0"}},
 		{name: "image by digest [O13]", values: "image: {repository: r.example/x, tag: 'sha256:abc'}", want: map[string]string{container + "image": "r.example/x@sha256:abc"}},
 		{name: "replicas [O12]", values: "replicaCount: 3", want: map[string]string{"spec.replicas": "3"}},
 		{name: "replicas of an autoscaler [O12, O14]", values: "{replicaCount: 3, hpa: {maxReplicas: 4}}", want: map[string]string{
@@ -256,7 +259,7 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}, "apiVersi
 	}
 }
 
-// TestAbsent: these objects are rendered only on request.
+// TestAbsent checks that some objects are rendered only if a value requests them.
 func TestAbsent(t *testing.T) {
 	for name, test := range map[string]struct{ values, kind string }{
 		"no autoscaler by default [O15]":                      {"", "HorizontalPodAutoscaler"},
@@ -286,7 +289,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestRefused: these values are errors, which name them.
+// TestRefused checks that invalid values cause an error that names the value.
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct{ values, want string }{
 		"a misspelt key of deployer [O22]":             {"deployer: {identidy: x}", "/deployer"},

@@ -35,7 +35,8 @@ func TestLint(t *testing.T) {
 	})
 }
 
-// TestPlain: Landscaper's helm deployer applies the charts as manifests.
+// TestPlain checks that the charts consist of plain manifests, because Landscaper's helm deployer applies them as
+// manifests.
 func TestPlain(t *testing.T) {
 	t.Run("no template asks the cluster, and nothing is a hook or a test [O61]", func(t *testing.T) {
 		eachChart(t, func(t *testing.T, chart string) {
@@ -56,7 +57,7 @@ func TestPlain(t *testing.T) {
 	})
 }
 
-// samples are other values than the defaults, one for each value of the charts.
+// samples contains a value for each path in the chart values. Each of these values differs from the default.
 var samples = map[string]string{
 	"nameOverride": "other", "fullnameOverride": "whole", "replicaCount": "2", "image.repository": "r.example/x", "image.tag": "v1", "image.pullPolicy": "Always",
 	"imagePullSecrets": "[{name: pull}]", "deployer.landscaperClusterKubeconfig.kubeconfig": "content", "deployer.landscaperClusterKubeconfig.secretRef": "access",
@@ -80,17 +81,18 @@ var samples = map[string]string{
 	"priorityClassName": "p", "revisionHistoryLimit": "3", "hostUsers": "false", "runtimeClassName": "r", "dnsPolicy": "Default", "automountServiceAccountToken": "false",
 }
 
-// beside are values that a sample needs to have an effect.
+// The variable `beside` contains additional values for some samples, which otherwise have no effect.
 var beside = map[string]string{
 	"hpa.averageCpuUtilization": "hpa.maxReplicas", "hpa.averageMemoryUtilization": "hpa.maxReplicas", "podDisruptionBudget.enabled": "replicaCount",
 	"podDisruptionBudget.maxUnavailable": "replicaCount", "networkPolicy.apiServerPorts": "networkPolicy.enabled", "rbac.tokenNamespaces": "deployer.targets.enableSelf",
 	"deployer.targets.landscaperAudiences": "deployer.targets.enableOIDC",
 }
 
-// ineffective are the values that other charts have and that change nothing here.
+// ineffective lists values of Landscaper's charts. The charts of this repository accept these values, but ignore them.
 var ineffective = []string{"deployer.namespace", "identity", "useOCMLib"}
 
-// TestGolden compares what the charts render by default, and what each value changes, with the archives in testdata.
+// TestGolden compares the rendered output with the archives in testdata. The archives contain the output for the
+// default values, and the changes that each sample causes.
 func TestGolden(t *testing.T) {
 	t.Run("each value changes what it says, and the default is always the same [O65]", func(t *testing.T) {
 		eachChart(t, func(t *testing.T, chart string) {
@@ -170,13 +172,13 @@ func paths(t *testing.T, chart string) []string {
 	return out
 }
 
-// nested is a value at a path as YAML in one line.
+// nested returns a line of YAML that contains only the given value, at the given path.
 func nested(path, value string) string {
 	parts := strings.Split(path, ".")
 	return "{" + strings.Join(parts, ": {") + ": " + value + strings.Repeat("}", len(parts))
 }
 
-// merged are two values as one, on lines of their own; the second is below the first if they are of one group.
+// merged merges two sets of chart values, and returns them as JSON. The values in b take precedence.
 func merged(a, b string) string {
 	if a == "" {
 		return b
@@ -199,7 +201,7 @@ func deep(a, b map[string]any) map[string]any {
 	return out
 }
 
-// difference shows which lines of which objects are not the same.
+// difference returns the lines that differ between two manifests, grouped by object.
 func difference(t *testing.T, before, after string) string {
 	t.Helper()
 	a, b := byName(t, before), byName(t, after)
@@ -249,7 +251,7 @@ func byName(t *testing.T, manifest string) map[string]string {
 	return out
 }
 
-// TestDescribed: the schema, the README and values.yaml have the same values.
+// TestDescribed checks that the schema, the README and values.yaml contain the same values.
 func TestDescribed(t *testing.T) {
 	t.Run("every value is in the README and in values.yaml, with a description [O64]", func(t *testing.T) {
 		eachChart(t, func(t *testing.T, chart string) {
@@ -265,6 +267,9 @@ func TestDescribed(t *testing.T) {
 				if !strings.Contains(string(readme), "| `"+path+"` |") {
 					t.Errorf("%s is not in the README", path)
 				}
+			}
+			if want := "| `image.repository` | `ghcr.io/deployerkit/" + chart + "` |"; !strings.Contains(string(readme), want) {
+				t.Errorf("%s is not in the README", want)
 			}
 		})
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
 )
 
-// landscaperValues returns the values files of Landscaper's charts by "chart version".
+// landscaperValues returns the values files of Landscaper's charts. The keys have the form "chart version".
 func landscaperValues(t *testing.T) map[string]string {
 	t.Helper()
 	archive, err := txtar.ParseFile("testdata/landscaper.txtar")

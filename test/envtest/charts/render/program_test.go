@@ -22,7 +22,7 @@ func TestArguments(t *testing.T) {
 		values   string
 		with     []string
 		without  []string
-		manifest bool // only its chart
+		manifest bool // the row applies only to the chart of the manifest deployer
 	}{
 		"by default [O38]":                      {values: "", with: []string{"--config=/app/ls/config/config.yaml", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--grace-period=30s"}, without: []string{"--leader-elect", "--landscaper-kubeconfig", "--namespace", "-v"}},
 		"level in capitals [O8]":                {values: "deployer: {verbosityLevel: DEBUG}", with: []string{"-v=DEBUG"}},
@@ -89,7 +89,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestConfiguration: Landscaper's own decoder reads back what the values say, and nothing else is in the file.
+// TestConfiguration checks that Landscaper's decoder reads the values from the rendered configuration file, and that
+// the file contains no other fields.
 func TestConfiguration(t *testing.T) {
 	selector := "[{targets: [{name: t, namespace: ns}], annotations: [{key: a, operator: notin, values: [u, w]}], labels: [{key: b, operator: exists}, {key: c, operator: '=', values: [v]}]}]"
 	var selectors []lsv1alpha1.TargetSelector
@@ -189,8 +190,8 @@ func TestTermination(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	for name, test := range map[string]struct{ chart, values, want string }{
-		"update strategy [O37]":                 {manifestChart, "", "name no update strategy have apply; with Landscaper's own manifest deployer they have update"},
-		"another update strategy [O37]":         {manifestChart, "deployer: {updateStrategy: merge}", "name no update strategy have merge"},
+		"update strategy [O37]":                 {manifestChart, "", "specifies no update strategy, the strategy is apply (deployer.updateStrategy). With Landscaper's own manifest deployer, it is update"},
+		"another update strategy [O37]":         {manifestChart, "deployer: {updateStrategy: merge}", "specifies no update strategy, the strategy is merge"},
 		"identity at the top [O3]":              {manifestChart, "identity: x", "The value identity has no effect"},
 		"identity at the top, of the mock [O3]": {mockChart, "identity: x", "The value identity has no effect"},
 		"useOCMLib [O3]":                        {mockChart, "useOCMLib: false", "The value useOCMLib has no effect"},
@@ -211,7 +212,7 @@ func TestNotes(t *testing.T) {
 	})
 }
 
-// helmText is a value as YAML.
+// helmText returns a value as YAML.
 func helmText(t *testing.T, value any) string {
 	t.Helper()
 	text, err := yaml.Marshal(value)

@@ -18,10 +18,10 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
 )
 
-// everything are values that ask for all rights.
+// The constant `everything` contains values with which the charts render all rights.
 const everything = "deployer: {targets: {enableOIDC: true, enableSelf: true}}"
 
-// rules returns the rules of all roles of a kind by the name of the role.
+// rules returns the rules of all roles of the given kind. The keys are the names of the roles.
 func rules(t *testing.T, r *helm.Rendered, kind string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	out := map[string][]rbacv1.PolicyRule{}
@@ -36,7 +36,7 @@ func rules(t *testing.T, r *helm.Rendered, kind string) map[string][]rbacv1.Poli
 	return out
 }
 
-// documented returns the rules of a deployer's rbac.yaml by the name of the role.
+// documented returns the rules in the rbac.yaml of a deployer. The keys are the names of the roles.
 func documented(t *testing.T, chart string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(helm.Root(), "deployers", strings.TrimSuffix(chart, "-deployer"), "rbac.yaml"))
@@ -56,7 +56,7 @@ func documented(t *testing.T, chart string) map[string][]rbacv1.PolicyRule {
 	return out
 }
 
-// values returns the values that ask for all rights of a chart.
+// allRights returns values with which a chart renders all rights.
 func allRights(chart string) string {
 	if chart == manifestChart {
 		return everything
@@ -130,23 +130,24 @@ func TestRights(t *testing.T) {
 	})
 }
 
-// TestNarrow: no role grants more than the program needs; a new right is noticed here.
+// TestNarrow checks that no role grants more rights than those listed here. The list has to be changed for each new
+// right.
 func TestNarrow(t *testing.T) {
-	// covered is what Landscaper's own roles of v0.117 and later grant.
+	// covered contains the rights that Landscaper's own roles grant since v0.117.
 	covered := map[string]string{
 		"deployitems.landscaper.gardener.cloud": "get list watch update", "deployitems/status.landscaper.gardener.cloud": "get list watch update",
 		"targets.landscaper.gardener.cloud": "get list watch", "contexts.landscaper.gardener.cloud": "get list watch",
 		"events": "create get watch patch update", "namespaces": "get list watch", "pods": "get list watch",
 		"secrets": "create get list watch update delete", "serviceaccounts/token": "create",
 	}
-	// added is what ours need beside these.
+	// added contains the rights that our roles grant in addition.
 	added := map[string]string{
 		"deployitems.landscaper.gardener.cloud": "patch", "deployitems/status.landscaper.gardener.cloud": "patch",
 		"leases.coordination.k8s.io": "get create update", "events.events.k8s.io": "create patch", "tokenreviews.authentication.k8s.io": "create",
 	}
 	eachChart(t, func(t *testing.T, chart string) {
 		r := render(t, chart, allRights(chart))
-		t.Run("[O40] [O41]", func(t *testing.T) {
+		t.Run("are no broader than what the program needs, and covered by Landscaper's [O40, O41]", func(t *testing.T) {
 			for _, kind := range []string{"Role", "ClusterRole"} {
 				for name, rules := range rules(t, r, kind) {
 					for _, right := range rightsOf(rules) {
@@ -178,7 +179,8 @@ func rightsOf(rules []rbacv1.PolicyRule) (out []string) {
 	return out
 }
 
-// isBroad reports whether a right is for all, reads all Secrets, Pods or Namespaces, or is about objects of Landscaper's own deployers.
+// isBroad reports whether a right contains a *, allows listing or watching Secrets, Pods or Namespaces, or applies to
+// objects of Landscaper's own deployers.
 func isBroad(verb, resource string) bool {
 	lists := verb == "list" || verb == "watch"
 	return strings.Contains(verb+resource, "*") || lists && slices.Contains([]string{"secrets", "pods", "namespaces"}, resource) ||
@@ -189,7 +191,7 @@ func TestTokens(t *testing.T) {
 	const chart = manifestChart
 	for name, test := range map[string]struct {
 		values  string
-		tokens  []string // roles with the right to create tokens
+		tokens  []string // names of the roles with the right to create tokens
 		reviews bool
 	}{
 		"neither by default [O45]":          {"", nil, false},

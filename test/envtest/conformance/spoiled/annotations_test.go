@@ -9,19 +9,19 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// annotationFaults are tried under the annotation revision.
+// annotationFaults contains the faults that are injected into the deployer under the annotation revision.
 var annotationFaults = []fault{
 	{
 		name: "leaves reconcile-time", waits: true, spoil: keeps(func(di item) {
 			di.Annotations[lsv1alpha1.ReconcileTimestampAnnotation] = "2020-01-01T00:00:00Z"
 		}),
-		fails: seen{"annotations-taken": "not rid of its annotations within"},
+		fails: seen{"annotations-taken": "did not lose its annotations operation and reconcile-time within"},
 	},
 	{
 		name: "shows no begin", spoil: stores(begins(phases.Progressing)),
 		fails: seen{
 			"pickup": `the first phase is "Progressing"`, "reconcile-operation": `the first phase is "Progressing"`,
-			"generation": `the first phase is "Progressing"`, "generation-midrun": "no run was begun",
+			"generation": `the first phase is "Progressing"`, "generation-midrun": "no run began",
 		},
 		passes: []string{"succeeds", "delete"},
 	},
@@ -31,13 +31,13 @@ var annotationFaults = []fault{
 				exchange(di, lsv1alpha1.ReconcileOperation, contract.AbortOperation)
 			}
 		}),
-		fails:  seen{"reconcile-operation": "no run was begun"},
+		fails:  seen{"reconcile-operation": "no run began"},
 		passes: []string{"generation", "succeeds"},
 	},
 	{
 		name: "does not hear the operation reconcile in the middle of a run", waits: true,
 		spoil: sees(hides(func(di item) bool { return di.Status.Phase == phases.Progressing })),
-		fails: seen{"reconcile-midrun": "not rid of its operation within"},
+		fails: seen{"reconcile-midrun": "did not lose its operation annotation within"},
 	},
 	{
 		name: "does not look at the generation", waits: true, spoil: sees(func(di item) {
@@ -45,15 +45,15 @@ var annotationFaults = []fault{
 				di.Status.ObservedGeneration = di.Generation
 			}
 		}),
-		fails: seen{"generation": "not finished within"},
+		fails: seen{"generation": "did not finish within"},
 	},
 	{
 		name: "does not hear an abort", waits: true, spoil: sees(hides(aborting)),
-		fails: seen{"abort": "not failed within"},
+		fails: seen{"abort": "did not fail within"},
 	},
 	{
 		name: "deletes rather than aborts", spoil: sees(hides(func(di item) bool { return di.DeletionTimestamp != nil && aborting(di) })),
-		fails:  seen{"abort-deletion": "the abort was passed over"},
+		fails:  seen{"abort-deletion": "the abort was skipped"},
 		passes: []string{"abort", "delete"},
 	},
 	{
@@ -62,7 +62,7 @@ var annotationFaults = []fault{
 				exchange(di, lsv1alpha1.ForceReconcileOperation, contract.AbortOperation)
 			}
 		}),
-		fails:  seen{"force-reconcile": "no run was begun"},
+		fails:  seen{"force-reconcile": "no run began"},
 		passes: []string{"reconcile-operation"},
 	},
 	{
@@ -73,7 +73,7 @@ var annotationFaults = []fault{
 	},
 	{
 		name: "sets no finalizer", spoil: keeps(func(di item) { controllerutil.RemoveFinalizer(di, lsv1alpha1.LandscaperFinalizer) }),
-		fails:  seen{"finalizer": `phase "Succeeded" without the finalizer`, "uninstall": "what it deployed is still there"},
+		fails:  seen{"finalizer": `the phase is "Succeeded", but the item lacks the finalizer`, "uninstall": "its deployed objects still exist"},
 		passes: []string{"succeeds"},
 	},
 	{
@@ -89,7 +89,7 @@ var annotationFaults = []fault{
 				begins(phases.InitDelete)(di)
 			}
 		}),
-		fails:  seen{"known-phases": `phase "InitDelete"`},
+		fails:  seen{"known-phases": `no phase "InitDelete"`},
 		passes: []string{"delete"},
 	},
 	{

@@ -25,7 +25,7 @@ var phases = lsv1alpha1.DeployItemPhases
 // poll is the interval at which a slow item is checked.
 const poll = 50 * time.Millisecond
 
-// configuration is what items of the deployer have.
+// configuration is the Go type of spec.config.
 type configuration struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -33,8 +33,8 @@ type configuration struct {
 	Slow  bool   `json:"slow,omitempty"`
 }
 
-// deployer is a conforming deployer for both revisions: it deploys a ConfigMap with the name of the item. It reads from
-// the API server and keeps no state, so each pass depends only on what is stored.
+// deployer is a conforming deployer for both revisions. It deploys a ConfigMap with the name of the item. It reads from
+// the API server and stores no data in memory, so each reconcile depends only on the stored objects.
 type deployer struct {
 	client client.Client
 	kind   lsv1alpha1.DeployItemType
@@ -64,11 +64,11 @@ func (d *deployer) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 type pass struct {
 	*deployer
 	di, base item
-	lost     bool // its Target does not exist
+	lost     bool // true if the Target of the item does not exist
 }
 
-// ours reports whether the deployer is responsible for an item of its type: by its Target, or because it was
-// responsible before.
+// The method `ours` reports whether the deployer is responsible for the item. This depends on a label of the Target. If
+// the Target does not exist, the deployer is responsible if the status of the item names this deployer.
 func (p *pass) ours(ctx context.Context) (bool, error) {
 	ref := p.di.Spec.Target
 	if ref == nil {
@@ -82,7 +82,7 @@ func (p *pass) ours(ctx context.Context) (bool, error) {
 	return target.Labels["environment"] == "conformance", err
 }
 
-// do does what is due, and returns when to check again.
+// do performs the next action for the item. It returns the time after which the item must be reconciled again.
 func (p *pass) do(ctx context.Context) (time.Duration, error) {
 	switch op := p.operation(); {
 	case p.di.Annotations[lsv1alpha1.IgnoreAnnotation] == "true" && p.final(), p.deleting() && !contract.HasOurFinalizer(p.di):
@@ -110,7 +110,7 @@ func (p *pass) do(ctx context.Context) (time.Duration, error) {
 	return p.work(ctx)
 }
 
-// work deploys.
+// work deploys the ConfigMap of the item.
 func (p *pass) work(ctx context.Context) (time.Duration, error) {
 	c := configuration{}
 	if err := json.Unmarshal(p.di.Spec.Configuration.Raw, &c); err != nil {
@@ -138,7 +138,7 @@ func (p *pass) install(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(p.client.Create(ctx, p.configMap()))
 }
 
-// delete uninstalls, unless Landscaper requests otherwise, and removes the finalizer.
+// delete deletes the ConfigMap, unless Landscaper requests a deletion without uninstall, and removes the finalizer.
 func (p *pass) delete(ctx context.Context) error {
 	if p.di.Annotations[lsv1alpha1.DeleteWithoutUninstallAnnotation] != "true" {
 		if p.lost {
@@ -156,7 +156,7 @@ func (p *pass) configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.di.Namespace, Name: p.di.Name}}
 }
 
-// abort ends a run. It does not change one that has already ended.
+// abort ends the run of the item. It does not change a run that has already ended.
 func (p *pass) abort(ctx context.Context) error {
 	if !p.final() {
 		if err := p.fail(ctx, "Aborted", "the run was aborted"); err != nil {
@@ -166,7 +166,7 @@ func (p *pass) abort(ctx context.Context) error {
 	return p.tidy(ctx)
 }
 
-// again deploys again, outside of a job.
+// The method `again` deploys the ConfigMap again while no job is running.
 func (p *pass) again(ctx context.Context) error {
 	if err := p.install(ctx); err != nil {
 		return err

@@ -10,24 +10,26 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// seen maps failing checks to their message, or a part of it.
+// seen contains the failing checks. The value for each check is its message or a part of its message.
 type seen map[string]string
 
-// stillThere is the message of a check whose item is not deleted by its job.
-const stillThere = "the job of the deletion ended, and the item is still there"
+// stillThere is the message of checks that fail because an item still exists after the job that should delete it.
+const stillThere = "the job of the deletion has ended, but the item still exists"
 
-// fault is a row of the table.
+// fault is a row of the table of injected faults.
 type fault struct {
 	name  string
 	spoil newSpoiler
-	// fails lists the checks that must fail, and passes other checks that must pass. No other check is run.
+	// The field `fails` contains the checks that must fail, and the field `passes` contains checks that must still
+	// pass. Other checks do not run.
 	fails  seen
 	passes []string
-	// waits is set if a time limit must pass to see that something does not happen.
+	// waits is true if the checks fail only after a time limit, because they wait for a write that the deployer never
+	// makes.
 	waits bool
 }
 
-// Spoilers with a single part.
+// The following functions return spoilers that change one kind of read or write.
 
 func sees(f func(item)) newSpoiler {
 	return func(func(item) bool) *spoiler { return &spoiler{sees: f} }
@@ -49,9 +51,9 @@ func uninstalls(err error) newSpoiler {
 	return func(func(item) bool) *spoiler { return &spoiler{uninstalls: func() error { return err }} }
 }
 
-// What items look like.
+// The following functions report properties of items.
 
-// done reports whether the job of an item ended.
+// done reports whether the job of an item has ended.
 func done(di item) bool {
 	return contract.IsFinal(di.Status.Phase) && di.Status.JobID == di.Status.JobIDFinished
 }
@@ -68,16 +70,16 @@ func interrupted(di item) bool {
 	return di.Status.LastError != nil && di.Status.LastError.Reason == "InterruptOperation"
 }
 
-// What is done to items.
+// The following functions change an item that the deployer reads or writes.
 
-// replace replaces a phase by another.
+// replace changes the phase of an item from old to phase. It does nothing if the item is in any other phase.
 func replace(di item, old, phase lsv1alpha1.DeployItemPhase) {
 	if di.Status.Phase == old {
 		di.Status.Phase = phase
 	}
 }
 
-// begins replaces the phase at the start of a run.
+// begins returns a function that replaces the phases Init and InitDelete by the given phase.
 func begins(phase lsv1alpha1.DeployItemPhase) func(item) {
 	return func(di item) {
 		replace(di, phases.Init, phase)
@@ -85,7 +87,7 @@ func begins(phase lsv1alpha1.DeployItemPhase) func(item) {
 	}
 }
 
-// blame sets an error on an item whose run ended.
+// blame sets an error on an item whose run has ended.
 func blame(di item) {
 	if now := metav1.Now(); contract.IsFinal(di.Status.Phase) {
 		di.Status.LastError = &lsv1alpha1.Error{
@@ -94,14 +96,14 @@ func blame(di item) {
 	}
 }
 
-// onError changes the error of an item, if there is one.
+// onError calls the function `change` with the last error of an item. It does nothing if the item has no last error.
 func onError(di item, change func(*lsv1alpha1.Error)) {
 	if di.Status.LastError != nil {
 		change(di.Status.LastError)
 	}
 }
 
-// exchange replaces an operation by another.
+// exchange changes the operation of an item from old to op. It does nothing if the item has any other operation.
 func exchange(di item, old, op lsv1alpha1.Operation) {
 	if di.Annotations[lsv1alpha1.OperationAnnotation] == string(old) {
 		di.Annotations[lsv1alpha1.OperationAnnotation] = string(op)
@@ -112,7 +114,7 @@ func exchanges(old, op lsv1alpha1.Operation) func(item) {
 	return func(di item) { exchange(di, old, op) }
 }
 
-// hides removes the operation from items for which fits returns true.
+// hides returns a function that removes the operation annotation from each item for which `fits` returns true.
 func hides(fits func(item) bool) func(item) {
 	return func(di item) {
 		if fits(di) {
@@ -121,7 +123,7 @@ func hides(fits func(item) bool) func(item) {
 	}
 }
 
-// undead hides the deletion of items that were deleted before their first run.
+// undead returns a function that hides the deletion timestamp of items that were deleted before their first run.
 func undead() func(item) {
 	living := map[types.UID]bool{}
 	return func(di item) {

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// jobFaults are tried under the job-ID revision.
+// jobFaults contains the faults that are injected into the deployer under the job-ID revision.
 var jobFaults = []fault{
 	{
 		name: "ends a valid item as failed", spoil: stores(func(di item) { replace(di, phases.Succeeded, phases.Failed); blame(di) }),
@@ -24,7 +24,7 @@ var jobFaults = []fault{
 				blame(di)
 			}
 		}),
-		fails:  seen{"succeeds": "it succeeded, lastError Spoiled", "recovers": "it succeeded, lastError Spoiled"},
+		fails:  seen{"succeeds": "the item succeeded with an error, lastError Spoiled", "recovers": "the item succeeded with an error, lastError Spoiled"},
 		passes: []string{"pickup", "error-shape"},
 	},
 	{
@@ -38,7 +38,7 @@ var jobFaults = []fault{
 	{
 		name: "has a phase of its own", spoil: stores(func(di item) { replace(di, phases.Init, "Preparing") }),
 		fails: seen{
-			"pickup": `the first phase is "Preparing"`, "progressing": `phase "Preparing" in the middle of a run`, "known-phases": `phase "Preparing"`,
+			"pickup": `the first phase is "Preparing"`, "progressing": `phase "Preparing" during its run`, "known-phases": `no phase "Preparing"`,
 		},
 		passes: []string{"succeeds"},
 	},
@@ -48,12 +48,12 @@ var jobFaults = []fault{
 				di.Status.Deployer.Name = ""
 			}
 		}),
-		fails:  seen{"deployer": "status.deployer is", "says-who": `deployer ""`},
+		fails:  seen{"deployer": "status.deployer is", "says-who": `deployer is ""`},
 		passes: []string{"succeeds", "pickup"},
 	},
 	{
 		name: "observes what is not there yet", spoil: stores(func(di item) { di.Status.ObservedGeneration = di.Generation + 1 }),
-		fails:  seen{"pickup": "began with observedGeneration 2, generation 1", "observed-generation": "observedGeneration 2 after 0, generation 1"},
+		fails:  seen{"pickup": "began with observedGeneration 2, but the generation is 1", "observed-generation": "observedGeneration changed from 0 to 2, and the generation is 1"},
 		passes: []string{"succeeds"},
 	},
 	{
@@ -81,7 +81,7 @@ var jobFaults = []fault{
 	{
 		name:   "begins runs again after a restart",
 		spoil:  atFirst(inPhase(phases.Progressing), func(di item) { di.Status.Phase = phases.Failed }),
-		fails:  seen{"resume": `it showed phase "Init" after the restart`},
+		fails:  seen{"resume": `the item showed phase "Init" after the restart`},
 		passes: []string{"restart-rests", "handed-out-meanwhile"},
 	},
 	{
@@ -93,19 +93,19 @@ var jobFaults = []fault{
 				}
 			}}
 		},
-		fails:  seen{"handed-out-meanwhile": `it ended as "Failed", lastError Spoiled`},
+		fails:  seen{"handed-out-meanwhile": `the item ended as "Failed", lastError Spoiled`},
 		passes: []string{"succeeds"},
 	},
 	{
 		name: "fails without an error", spoil: stores(func(di item) { di.Status.LastError = nil }),
 		fails: seen{
-			"invalid": "failed without lastError", "abort": "it failed without lastError", "failed-has-error": `phase "Failed" without lastError`,
+			"invalid": "failed without lastError", "abort": "the item failed without lastError", "failed-has-error": `the phase is "Failed", but lastError is not set`,
 		},
 		passes: []string{"succeeds"},
 	},
 	{
 		name: "knows no codes", spoil: stores(func(di item) { onError(di, func(e *lsv1alpha1.Error) { e.Codes = nil }) }),
-		fails:  seen{"invalid-code": "the codes are []", "timeout": "the codes are []"},
+		fails:  seen{"invalid-code": "the codes of lastError are []", "timeout": "the codes of lastError are []"},
 		passes: []string{"invalid", "error-shape"},
 	},
 	{
@@ -129,7 +129,7 @@ var jobFaults = []fault{
 	},
 	{
 		name: "leaves what it deployed", spoil: uninstalls(nil),
-		fails:  seen{"uninstall": "what it deployed is still there", "deletion-midrun": "what it deployed is still there"},
+		fails:  seen{"uninstall": "its deployed objects still exist", "deletion-midrun": "its deployed objects still exist"},
 		passes: []string{"delete", "without-uninstall"},
 	},
 	{
@@ -143,7 +143,7 @@ var jobFaults = []fault{
 	},
 	{
 		name: "always uninstalls", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.DeleteWithoutUninstallAnnotation) }),
-		fails:  seen{"without-uninstall": "what was deployed is gone", "without-uninstall-target": "cannot uninstall without the Target"},
+		fails:  seen{"without-uninstall": "the deployed objects are gone", "without-uninstall-target": "cannot uninstall without the Target"},
 		passes: []string{"delete"},
 	},
 	{
@@ -166,19 +166,19 @@ var jobFaults = []fault{
 				di.Status.Phase, di.Status.JobIDFinished = phases.Progressing, ""
 			}
 		}),
-		fails:  seen{"abort-late": `it showed phase "Failed"`},
+		fails:  seen{"abort-late": `the item showed phase "Failed"`},
 		passes: []string{"abort"},
 	},
 	{
 		name: "deletes rather than aborts", spoil: sees(hides(func(di item) bool { return di.DeletionTimestamp != nil && aborting(di) })),
-		fails:  seen{"abort-deletion": "the abort was passed over"},
+		fails:  seen{"abort-deletion": "the abort was skipped"},
 		passes: []string{"abort", "delete", "deletion-midrun"},
 	},
 	{
 		name: "goes on with an interrupted job", spoil: sees(once(interrupted, func(di item) {
 			di.Status.Phase, di.Status.JobIDFinished = phases.Succeeded, ""
 		})),
-		fails:  seen{"interrupt": `it became "Progressing"`, "finished-is-final": `finished job with phase "Init"`, "ends-once": `the job ended with phase "Failed"`},
+		fails:  seen{"interrupt": `the phase of the item became "Progressing"`, "finished-is-final": `the job has finished, but the phase is "Init"`, "ends-once": `the job ended with phase "Failed"`},
 		passes: []string{"abort"},
 	},
 	{
@@ -188,11 +188,11 @@ var jobFaults = []fault{
 	},
 	{
 		name: "makes no job of a test", spoil: sees(exchanges(lsv1alpha1.TestReconcileOperation, lsv1alpha1.ForceReconcileOperation)), waits: true,
-		fails: seen{"test-reconcile": "not finished with another job within"},
+		fails: seen{"test-reconcile": "did not finish another job within"},
 	},
 	{
 		name: "runs what is unchanged", spoil: sees(func(di item) { di.Spec.UpdateOnChangeOnly = false }),
-		fails:  seen{"unchanged": `it showed phase "Init"`},
+		fails:  seen{"unchanged": `the item showed phase "Init"`},
 		passes: []string{"changed"},
 	},
 	{
@@ -201,12 +201,12 @@ var jobFaults = []fault{
 				di.Status.ObservedGeneration = di.Generation
 			}
 		}),
-		fails:  seen{"changed": "no run was begun"},
+		fails:  seen{"changed": "no run began"},
 		passes: []string{"unchanged", "next-job"},
 	},
 	{
 		name: "runs only what changed", spoil: sees(func(di item) { di.Spec.UpdateOnChangeOnly = true }),
-		fails:  seen{"next-job": "no run was begun"},
+		fails:  seen{"next-job": "no run began"},
 		passes: []string{"changed", "succeeds"},
 	},
 	{
@@ -236,12 +236,12 @@ var jobFaults = []fault{
 			target.Labels = map[string]string{"environment": "conformance"}
 			return nil
 		}),
-		fails: seen{"target-missing": "not telling about its Target within"},
+		fails: seen{"target-missing": "did not report its missing Target within"},
 	},
 	{
 		name: "ends in two writes", spoil: func(func(item) bool) *spoiler { return &spoiler{halves: true} },
 		fails: seen{
-			"one-write": `phase "Succeeded" came without jobIDFinished`, "writes": "two jobs cost 7 writes", "unchanged": "it cost 2 writes",
+			"one-write": `phase "Succeeded" was written without jobIDFinished`, "writes": "two jobs cost 7 writes", "unchanged": "the job cost 2 writes",
 		},
 		passes: []string{"succeeds"},
 	},

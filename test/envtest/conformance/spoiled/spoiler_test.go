@@ -14,23 +14,25 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// spoiler stands between a deployer and the API server. Parts that are nil change nothing.
+// spoiler changes what a deployer reads from the API server and what it writes. Fields that are nil or false have no
+// effect.
 type spoiler struct {
-	// sees changes an item that the deployer reads.
+	// sees is called with each item that the deployer reads, and can change the item.
 	sees func(di item)
-	// stores changes the status that the deployer is about to write.
+	// stores is called before each write of a status, and can change the status.
 	stores func(di item)
-	// keeps changes the rest of an item that the deployer is about to write.
+	// keeps is called before each write of the metadata, and can change the metadata.
 	keeps func(di item)
-	// finds replaces the response for a Target.
+	// finds is called with the response to each read of a Target. It can change the Target, and returns the error
+	// that the deployer receives.
 	finds func(err error, target *lsv1alpha1.Target) error
-	// uninstalls replaces the deletion of what is deployed. Nothing is deleted then.
+	// uninstalls is called instead of the deletion of a deployed object, so that the object is not deleted.
 	uninstalls func() error
-	// halves splits the write that ends a job in two.
+	// If halves is true, the write that ends a job is split into two writes.
 	halves bool
 }
 
-// client is the client of a spoiled deployer.
+// client returns a client for the deployer that applies the changes of the spoiler.
 func (s *spoiler) client(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{Get: s.get, Patch: s.patch, SubResourcePatch: s.patchStatus, Delete: s.delete})
 }
@@ -82,7 +84,8 @@ func (s *spoiler) patchStatus(ctx context.Context, c client.Client, sub string, 
 	return err
 }
 
-// firstHalf writes the phase of an item, and something that the second half reverts.
+// firstHalf makes the first of two writes that replace the write at the end of a job. It sets the phase of the item and
+// changes the deployer version in the status. The second write reverts this version.
 func firstHalf(ctx context.Context, c client.Client, di item) error {
 	body := []byte(`{"status":{"phase":"` + string(di.Status.Phase) + `","deployer":{"version":"0"}}}`)
 	return c.Status().Patch(ctx, di.DeepCopy(), client.RawPatch(types.MergePatchType, body))
@@ -95,7 +98,8 @@ func (s *spoiler) delete(ctx context.Context, c client.WithWatch, obj client.Obj
 	return c.Delete(ctx, obj, opts...)
 }
 
-// once applies a lie to the first read of an item for which fits returns true, and not again.
+// The function `once` returns a function for the field `sees`, which is called with each item that is read. For each
+// item, the returned function calls `lie` once: at the first read for which `fits` returns true.
 func once(fits func(di item) bool, lie func(di item)) func(item) {
 	told := map[types.UID]bool{}
 	return func(di item) {
@@ -106,7 +110,8 @@ func once(fits func(di item) bool, lie func(di item)) func(item) {
 	}
 }
 
-// atFirst applies a lie to the first read of an item after the start, if fits returns true for it.
+// atFirst returns a spoiler. At the first read of an item after the start, the spoiler calls `lie` if `fits` returns
+// true for the item.
 func atFirst(fits func(di item) bool, lie func(di item)) newSpoiler {
 	return func(func(item) bool) *spoiler {
 		seen := map[types.UID]bool{}

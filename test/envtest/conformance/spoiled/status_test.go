@@ -29,7 +29,7 @@ func (p *pass) jobs() bool {
 	return p.di.Status.JobID != "" || p.di.Annotations[lsv1alpha1.DeployerTypeAnnotation] != ""
 }
 
-// pending reports whether a job is not finished.
+// pending reports whether the item has a job that is not finished.
 func (p *pass) pending() bool {
 	return p.di.Status.JobID != "" && p.di.Status.JobID != p.di.Status.JobIDFinished
 }
@@ -41,7 +41,8 @@ func (p *pass) asked() bool {
 	return p.operation() == lsv1alpha1.ReconcileOperation || p.operation() == lsv1alpha1.ForceReconcileOperation
 }
 
-// due reports whether a run has to begin or to continue. Deletion increases the generation.
+// due reports whether a run has to begin or to continue. It need not check for a deletion, because a deletion increases
+// the generation.
 func (p *pass) due() bool {
 	if p.jobs() {
 		return p.pending()
@@ -49,7 +50,7 @@ func (p *pass) due() bool {
 	return p.asked() || p.changed() || !p.final()
 }
 
-// fresh reports whether a due run has not begun yet.
+// fresh reports whether the run that is due has not begun yet.
 func (p *pass) fresh() bool {
 	s := p.di.Status
 	if p.final() || s.Phase == "" || s.LastReconcileTime == nil {
@@ -61,7 +62,8 @@ func (p *pass) fresh() bool {
 	return p.asked() || p.changed()
 }
 
-// unchanged reports whether a job requests what has already been done.
+// unchanged reports whether a job must not start a run. That is so if spec.updateOnChangeOnly is set, and the item has
+// succeeded and has not changed since then.
 func (p *pass) unchanged() bool {
 	return p.jobs() && p.di.Spec.UpdateOnChangeOnly && !p.deleting() && !p.changed() && p.di.Status.Phase == phases.Succeeded
 }
@@ -71,13 +73,13 @@ func (p *pass) timedOut() bool {
 	return timeout != nil && time.Since(p.di.Status.LastReconcileTime.Time) > timeout.Duration
 }
 
-// newJob creates a job without Landscaper.
+// newJob sets a new job ID. The operation test-reconcile requires that.
 func (p *pass) newJob() {
 	p.di.Status.JobID = uuid.NewString()
 	p.di.Status.JobIDGenerationTime = new(metav1.Now())
 }
 
-// fill sets the fields of the status that the start of a run writes, except its phase.
+// fill sets the status fields that are written at the start of a run, except the phase.
 func (p *pass) fill() {
 	s := &p.di.Status
 	now := metav1.Now()
@@ -88,7 +90,7 @@ func (p *pass) fill() {
 	s.Deployer = lsv1alpha1.DeployerInformation{Name: string(p.kind), Identity: "only", Version: "1"}
 }
 
-// begin begins a run: one write of the status, then one of the rest if necessary.
+// begin starts a run: it writes the status and then, if necessary, the metadata.
 func (p *pass) begin(ctx context.Context) error {
 	p.fill()
 	p.di.Status.Phase = phases.Init
@@ -122,7 +124,7 @@ func (p *pass) end(ctx context.Context, phase lsv1alpha1.DeployItemPhase, e *lsv
 	return p.save(ctx)
 }
 
-// tidy adds the finalizer, and removes annotations that have taken effect.
+// tidy adds the finalizer and removes annotations that have taken effect.
 func (p *pass) tidy(ctx context.Context) error {
 	if !p.deleting() {
 		controllerutil.AddFinalizer(p.di, lsv1alpha1.LandscaperFinalizer)
@@ -133,7 +135,8 @@ func (p *pass) tidy(ctx context.Context) error {
 	return p.saveMeta(ctx)
 }
 
-// save writes the status if it changed, and only to the version that was read.
+// save writes the status if it changed. The write succeeds only if the stored version is still the version that was
+// read.
 func (p *pass) save(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.base.Status, p.di.Status) {
 		return nil
@@ -143,7 +146,7 @@ func (p *pass) save(ctx context.Context) error {
 	return err
 }
 
-// saveMeta is save for everything else.
+// saveMeta is like save, but writes the metadata.
 func (p *pass) saveMeta(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.base.ObjectMeta, p.di.ObjectMeta) {
 		return nil

@@ -21,11 +21,12 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// newSpoiler returns the spoiler of a process. found reports whether an item existed when the process started. A nil
-// newSpoiler spoils nothing.
+// newSpoiler returns the spoiler for a process. The argument `found` reports whether an item already existed when the
+// process started. If a newSpoiler is nil, nothing is spoiled.
 type newSpoiler func(found func(di item) bool) *spoiler
 
-// start runs a deployer, spoiled or not.
+// start returns a function that runs the deployer for items of the given type. The function `spoil` returns the spoiler
+// of this deployer.
 func start(kind lsv1alpha1.DeployItemType, spoil newSpoiler) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, cfg *rest.Config) error {
 		scheme, err := landscapertest.Scheme()
@@ -58,7 +59,7 @@ func start(kind lsv1alpha1.DeployItemType, spoil newSpoiler) func(context.Contex
 	}
 }
 
-// itemsOf returns a function that reports whether an item exists now.
+// itemsOf returns a function that reports whether an item existed when itemsOf was called.
 func itemsOf(ctx context.Context, c client.Client) (func(di item) bool, error) {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := c.List(ctx, list); err != nil {
@@ -71,10 +72,10 @@ func itemsOf(ctx context.Context, c client.Client) (func(di item) bool, error) {
 	return func(di item) bool { return uids[di.UID] }, nil
 }
 
-// subjects counts the created subjects, so that each gets its own type on one cluster.
+// subjects is the number of subjects created so far. It makes the item type of each subject unique.
 var subjects = 0
 
-// newSubject makes a deployer with a type of its own a subject.
+// newSubject returns a subject for the deployer with a unique item type.
 func newSubject(name string, spoil newSpoiler, only ...string) conformance.Subject {
 	subjects++
 	kind := lsv1alpha1.DeployItemType(fmt.Sprintf("spoiled.deployerkit.dev/kind-%03d", subjects))

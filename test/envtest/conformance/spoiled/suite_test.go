@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	// busy is the number of subjects that run at a time, not counting those that wait.
+	// busy is the number of subjects that run at the same time. Subjects that only wait for a time limit are not
+	// counted.
 	busy = 4
-	// notHappening is the time limit of a check that requires that something does not happen.
+	// notHappening is the time limit of checks that require that something does not happen.
 	notHappening = 15 * time.Second
-	// patience is how long a check waits for a write that a faulty deployer makes and a good one does not.
+	// patience is the time limit for a write that a conforming deployer does not make.
 	patience = 3 * time.Second
-	// longest is how long all subjects together take at most, on a machine that has much else to do.
+	// longest is the time limit for all subjects together on a loaded machine.
 	longest = 15 * time.Minute
 )
 
@@ -33,7 +34,7 @@ func TestSpoiled(t *testing.T) {
 	world.RunWithLog(t, "spoiled", logr.Discard())
 }
 
-// clusters has the cluster of each revision, which all subjects share.
+// clusters contains the path of a kubeconfig for the cluster of each revision. All subjects share these clusters.
 var clusters = map[contract.Revision]string{}
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -70,10 +71,10 @@ type trial struct {
 	ended  chan struct{}
 }
 
-// trials are all trials in the order in which they begin. They begin before the first spec and run concurrently.
+// trials contains all trials in the order in which they start. They start before the first spec and run concurrently.
 var trials []*trial
 
-// try makes a trial.
+// try starts a trial.
 func try(revision contract.Revision, waits bool, s conformance.Subject) *trial {
 	s.Revisions = []contract.Revision{revision}
 	if waits {
@@ -94,7 +95,7 @@ func (t *trial) run(ctx context.Context, slots chan struct{}) {
 	t.report, t.err = conformance.Execute(ctx, t.subject)
 }
 
-// await waits for the end and shows the report if the spec fails.
+// await waits for the end of the trial and returns its report. If the spec fails, the report is printed.
 func (t *trial) await(ctx SpecContext) *conformance.Report {
 	GinkgoHelper()
 	Eventually(ctx, t.ended).WithTimeout(longest).Should(BeClosed())

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Grant grants a user rights in a namespace, or in the whole cluster if namespace is empty, and waits until they are in
-// force. config must have administrator access.
+// Grant grants rights to a user and waits until they are in force. If namespace is empty, the rights apply to the whole
+// cluster. The config must be that of an administrator.
 func Grant(ctx context.Context, config *rest.Config, user, namespace string, rules ...rbacv1.PolicyRule) {
 	GinkgoHelper()
 	c := NewClient(GinkgoTB(), config)
@@ -42,8 +42,8 @@ func Grant(ctx context.Context, config *rest.Config, user, namespace string, rul
 	AwaitRights(ctx, c, user, namespace, rules...)
 }
 
-// AwaitRights waits until a user has all rights of the rules. The API server's authorizer sees roles and bindings some
-// time after their creation, and rejects requests of the user before that.
+// AwaitRights waits until a user has all rights that the rules grant. The API server applies new roles and bindings
+// with a delay. Until then, it rejects requests that need these rights.
 func AwaitRights(ctx context.Context, c client.Client, user, namespace string, rules ...rbacv1.PolicyRule) {
 	GinkgoHelper()
 	for _, attributes := range attributesOf(namespace, rules) {
@@ -55,7 +55,7 @@ func AwaitRights(ctx context.Context, c client.Client, user, namespace string, r
 	}
 }
 
-// attributesOf returns one request for each right in the rules.
+// attributesOf converts the rules to the attributes of access reviews, one for each right.
 func attributesOf(namespace string, rules []rbacv1.PolicyRule) (out []authorizationv1.ResourceAttributes) {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {

@@ -27,15 +27,16 @@ func (w *World) Stored(ctx context.Context, name string) func(Gomega) *lsv1alpha
 	}
 }
 
-// Condition returns a function for Eventually that reads a condition of an item. It returns nil if the item does not
-// have it.
+// Condition returns a function for Eventually that reads a condition of an item. The function returns nil if the
+// item has no such condition.
 func (w *World) Condition(ctx context.Context, name string, t lsv1alpha1.ConditionType) func(Gomega) *lsv1alpha1.Condition {
 	return func(g Gomega) *lsv1alpha1.Condition {
 		return contract.GetCondition(w.Stored(ctx, name)(g).Status.Conditions, t)
 	}
 }
 
-// Data returns a function for Eventually that reads a ConfigMap. It returns nil if the ConfigMap does not exist.
+// Data returns a function for Eventually that reads a ConfigMap. The function returns nil if the ConfigMap does not
+// exist.
 func (w *World) Data(ctx context.Context, name string) func(Gomega) *corev1.ConfigMap {
 	return func(g Gomega) *corev1.ConfigMap {
 		cm := &corev1.ConfigMap{}
@@ -54,7 +55,7 @@ func (w *World) Read(ctx context.Context, name string) *corev1.ConfigMap {
 	return w.Data(ctx, name)(NewWithT(w.t))
 }
 
-// Edit changes a ConfigMap by hand.
+// Edit changes a ConfigMap as a user would.
 func (w *World) Edit(ctx context.Context, name string, change func(*corev1.ConfigMap)) {
 	w.t.Helper()
 	cm := w.Read(ctx, name)
@@ -62,20 +63,21 @@ func (w *World) Edit(ctx context.Context, name string, change func(*corev1.Confi
 	w.must(w.Client.Update(ctx, cm, client.FieldOwner("kubectl-edit")))
 }
 
-// LoseProviderStatus removes the provider status of an item, as a restored backup may. Stop the manager before.
+// LoseProviderStatus removes the provider status of an item, as may happen when a backup is restored. Stop the manager
+// before you call LoseProviderStatus.
 func (w *World) LoseProviderStatus(ctx context.Context, name string) {
 	w.t.Helper()
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	w.must(w.Client.Status().Patch(ctx, di, client.RawPatch(types.MergePatchType, []byte(`{"status":{"providerStatus":null}}`))))
 }
 
-// Spent returns the number of requests through the Counter since a snapshot.
+// Spent returns the numbers of reads and writes that the Counter has counted since the snapshot in `before`.
 func (w *World) Spent(before faultnet.Counts) (reads, writes int) {
 	got := w.Counter.Snapshot().Since(before)
 	return got.Reads().Total(), got.Writes().Total()
 }
 
-// AwaitQuiet waits until no request has passed the Counter for half a second.
+// AwaitQuiet waits until the Counter has counted no requests for half a second.
 func (w *World) AwaitQuiet(ctx context.Context) {
 	w.t.Helper()
 	last, since := w.Counter.Snapshot(), time.Now()

@@ -12,12 +12,12 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Revision is the part of the suites that differs between the revisions of the contract.
+// Revision describes how specs request and interrupt runs under one revision of the contract.
 type Revision struct {
 	Name contract.Revision
-	// Jobs is set if Landscaper hands out a job for each run. Otherwise a change of the item requests a run.
+	// Jobs is true if Landscaper creates a job for each run. If Jobs is false, a change of the item requests a run.
 	Jobs bool
-	// OperationWrites is the number of additional writes for a run that an annotation requests.
+	// OperationWrites is the number of additional writes that a run needs if an annotation requested the run.
 	OperationWrites int
 
 	interrupt func(ctx context.Context, ls *landscapertest.Landscaper, item types.NamespacedName) error
@@ -32,23 +32,24 @@ var revisions = []Revision{
 	}},
 }
 
-// RevisionOf returns the entry of a revision. It panics if there is none, because a new revision needs one.
+// RevisionOf returns the description of a revision. It panics if there is no description for that revision.
 func RevisionOf(name contract.Revision) Revision {
 	for _, r := range revisions {
 		if r.Name == name {
 			return r
 		}
 	}
-	panic(fmt.Sprintf("the suites do not know revision %q", name))
+	panic(fmt.Sprintf("there is no description of revision %q", name))
 }
 
-// Landscaper returns the options of a Landscaper. It marks its items if they would otherwise start before they get a
-// job.
+// Landscaper returns the options of a simulated Landscaper. In the revision with jobs, the items get an annotation with
+// which they do not run before Landscaper creates their first job.
 func (r Revision) Landscaper() landscapertest.LandscaperOptions {
 	return landscapertest.LandscaperOptions{Revision: r.Name, DeployerType: r.Jobs}
 }
 
-// Request requests the run that an update or a deletion needs, unless the update or deletion itself requests it.
+// Request requests the run for an update or a deletion of an item. It does nothing in a revision in which the update
+// or deletion itself requests the run.
 func (r Revision) Request(ctx context.Context, ls *landscapertest.Landscaper, item types.NamespacedName) error {
 	if !r.Jobs {
 		return nil
@@ -57,7 +58,8 @@ func (r Revision) Request(ctx context.Context, ls *landscapertest.Landscaper, it
 	return err
 }
 
-// Interrupt requests the end of a run. With jobs Landscaper ends it itself; without jobs the deployer has to.
+// Interrupt requests the end of a run. In the revision with jobs, Landscaper itself ends the run. In the revision
+// without jobs, the deployer has to end the run.
 func (r Revision) Interrupt(ctx context.Context, ls *landscapertest.Landscaper, item types.NamespacedName) error {
 	return r.interrupt(ctx, ls, item)
 }

@@ -21,13 +21,13 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Patience is the time limit of everything, chosen for a loaded machine. A spec that passes does not wait for it.
+// Patience is the time limit of each wait. It is long because the machine may be busy.
 const Patience = 2 * time.Minute
 
 // Run runs the specs of a suite. The libraries log to the output of the suite.
 func Run(t *testing.T, title string) { RunWithLog(t, title, GinkgoLogr) }
 
-// RunWithLog is Run with another destination for the logs of the libraries.
+// RunWithLog runs the specs of a suite like Run, but the libraries write their log messages to the given logger.
 func RunWithLog(t *testing.T, title string, log logr.Logger) {
 	RegisterFailHandler(Fail)
 	ctrl.SetLogger(log)
@@ -35,8 +35,8 @@ func RunWithLog(t *testing.T, title string, log logr.Logger) {
 	RunSpecs(t, title)
 }
 
-// StartControlPlane starts a control plane that is stopped at the end of the suite, or of the container of specs that
-// calls it.
+// StartControlPlane starts a control plane. The control plane is stopped at the end of the suite or of the container
+// that calls StartControlPlane.
 func StartControlPlane(ctx context.Context, o controlplane.Options) *controlplane.ControlPlane {
 	GinkgoHelper()
 	o.Progress = GinkgoWriter
@@ -46,7 +46,7 @@ func StartControlPlane(ctx context.Context, o controlplane.Options) *controlplan
 	return cp
 }
 
-// NewClient returns a client without a cache that knows the types of Kubernetes and Landscaper.
+// NewClient returns a client that has no cache and knows the types of Kubernetes and Landscaper.
 func NewClient(t testing.TB, cfg *rest.Config) client.WithWatch {
 	t.Helper()
 	g := NewWithT(t)

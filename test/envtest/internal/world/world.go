@@ -25,33 +25,34 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Cluster is the name of the Target for the control plane.
+// Cluster is the name of the Target that refers to the control plane.
 const Cluster = "cluster"
 
 // Options configures a World.
 type Options struct {
-	// Name is the prefix of the names of the namespace and the item type.
+	// Name is the prefix of the namespace and of the item type.
 	Name string
 	// Landscaper configures the Landscaper of the world.
 	Landscaper landscapertest.LandscaperOptions
-	// NoTarget omits the Target, so that items have none.
+	// NoTarget specifies that the World has no Target. Its items then refer to no Target.
 	NoTarget bool
-	// Patience is the time limit of everything. The default is the constant Patience.
+	// Patience is the time limit of all waits. The default is the constant Patience.
 	Patience time.Duration
 }
 
-// World is the environment of one spec, test or benchmark: a namespace with a Context and a Target for the control
-// plane, a Landscaper, and a type of items, so that the deployers of other specs ignore its items. Its methods fail the
-// spec on an error.
+// World is the environment of a spec, test or benchmark. It consists of a namespace with a Context and a Target for the
+// control plane, a simulated Landscaper, and an item type. Each World has its own item type, so deployers of other
+// specs ignore its items. If an error occurs, the methods of World fail the spec.
 type World struct {
 	Client     client.WithWatch
 	Landscaper *landscapertest.Landscaper
 	Namespace  string
 	// Type is the type of the items.
 	Type lsv1alpha1.DeployItemType
-	// Config is the access of the deployer that Start starts. The default is administrator access.
+	// Config is the client config for deployers that Start runs. By default, it has administrator rights.
 	Config *rest.Config
-	// Counter counts the requests that pass it, for example those to the Target.
+	// Counter counts the requests of those clients whose transport it wraps. A spec uses it, for example, to count
+	// requests to the Target.
 	Counter *faultnet.Counter
 	// Manager is the manager that Start started last.
 	Manager *landscapertest.Manager
@@ -79,13 +80,13 @@ func New(ctx context.Context, t testing.TB, cp *controlplane.ControlPlane, o Opt
 	return w
 }
 
-// must fails the spec on an error.
+// must fails the spec if err is not nil.
 func (w *World) must(err error) {
 	w.t.Helper()
 	NewWithT(w.t).Expect(err).NotTo(HaveOccurred())
 }
 
-// CreateTarget creates a Target with a kubeconfig.
+// CreateTarget creates a Target that contains a kubeconfig.
 func (w *World) CreateTarget(ctx context.Context, name string, kubeconfig []byte) {
 	w.t.Helper()
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(kubeconfig)})
@@ -108,7 +109,7 @@ func (w *World) Key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.Namespace, Name: name}
 }
 
-// Item returns an item that has not been created yet.
+// Item returns a new item without creating it in the cluster.
 func (w *World) Item(name string, config any, changes ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	di := w.Landscaper.Item(w.Namespace, name, w.Type, config)
 	if !w.options.NoTarget {
@@ -141,7 +142,7 @@ func (w *World) Finished(ctx context.Context, name string) *lsv1alpha1.DeployIte
 	})
 }
 
-// Again requests another run of an item and waits for its end.
+// Again requests another run of an item and waits for the end of this run.
 func (w *World) Again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	job, err := w.Landscaper.Trigger(ctx, w.Key(name))
@@ -151,12 +152,12 @@ func (w *World) Again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	})
 }
 
-// Update replaces the configuration of an item and waits for the end of the run with it.
+// Update replaces the configuration of an item and waits for the end of the run that applies the new configuration.
 func (w *World) Update(ctx context.Context, name string, config any) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	w.must(w.Landscaper.Update(ctx, w.Key(name), config))
 	if !RevisionOf(w.options.Landscaper.Revision).Jobs {
-		return w.Finished(ctx, name) // the update itself requested a run
+		return w.Finished(ctx, name) // the update itself has requested the run
 	}
 	return w.Again(ctx, name)
 }
@@ -175,7 +176,7 @@ func (w *World) Get(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	return w.Stored(ctx, name)(NewWithT(w.t))
 }
 
-// await limits how long f may wait.
+// await calls f with the time limit of the world.
 func (w *World) await(ctx context.Context, f func(context.Context) (*lsv1alpha1.DeployItem, error)) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)

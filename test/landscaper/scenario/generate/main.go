@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate writes the recorded results of the benchmark to a markdown file, between two markers:
+// Command generate writes the recorded results of the benchmark to a markdown file, between two marker
+// lines:
 //
 //	go run ./test/landscaper/scenario/generate docs/benchmarks.md
 package main
@@ -13,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
 )
 
-// The markers around the table.
+// The markers before and after the table.
 const (
 	begin = "<!-- begin: scenarios with a real Landscaper -->\n"
 	end   = "<!-- end: scenarios with a real Landscaper -->\n"

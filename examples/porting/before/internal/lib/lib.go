@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lib has declarations like those of Landscaper's own deployer library, which cannot be imported, so that code
-// for that library compiles. The functions do nothing.
+// Package lib replaces Landscaper's own deployer library, which cannot be imported. It declares the same names, so that
+// code for Landscaper's library compiles. The functions do nothing.
 package lib
 
 import (
@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// ErrDeclared is returned by all functions that exist only to be compiled.
+// ErrDeclared is the error of all functions of this package. The functions exist only so that code that calls them
+// compiles.
 var ErrDeclared = errors.New("only declared")
 
 // DeployerArgs are the arguments of Add.
@@ -26,20 +27,20 @@ type DeployerArgs struct {
 	TargetSelectors         []lsv1alpha1.TargetSelector
 }
 
-// Add is only a declaration.
+// Add is a stub.
 func Add(logr.Logger, manager.Manager, manager.Manager, DeployerArgs) error { return ErrDeclared }
 
-// CreateOrUpdateExport is only a declaration.
+// CreateOrUpdateExport is a stub.
 func CreateOrUpdateExport(context.Context, client.Client, *lsv1alpha1.DeployItem, any) error {
 	return ErrDeclared
 }
 
-// SetProviderStatus is only a declaration.
+// SetProviderStatus is a stub.
 func SetProviderStatus(*lsv1alpha1.DeployItem, runtime.Object, *runtime.Scheme) error {
 	return ErrDeclared
 }
 
-// GetTargetClient is only a declaration.
+// GetTargetClient is a stub.
 func GetTargetClient(context.Context, *lsv1alpha1.ResolvedTarget) (client.Client, error) {
 	return nil, ErrDeclared
 }

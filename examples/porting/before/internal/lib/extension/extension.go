@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package extension declares hooks as in Landscaper's library since v0.28, without a logger.
+// Package extension declares the hooks of Landscaper's library v0.28 and later. They have no logger.
 package extension
 
 import (
@@ -15,7 +15,7 @@ type HookType string
 // BeforeDeleteHook is called before Delete.
 const BeforeDeleteHook HookType = "BeforeDelete"
 
-// HookResult is what a hook returns.
+// HookResult is the result of a hook.
 type HookResult struct{ AbortReconcile bool }
 
 // ReconcileExtensionHook is a hook.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interruption declares how deployers ask Landscaper's library whether their job was interrupted.
+// Package interruption declares the functions with which a deployer asks Landscaper's library whether a job was
+// interrupted.
 package interruption
 
 import (
@@ -12,13 +13,13 @@ import (
 	"github.com/deployerkit/deployerkit/examples/porting/before/internal/lib"
 )
 
-// Checker checks the item.
+// Checker checks whether the job of an item was interrupted.
 type Checker struct{}
 
-// NewStandardInterruptionChecker is only a declaration.
+// NewStandardInterruptionChecker is a stub. It returns a Checker that cannot check anything.
 func NewStandardInterruptionChecker(*lsv1alpha1.DeployItem, client.Client) *Checker {
 	return &Checker{}
 }
 
-// Check is only a declaration.
+// Check is a stub. It always returns an error.
 func (*Checker) Check(context.Context) error { return lib.ErrDeclared }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package timeout declares how deployers ask Landscaper's library whether their timeout has passed.
+// Package timeout declares the functions with which a deployer asks Landscaper's library whether the timeout of an item
+// has passed.
 package timeout
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/examples/porting/before/internal/lib"
 )
 
-// TimeoutExceeded is only a declaration.
+// TimeoutExceeded is a stub.
 func TimeoutExceeded(context.Context, *lsv1alpha1.DeployItem, string) (time.Duration, error) {
 	return 0, lib.ErrDeclared
 }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
+	"github.com/deployerkit/deployerkit/internal/redact"
+)
+
+// result classifies the outcome of a step.
+type result string
+
+const (
+	resultOK        result = ""
+	resultDenied    result = "denied" // Options.MayHeal did not allow the correction
+	resultGone      result = "gone"   // the object or its kind does not exist
+	resultExists    result = "exists"
+	resultConflict  result = "conflict"
+	resultMismatch  result = "mismatch" // the name belongs to another object
+	resultImmutable result = "immutable"
+	resultFailed    result = "failed"
+)
+
+func resultOf(err error) result {
+	switch {
+	case err == nil:
+		return resultOK
+	case isAnother(err):
+		return resultMismatch
+	case isGone(err):
+		return resultGone
+	case apierrors.IsAlreadyExists(err):
+		return resultExists
+	case apierrors.IsConflict(err):
+		return resultConflict
+	case isImmutable(err):
+		return resultImmutable
+	}
+	return resultFailed
+}
+
+func causesOf(err error) []metav1.StatusCause {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// isAnother reports whether the error means that the object with the expected UID no longer exists. Another object may
+// have the same name now.
+func isAnother(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusConflict:
+		return strings.Contains(status.Status().Message, "uid mismatch")
+	case http.StatusUnprocessableEntity:
+		for _, cause := range causesOf(err) {
+			if cause.Field == "metadata.uid" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isImmutable reports whether the API server rejected the change of an immutable field.
+func isImmutable(err error) bool {
+	if !apierrors.IsInvalid(err) {
+		return false
+	}
+	for _, cause := range causesOf(err) {
+		for _, text := range []string{"immutable", "may not change", "cannot change", "updates to"} {
+			if strings.Contains(cause.Message, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxImmutableFields limits the number of fields that an error names.
+const maxImmutableFields = 3
+
+// quotedField matches the quoted names in the API server's error. They are the fields that may be changed.
+var quotedField = regexp.MustCompile(`'([A-Za-z]+)'`)
+
+// immutableField returns the error for an object whose manifest changes an immutable field. The API server often names
+// only the part of the object that contains the field, such as spec. If live is not nil, immutableField compares the
+// manifest with live to find the field itself.
+func immutableField(o *object, live *unstructured.Unstructured, refused error, hide *redact.Redactor) *Error {
+	out := classify(o.ref, refused, hide)
+	out.Immutable, out.Reason = true, "cannot be changed, because the field is immutable"
+	if live == nil {
+		return out
+	}
+	mutable := map[string]bool{}
+	for _, cause := range causesOf(refused) {
+		for _, found := range quotedField.FindAllStringSubmatch(cause.Message, -1) {
+			mutable[found[1]] = true
+		}
+	}
+	found := fields.Unmatched(live.Object, o.Object.Object, out.Path, mutable)
+	if len(found) > 0 {
+		out.Path = strings.Join(found[:min(len(found), maxImmutableFields)], ", ")
+	}
+	return out
+}

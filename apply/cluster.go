@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// cluster executes steps. It makes no decisions.
+type cluster struct {
+	client client.Client
+}
+
+// do sends the request of a step. It returns the object in the answer, or nil if the answer contains none.
+func (c cluster) do(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	ref := s.known.Ref()
+	switch s.effect {
+	case effectRead:
+		return c.read(ctx, ref)
+	case effectReadMetadata:
+		return c.readMetadata(ctx, ref)
+	case effectCreate:
+		body := s.body.DeepCopy()
+		return body, c.client.Create(ctx, body, client.FieldOwner(s.manager))
+	case effectApply:
+		return c.apply(ctx, s)
+	case effectUpdate:
+		options := &client.UpdateOptions{FieldManager: s.manager}
+		if s.dry {
+			client.DryRunAll.ApplyToUpdate(options)
+		}
+		return s.body, c.client.Update(ctx, s.body, options)
+	case effectPatch, effectMerge:
+		return c.merge(ctx, s)
+	case effectTakeOver:
+		return nil, c.client.Patch(ctx, ref.empty(), client.RawPatch(types.JSONPatchType, s.rename))
+	case effectDelete:
+		return nil, c.delete(ctx, ref, s.uid, s.version)
+	case effectAsk:
+	}
+	return nil, fmt.Errorf("there is no request for the effect %q", s.effect)
+}
+
+// read returns the current object in the cluster, or nil if it does not exist.
+func (c cluster) read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	live := ref.empty()
+	if err := c.client.Get(ctx, ref.Key(), live); err != nil {
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return nil, err
+	}
+	return live, nil
+}
+
+// readMetadata returns the metadata of an object, or nil if the object or its kind does not exist.
+func (c cluster) readMetadata(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(ref.GVK())
+	if err := c.client.Get(ctx, ref.Key(), live); err != nil {
+		return nil, ignoreGone(err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	return &unstructured.Unstructured{Object: content}, err
+}
+
+// apply sends an object by server-side apply.
+func (c cluster) apply(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	body := s.body.DeepCopy()
+	if s.uid != "" {
+		body.SetUID(s.uid)
+	}
+	if s.version != "" {
+		body.SetResourceVersion(s.version)
+	}
+	options := []client.ApplyOption{client.FieldOwner(s.manager)}
+	if s.force {
+		options = append(options, client.ForceOwnership)
+	}
+	if s.dry {
+		options = append(options, client.DryRunAll)
+	}
+	err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)
+	return body, err
+}
+
+// merge sends a JSON merge patch.
+func (c cluster) merge(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	obj := s.known.Ref().empty()
+	data, err := json.Marshal(s.patch)
+	if err != nil {
+		return nil, invalid(s.known.Ref(), "", "the patch is not JSON: %v", err)
+	}
+	options := &client.PatchOptions{FieldManager: s.manager}
+	if s.dry {
+		client.DryRunAll.ApplyToPatch(options)
+	}
+	return obj, c.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, data), options)
+}
+
+// delete asks the API server to delete the object, provided that the object has the given UID. If version is not empty,
+// the object must also have that resource version. The request makes the garbage collector delete the dependent
+// objects, because the default for some kinds is to keep dependent objects.
+func (c cluster) delete(ctx context.Context, ref Ref, uid types.UID, version string) error {
+	only := client.Preconditions{UID: &uid}
+	if version != "" {
+		only.ResourceVersion = &version
+	}
+	return c.client.Delete(ctx, ref.empty(), only, client.PropagationPolicy(metav1.DeletePropagationBackground))
+}
+
+// list returns the objects of a kind, in one namespace or in all namespaces, as inventory entries.
+func (c cluster) list(ctx context.Context, apiVersion, kind, namespace string) ([]Entry, error) {
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(Ref{APIVersion: apiVersion, Kind: kind + "List"}.GVK())
+	if err := c.client.List(ctx, all, client.InNamespace(namespace)); err != nil {
+		return nil, ignoreGone(err)
+	}
+	out := make([]Entry, 0, len(all.Items))
+	for i := range all.Items {
+		one := &all.Items[i]
+		out = append(out, Entry{
+			APIVersion: apiVersion, Kind: kind, Namespace: one.Namespace, Name: one.Name,
+			UID: one.UID, Deleting: one.DeletionTimestamp != nil,
+		})
+	}
+	return out, nil
+}
+
+// isGone reports whether the object or its kind does not exist.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+
+func ignoreGone(err error) error {
+	if isGone(err) {
+		return nil
+	}
+	return err
+}

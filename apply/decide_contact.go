@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// decideContact writes an object if the inventory does not show an earlier write by the item. It applies the object
+// without force, so that the API server reports conflicts with other managers. If the options refuse existing objects
+// without an owner, decideContact reads the object first. It accepts an existing object only if the object belongs to
+// the item, for example because an interrupted call created it.
+func decideContact(r rules, k known) step {
+	switch {
+	case r.dry && k.isCurrent && k.live != nil: // Plan has already read the object
+		return decideContested(r, k)
+	case k.fresh || !r.refuses(k.want):
+		return k.apply(r, k.want.Object, "", false, decideContacted)
+	}
+	return k.look(r, func(r rules, k known) step {
+		live := k.live
+		if live != nil && live.GetDeletionTimestamp() == nil && !r.isSharedNow(k.want, live) {
+			mine, err := r.claimable(k.want.ref, k.Entry, live)
+			switch {
+			case err != nil:
+				return k.fail(err)
+			case !mine:
+				return k.fail(refusal(k.want.ref, live))
+			}
+			k.written = true
+		}
+		return k.apply(r, k.want.Object, "", false, decideContacted)
+	})
+}
+
+// decideContacted returns the step after the first apply of an object.
+func decideContacted(r rules, k known) step {
+	o, live := k.want, k.answer
+	switch {
+	case k.result == resultConflict && k.live != nil:
+		return decideContested(r, k)
+	case k.result == resultConflict && (!k.fresh || r.mayBeOwned(k.err) || r.refuses(o)):
+		return k.read(decideContested)
+	case k.result == resultConflict:
+		return decideTake(r, k)
+	case k.result == resultImmutable && o.Strategy == Recreate:
+		k.fault = k.err
+		return k.read(decideImmutableOurs)
+	case k.result == resultImmutable && r.Recreate && k.UID != "":
+		return decideImmutableOwn(r, k)
+	case k.result != resultOK:
+		return k.failed()
+	case r.isMarkedForAnother(k.Entry, live):
+		return giveUp(r, k, r.markedForAnother(o.ref, live))
+	case r.hasLeftovers(live):
+		return decideInherit(r, k.at(live))
+	case k.written || live.GetUID() == k.UID || !r.existedBefore(live) || live.GetDeletionTimestamp() != nil:
+		return k.landed(r)
+	case r.refuses(o):
+		return giveUp(r, k, refusal(o.ref, live))
+	}
+	return decideAdopt(r, k, "already existed and had no owner")
+}
+
+// giveUp removes the item's fields from an object that the item applied without a conflict but must not own.
+func giveUp(r rules, k known, why *Error) step {
+	return k.applyNothing(r, k.answer.GetUID(), func(_ rules, k known) step {
+		if k.result != resultOK {
+			return k.failed()
+		}
+		return k.fail(why)
+	})
+}
+
+// decideContested is called after reading an object in which other managers own fields. It never takes fields from
+// another item.
+func decideContested(r rules, k known) step {
+	o, live := k.want, k.live
+	switch {
+	case live == nil:
+		return k.wait("was deleted in the meantime")
+	case r.isSharedNow(o, live):
+		return decideShare(r, k)
+	}
+	mine, err := r.claimable(o.ref, k.Entry, live)
+	switch {
+	case err != nil:
+		return k.fail(err)
+	case mine:
+		return decideInherit(r, k)
+	case o.Policy != Fallback && r.refuses(o):
+		return k.fail(refusal(o.ref, live))
+	}
+	return decideTake(r, k)
+}
+
+// decideTake applies the object with force. The item thereby takes over fields from managers that are not deploy items.
+func decideTake(r rules, k known) step {
+	if k.want.Policy == Fallback {
+		return step{known: k} // another writer created the object first
+	}
+	return k.apply(r, k.want.Object, "", true, func(r rules, k known) step {
+		switch {
+		case k.result != resultOK:
+			return k.failed()
+		// The API server also reports conflicts that are not about fields. They do not show whether the object existed
+		// before.
+		case k.answer.GetDeletionTimestamp() == nil && r.existedBefore(k.answer):
+			return decideAdopt(r, k, "already existed and had no owner; other managers had set some of its fields")
+		}
+		return k.landed(r)
+	})
+}
+
+// adopt records that the object already existed when the item applied it for the first time.
+func adopt(r rules, k known, message string) known {
+	if k.Adopted = r.adoption(k.want) != AdoptAlways; k.Adopted {
+		message += "; it is kept when the item is deleted"
+	}
+	k.note(ReasonAdopted, message)
+	return k
+}
+
+// decideAdopt adopts an object that the last step wrote.
+func decideAdopt(r rules, k known, message string) step {
+	return decideMark(r, adopt(r, k, message))
+}
+
+// decideMark adds the annotation that marks an adopted object. Only objects of kinds that items may share need the
+// annotation.
+func decideMark(r rules, k known) step {
+	if !k.Adopted || !r.mayShare(k.want) {
+		return k.landed(r)
+	}
+	mark := map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationAdopted: "true"}}}
+	return k.merge(r, k.answer.GetUID(), mark, func(r rules, k known) step {
+		if k.result != resultOK {
+			return k.failed()
+		}
+		return k.landed(r)
+	})
+}
+
+// at replaces the object that the next decisions examine. The new object is usually the answer to a write.
+func (k known) at(live *unstructured.Unstructured) known {
+	k.live = live
+	return k
+}
+
+// decideInherit transfers the fields of earlier owners to this item and then applies the manifest. The apply removes
+// the transferred fields that the manifest does not contain.
+func decideInherit(r rules, k known) step {
+	return decideTakeOver(r, k, r.updaters(), func(r rules, k known) step {
+		return k.apply(r, k.want.Object, k.live.GetUID(), true, func(r rules, k known) step {
+			if k.result != resultOK {
+				return k.failed()
+			}
+			if k.UID == "" {
+				k.note(ReasonTakenOver, takenOver)
+			}
+			return k.landed(r)
+		})
+	})
+}
+
+const takenOver = "belonged to an earlier owner and now belongs to this item"
+
+// decideTakeOver changes the managedFields entries of earlier owners. It replaces the field manager in these entries by
+// the manager of this item. The next apply then removes the fields that its manifest does not contain.
+func decideTakeOver(r rules, k known, updaters []string, next decision) step {
+	rename, err := ownership.TakeOverPatch(k.live, r.owner, updaters...)
+	switch {
+	case err != nil:
+		return k.fail(err)
+	case rename == nil:
+		return next(r, k)
+	}
+	return step{known: k, effect: effectTakeOver, rename: rename, next: func(r rules, k known) step {
+		switch {
+		case k.result == resultOK:
+			return next(r, k)
+		case apierrors.IsConflict(k.err) || apierrors.IsNotFound(k.err):
+			return k.wait("changed while it was taken over")
+		}
+		return k.fail(k.err)
+	}}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// orphansOf returns two lists of inventory entries. The first contains the objects that are no longer desired. The
+// second contains the objects that are now desired under another API group.
+func orphansOf(all []entryState, desired []*object) (orphans, renamed []entryState) {
+	wanted, uids := map[Ref]bool{}, map[types.UID]bool{}
+	for _, o := range desired {
+		wanted[o.ref.id()] = true
+	}
+	for _, s := range all {
+		if wanted[s.Ref().id()] && s.UID != "" {
+			uids[s.UID] = true
+		}
+	}
+	for _, s := range all {
+		switch {
+		case wanted[s.Ref().id()]:
+		case uids[s.UID]:
+			renamed = append(renamed, s)
+		default:
+			orphans = append(orphans, s)
+		}
+	}
+	return orphans, renamed
+}
+
+// prune deletes the objects of the inventory that are no longer desired. Call it only when all desired objects are
+// finished.
+func (r *run) prune(ctx context.Context, desired []*object) {
+	orphans, renamed := orphansOf(r.objects.all(), desired)
+	for _, s := range renamed {
+		r.objects.forget(s.Ref())
+	}
+	if len(orphans) > 0 {
+		r.removeAll(ctx, orphans, r.rules.PruneGroups)
+	}
+}
+
+// removeAll deletes objects group by group. It does not begin a group while a deletion in an earlier group is
+// unfinished or has failed.
+func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Group) {
+	left := []entryState{}
+	for _, s := range entries {
+		if s.isLetGo() {
+			r.objects.forget(s.Ref())
+			continue
+		}
+		left = append(left, s)
+	}
+	for _, group := range groups {
+		var members []entryState
+		members, left = split(left, group)
+		forEach(ctx, r.rules.Concurrency, members, func(s entryState) {
+			end := r.work(ctx, s.Ref(), known{removeFinalizers: group.ForceDelete}, decideRemove)
+			r.results.fail(r.conclude(ctx, end))
+		})
+		if group.DeleteAll {
+			for _, one := range group.Resources {
+				r.removeKind(ctx, group, one)
+			}
+		}
+		if !r.results.complete(ctx) {
+			return
+		}
+	}
+	for _, s := range left {
+		r.results.leave(s.Ref())
+	}
+}
+
+func split(entries []entryState, group Group) (members, rest []entryState) {
+	for _, s := range entries {
+		if group.takes(s.Ref()) {
+			members = append(members, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	return members, rest
+}
+
+// removeKind lists and deletes the objects of a kind. Kubernetes recreates some objects after each deletion, such as
+// the ConfigMap with the cluster's certificates. They do not block removeKind, because it waits for the deleted objects
+// but not for their successors.
+func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
+	there := *r
+	if group.Cluster != nil {
+		there.cluster, there.rules.Options = cluster{group.Cluster.client}, &group.Cluster.options
+	}
+	namespaces := t.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	found, faults := []Entry{}, []error{}
+	for _, namespace := range namespaces {
+		entries, err := there.cluster.list(ctx, t.APIVersion, t.Kind, namespace)
+		found, faults = append(found, entries...), append(faults, err)
+	}
+	found = slices.DeleteFunc(found, func(e Entry) bool { return !isIn(t.Names, e.Name) })
+	if err := errors.Join(faults...); err != nil {
+		r.results.note(Ref{APIVersion: t.APIVersion, Kind: t.Kind}, err)
+		return
+	}
+	forEach(ctx, r.rules.Concurrency, found, func(e Entry) {
+		k := known{entryState: entryState{Entry: e, anyones: true}, removeFinalizers: group.ForceDelete}
+		r.results.fail(r.conclude(ctx, there.pursue(ctx, k, decideRemove)))
+	})
+}
+
+// dismiss deletes an object. If the object must stay in the cluster, dismiss only removes it from the inventory.
+func (r *run) dismiss(ctx context.Context, ref Ref) (*Error, Waiting) {
+	s := r.objects.at(ref)
+	if s.gone || s.isLetGo() || r.objects.hasUnderOtherName(s.Entry) {
+		r.objects.forget(ref)
+		r.results.note(ref, nil)
+		return nil, Waiting{}
+	}
+	end := r.work(ctx, ref, known{}, decideRemove)
+	return r.conclude(ctx, end), Waiting{Ref: ref, Reason: r.results.waitsFor(ref)}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/deployerkit/deployerkit/internal/redact"
+)
+
+// results collects the results of one call for all its objects.
+type results struct {
+	// hide removes the values of the Secrets in the current manifests from all texts.
+	hide *redact.Redactor
+
+	mu     sync.Mutex // guards all fields below
+	report Report
+	waits  map[Ref]Waiting
+	errs   Errors
+}
+
+func newResults(hide *redact.Redactor) *results {
+	return &results{hide: hide, waits: map[Ref]Waiting{}}
+}
+
+// record counts the result of the last step for an object, and updates the list of waiting objects. It returns the
+// classified error, or nil if there is no error or the object is only unfinished.
+func (r *results) record(s step) *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch ref := s.known.Ref(); s.count {
+	case countApplied:
+		r.report.Applied++
+	case countUnchanged:
+		r.report.Unchanged++
+	case countPostponed:
+		r.report.Unchanged++
+		r.report.Postponed = append(r.report.Postponed, ref)
+	case countDeleted:
+		r.report.Deleted++
+	}
+	return r.settle(s.known.Ref(), s.err, s.known.claimed)
+}
+
+// settle classifies the error of an object and updates the list of waiting objects. It returns nil if there is no error
+// or the object is only unfinished. The argument isKnown means that the manifest of the object is known. The caller
+// holds mu.
+func (r *results) settle(ref Ref, err error, isKnown bool) *Error {
+	delete(r.waits, ref.id())
+	if err == nil {
+		return nil
+	}
+	one := classify(ref, err, r.hide)
+	if one.Class == Wait {
+		r.waits[one.Ref.id()] = Waiting{Ref: one.Ref, Reason: one.Reason}
+		return nil
+	}
+	if ref.isSecret() && !isKnown {
+		one.withoutExplanation() // the redactor does not know the values of this Secret
+	}
+	return one
+}
+
+// fail adds an error to the result of the call, unless the error is nil.
+func (r *results) fail(one *Error) {
+	if one == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs = append(r.errs, one)
+}
+
+// note is like results.record, but for an error that does not come from a step. It also adds the error to the result of
+// the call.
+func (r *results) note(ref Ref, err error) {
+	r.mu.Lock()
+	one := r.settle(ref, err, false)
+	r.mu.Unlock()
+	r.fail(one)
+}
+
+// leave records an object that belongs to no deletion group.
+func (r *results) leave(ref Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Left = append(r.report.Left, ref)
+}
+
+// waitsFor returns the reason why an object is unfinished, or "" if it is not waiting.
+func (r *results) waitsFor(ref Ref) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waits[ref.id()].Reason
+}
+
+// complete reports whether all objects whose results were recorded are finished without errors, so that the next stage
+// or deletion group may begin.
+func (r *results) complete(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return ctx.Err() == nil && len(r.errs) == 0 && len(r.waits) == 0
+}
+
+// reported returns the report of the call so far, without Report.Owned.
+func (r *results) reported() Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.report
+	for _, w := range r.waits {
+		out.Waiting = append(out.Waiting, w)
+	}
+	out.sort()
+	return out
+}
+
+// err returns the error of the call.
+func (r *results) err(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.joined(ctx, r.errs)
+}
+
+// joined returns the errors as one error, and adds an error if the context has ended. It returns nil if there are no
+// errors and the context has not ended.
+func (r *results) joined(ctx context.Context, errs Errors) error {
+	slices.SortFunc(errs, func(a, b *Error) int { return compareRefs(a.Ref, b.Ref) })
+	if ctx.Err() != nil {
+		errs = append(Errors{r.stopped(ctx, Ref{})}, errs...)
+	}
+	return errs.err()
+}
+
+// stopped returns the error for an object that was not processed because the context ended. It returns nil if the
+// context has not ended.
+func (r *results) stopped(ctx context.Context, ref Ref) *Error {
+	cause := context.Cause(ctx)
+	return &Error{Ref: ref, Reason: "stopped: " + clean(r.hide, cause.Error()), Class: Retry, cause: cause}
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// maxSteps limits the number of steps for one object in one call. An object needs more steps only if other writers
+// change it constantly. It then counts as waiting.
+const maxSteps = 6
+
+// A decision is a function that returns the next step for an object. It is called after a step and decides on the basis
+// of the information that is available by then. Decisions are pure.
+type decision func(rules, known) step
+
+// effect is the action that a step performs. An empty effect ends the work on the object.
+type effect string
+
+const (
+	effectAsk          effect = "ask" // asks Options.MayHeal
+	effectRead         effect = "read"
+	effectReadMetadata effect = "readMetadata"
+	effectCreate       effect = "create"
+	effectApply        effect = "apply"
+	effectUpdate       effect = "update"
+	effectPatch        effect = "patch"
+	effectMerge        effect = "merge" // sends a merge patch, for example for the owner's labels and annotations
+	effectTakeOver     effect = "takeOver"
+	effectDelete       effect = "delete"
+)
+
+// step describes what to do next with one object.
+type step struct {
+	// known contains the information about the object, after the changes that the decision made to it.
+	known  known
+	effect effect
+	// next is the decision that is called after the effect.
+	next decision
+
+	// body is the object that the effect sends, and patch is the merge patch that the effect sends. If uid or version
+	// is not empty, the request applies only to an object with that UID or resource version.
+	body    *unstructured.Unstructured
+	patch   map[string]any
+	rename  []byte // a JSON patch of the field managers
+	uid     types.UID
+	version string
+	manager string
+	force   bool
+	dry     bool
+	drift   *Drift
+
+	// The following fields are set only in the last step for an object.
+	count  count
+	usable bool  // the object has the desired state
+	err    error // the error of the object; its class is Wait if the object is unfinished
+}
+
+// count is the name of the counter in the Report that a step increments.
+type count string
+
+const (
+	countApplied   count = "applied"
+	countUnchanged count = "unchanged"
+	countPostponed count = "postponed"
+	countDeleted   count = "deleted"
+)
+
+// known contains the information that the engine has about one object at a certain time during a call.
+type known struct {
+	entryState
+
+	want *object // nil if the object is to be deleted
+	seen *Seen   // the object as a watch last reported it, or nil
+	// wasApplied means that the object was already applied in this run. It then needs no further request, unless it is
+	// gone or its ownership key shows that another writer changed it.
+	wasApplied bool
+	// removeFinalizers means that the finalizers of the object are removed while it is being deleted.
+	removeFinalizers bool
+
+	// live is the object as it was last read. It is nil if the object does not exist. isCurrent means that no write
+	// followed the read.
+	live      *unstructured.Unstructured
+	isCurrent bool
+	// answer is the object in the answer to the last write.
+	answer *unstructured.Unstructured
+	result result
+	err    error // the error of the last step
+	forced bool  // the last step was a forced apply
+
+	written  bool  // the object belonged to the item before the first apply of this call
+	prepared bool  // AnnotateBeforeDelete and PatchBeforeDelete were sent
+	fault    error // the error of an earlier step, which is returned unless reading the object shows how to continue
+	outcome  *unstructured.Unstructured
+	events   []Event
+}
+
+// record returns the information about an object after a step. The arguments live and err are the result of the step.
+func record(s step, live *unstructured.Unstructured, err error) known {
+	k := s.known
+	k.result, k.err = resultOf(err), err
+	if err != nil {
+		live = nil
+	}
+	switch s.effect {
+	case effectAsk:
+		if err != nil {
+			k.result = resultDenied
+		}
+	case effectRead, effectReadMetadata:
+		k.live, k.isCurrent = live, true
+	case effectTakeOver, effectDelete:
+		k.isCurrent = false
+	case effectCreate, effectApply, effectUpdate, effectPatch, effectMerge:
+		k.answer, k.isCurrent, k.forced = live, false, s.force
+	}
+	return k
+}
+
+// after returns the step that follows s. The arguments live and err are the result of s. If a read failed, after ends
+// the work on the object.
+func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
+	k := record(s, live, err)
+	switch {
+	case err == nil || s.effect != effectRead && s.effect != effectReadMetadata:
+		return s.next(r, k)
+	case k.fault != nil:
+		err = k.fault
+	}
+	return k.fail(err)
+}
+
+func (k known) read(next decision) step { return step{known: k, effect: effectRead, next: next} }
+
+// look reads the object unless its current state is already known.
+func (k known) look(r rules, next decision) step {
+	if k.isCurrent {
+		return next(r, k)
+	}
+	return k.read(next)
+}
+
+func (k known) readMetadata(next decision) step {
+	return step{known: k, effect: effectReadMetadata, next: next}
+}
+
+func (k known) create(r rules, next decision) step {
+	return step{known: k, effect: effectCreate, next: next, body: k.want.Object, manager: r.owner.Manager()}
+}
+
+// apply sends an object by server-side apply.
+func (k known) apply(r rules, body *unstructured.Unstructured, uid types.UID, force bool, next decision) step {
+	return step{known: k, effect: effectApply, next: next, body: body, uid: uid, force: force, manager: r.owner.Manager()}
+}
+
+// merge sends a JSON merge patch under the item's manager for patches. The patch applies only to an object with the
+// given UID.
+func (k known) merge(r rules, uid types.UID, patch map[string]any, next decision) step {
+	patch = fields.Overlay(patch, map[string]any{"metadata": map[string]any{"uid": string(uid)}})
+	return step{known: k, effect: effectMerge, next: next, patch: patch, manager: r.owner.PatchManager()}
+}
+
+// applyNothing applies an object without fields, which removes all fields that the item applied earlier.
+func (k known) applyNothing(r rules, uid types.UID, next decision) step {
+	return k.apply(r, k.Ref().empty(), uid, false, next)
+}
+
+// ask lets Options.MayHeal decide whether the object is corrected now. The first argument is the object that was read,
+// and the second is its state after the correction.
+func (k known) ask(live, after *unstructured.Unstructured, next decision) step {
+	drift := Drift{Ref: k.want.ref, Resource: k.want.kind.resource, UID: k.UID, Live: live, Fields: driftFields(live, after)}
+	return step{known: k, effect: effectAsk, drift: &drift, next: func(r rules, k known) step {
+		if k.result == resultDenied {
+			k.outcome = live
+			return step{known: k, count: countPostponed}
+		}
+		return next(r, k)
+	}}
+}
+
+func (k known) wait(format string, args ...any) step {
+	return step{known: k, err: waiting(k.Ref(), format, args...)}
+}
+
+// fail ends the work on the object with an error. If the cluster does not serve the kind yet and the item itself
+// installs the CustomResourceDefinition of the kind, the object counts as waiting instead.
+func (k known) fail(err error) step {
+	if k.want != nil && k.want.kind.fromItem && meta.IsNoMatchError(err) {
+		return k.wait("the cluster does not know %s yet", k.want.ref.GVK())
+	}
+	return step{known: k, err: err}
+}
+
+// failed ends the work on the object with the error of the last step. If the error is about an immutable field and the
+// object was not read yet, the method reads the object first, so that the error can name the field.
+func (k known) failed() step {
+	if k.result != resultImmutable || k.live != nil {
+		return k.fail(k.err)
+	}
+	k.fault = k.err
+	return k.read(func(_ rules, k known) step { return k.fail(k.fault) })
+}
+
+// leaveAlone ends the work on the object without changing it, and emits an event.
+func (k known) leaveAlone(live *unstructured.Unstructured, message string) step {
+	k.outcome = live
+	k.note(ReasonLeftAlone, message)
+	return step{known: k}
+}
+
+// note stores an event. The event is emitted after the last step.
+func (k *known) note(reason, message string) {
+	k.events = append(k.events, Event{Ref: k.Ref(), Reason: reason, Message: message})
+}
+
+// unchanged ends the work on the object without a write.
+func (k known) unchanged(live *unstructured.Unstructured) step {
+	k.outcome, k.Deleting, k.version = live, false, live.GetResourceVersion()
+	return k.finish(live, countUnchanged)
+}
+
+// landed ends the work on the object after a successful write.
+func (k known) landed(r rules) step {
+	o, live := k.want, k.answer
+	k.outcome = live
+	if live.GetDeletionTimestamp() != nil {
+		k.Hash, k.Key = "", ""
+		return k.wait(isGoing)
+	}
+	before := k.Entry
+	k.UID, k.Hash, k.Key, k.Norm, k.version = live.GetUID(), o.hash, "", o.normOf(live), live.GetResourceVersion()
+	if o.isTracked() && o.Policy != Immutable {
+		k.Key = ownership.KeyOf(live, r.owner.Manager())
+	}
+	k.changed = k.Key == "" || k.Key != before.Key || k.Hash != before.Hash
+	k.PatchDue, k.Deleting = len(o.PatchAfterDeployment) > 0, false
+	return k.finish(live, countApplied)
+}
+
+// finish ends the work on an object that has the desired state. If later stages cannot use the object yet, it counts as
+// waiting.
+func (k known) finish(live *unstructured.Unstructured, count count) step {
+	reason := ""
+	switch stageOf(k.want.ref.GVK().GroupKind(), k.want.kind.namespaced) {
+	case stageDefinitions:
+		if !isEstablished(live) {
+			reason = "is not established yet"
+		}
+	case stageNamespaces:
+		if phase, _, _ := unstructured.NestedString(live.Object, "status", "phase"); phase == string(corev1.NamespaceTerminating) {
+			reason = "is being deleted"
+		}
+	case stageCluster, stageNamespaced, stageEnd:
+	}
+	out := step{count: count, usable: true}
+	if k.Pending = reason != ""; k.Pending {
+		out.err = waiting(k.Ref(), "%s", reason)
+	}
+	out.known = k
+	return out
+}
+
+// leave removes an object from the inventory because it is gone or does not belong to the item, and ends the work on
+// the object.
+func (k known) leave() step {
+	k.gone = true
+	return step{known: k}
+}
+
+// deleted removes an object from the inventory because it is gone, counts it as deleted, and ends the work on the
+// object.
+func (k known) deleted() step {
+	k.gone = true
+	return step{known: k, count: countDeleted}
+}
+
+// isGoing is the reason for waiting if an object must be deleted before it can be created again.
+const isGoing = "is being deleted, and is created again when it is gone"
+
+func isEstablished(definition *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	for _, one := range conditions {
+		condition, _ := one.(map[string]any)
+		if condition["type"] == "Established" {
+			return condition["status"] == string(metav1.ConditionTrue)
+		}
+	}
+	return false
+}

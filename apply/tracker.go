@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// entryState extends an Entry of the inventory by information that is needed only during a call. Only one goroutine
+// works on an entryState at a time.
+type entryState struct {
+	Entry
+
+	gone     bool
+	fresh    bool // the object is new in the inventory, so the item has not written it yet
+	claimed  bool // a manifest of this call describes the object
+	anyones  bool // the object is deleted regardless of its owner; such an entry is never part of an inventory
+	changed  bool // the last apply changed the object
+	resource schema.GroupVersionResource
+	version  string // the resourceVersion in the answer to the last write
+}
+
+// isLetGo reports whether the object stays in the cluster when it is removed from the inventory.
+func (s *entryState) isLetGo() bool { return s.policy() == Keep || s.policy() == Ignore }
+
+func (s *entryState) hasBeforeDelete() bool {
+	return len(s.AnnotateBeforeDelete) > 0 || len(s.PatchBeforeDelete) > 0
+}
+
+// isLeftAs compares the object's current ownership key with the key after the item's last write, and reports whether
+// they are equal. It also returns true if the inventory contains no key, because changes cannot be detected in that
+// case.
+func (s *entryState) isLeftAs(key ownership.Key) bool { return s.Key == "" || s.Key == key }
+
+// isOwned reports whether a watch can detect changes to the object.
+func (s *entryState) isOwned() bool {
+	return !s.gone && !s.Deleting && (s.Key != "" || s.OnDelete && s.UID != "" && s.Hash != "")
+}
+
+// want copies the settings of a Desired to the entry, including the settings for the deletion of the object.
+func (s *entryState) want(o *object) {
+	switch {
+	case o.Policy == Ignore:
+		s.gone = true
+		return
+	case o.Policy == Retain && s.gone:
+		return
+	case s.gone:
+		*s = entryState{Entry: Entry{Namespace: o.ref.Namespace, Name: o.ref.Name, Kind: o.ref.Kind}, fresh: true}
+	}
+	s.claimed = true
+	s.Component, s.Requires = o.Component, slices.Clone(o.Requires)
+	if o.Policy == Retain {
+		s.Key, s.OnDelete = "", false // changes by other writers are not drift as long as the object is retained
+		return
+	}
+	s.APIVersion = o.ref.APIVersion
+	if s.Policy = o.Policy; s.Policy == Manage {
+		s.Policy = ""
+	}
+	s.OnDelete = o.Strategy == OnDelete && o.Policy != Immutable
+	s.AnnotateBeforeDelete, s.PatchBeforeDelete = o.AnnotateBeforeDelete, o.PatchBeforeDelete
+}
+
+// tracker stores the entries of an Inventory during a call. Each object has its own lock, so that only one goroutine at
+// a time works on the object. The goroutine changes a copy of the entry (see tracker.withEntry), so that other
+// goroutines can read the inventory at any time.
+type tracker struct {
+	// storing is held while an inventory is stored. Inventories are therefore stored one after the other, and each
+	// contains the entries of the one before.
+	storing sync.Mutex
+
+	mu      sync.Mutex // guards all fields below
+	entries map[Ref]*entryState
+	busy    map[Ref]*sync.Mutex
+	// reserved is the size of Inventory.Former, encoded as JSON, in bytes.
+	reserved int
+}
+
+func newTracker(inv Inventory) *tracker {
+	out := &tracker{entries: make(map[Ref]*entryState, len(inv.Entries)), busy: map[Ref]*sync.Mutex{}}
+	for _, entry := range inv.Entries {
+		out.entries[entry.Ref().id()] = &entryState{Entry: entry}
+	}
+	if len(inv.Former) > 0 {
+		out.reserved = Inventory{Former: inv.Former}.size()
+	}
+	return out
+}
+
+// at returns a copy of the entry of an object. The copy is marked as gone if the inventory does not contain the object.
+func (t *tracker) at(ref Ref) entryState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.peek(ref.id())
+}
+
+// peek is like tracker.at, but the caller must hold mu.
+func (t *tracker) peek(id Ref) entryState {
+	if s := t.entries[id]; s != nil {
+		return *s
+	}
+	return entryState{gone: true}
+}
+
+// withEntry calls f with a copy of the entry of an object, and stores the changed copy. It prevents concurrent work on
+// the object. The copy is marked as gone if the inventory does not contain the object.
+func (t *tracker) withEntry(ref Ref, f func(*entryState)) {
+	id := ref.id()
+	lock := t.lockOf(id)
+	lock.Lock()
+	defer lock.Unlock()
+	own := t.at(ref)
+	f(&own)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.entries[id]; known != nil {
+		*known = own
+	} else if !own.gone {
+		t.entries[id] = &own
+	}
+}
+
+func (t *tracker) lockOf(id Ref) *sync.Mutex {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.busy[id] == nil {
+		t.busy[id] = &sync.Mutex{}
+	}
+	return t.busy[id]
+}
+
+// forget removes the entry of an object.
+func (t *tracker) forget(ref Ref) { t.withEntry(ref, func(s *entryState) { s.gone = true }) }
+
+// all returns a copy of every entry, in a fixed order.
+func (t *tracker) all() []entryState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]entryState, 0, len(t.entries))
+	for _, s := range sorted(t.entries) {
+		out = append(out, *s)
+	}
+	return out
+}
+
+func sorted(entries map[Ref]*entryState) []*entryState {
+	out := make([]*entryState, 0, len(entries))
+	for _, s := range entries {
+		if !s.gone {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b *entryState) int { return compareRefs(a.Ref(), b.Ref()) })
+	return out
+}
+
+// inventory returns the remaining entries, in a fixed order.
+func (t *tracker) inventory() Inventory {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return inventoryOf(t.entries)
+}
+
+func inventoryOf(entries map[Ref]*entryState) Inventory {
+	out := Inventory{}
+	for _, s := range sorted(entries) {
+		out.Entries = append(out.Entries, s.Entry)
+	}
+	return out
+}
+
+// claim adds the objects to the inventory. If any of them are new, it stores the inventory. After an error, the
+// inventory is unchanged.
+func (t *tracker) claim(ctx context.Context, objects []*object, options *Options) error {
+	t.storing.Lock()
+	defer t.storing.Unlock()
+	inv, grew, err := t.foresee(objects, options.MaxInventory)
+	if err != nil {
+		return err
+	}
+	if grew && options.Checkpoint != nil {
+		if err := options.Checkpoint(ctx, inv); err != nil {
+			return err
+		}
+	}
+	for _, o := range objects {
+		t.withEntry(o.ref, func(s *entryState) { s.want(o) })
+	}
+	return nil
+}
+
+// foresee returns the inventory that results from claiming the objects, and reports whether any of them are new. It
+// returns an error if the resulting inventory is too large, or if two components claim the same object.
+func (t *tracker) foresee(objects []*object, maxSize int) (inv Inventory, grew bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := map[Ref]*entryState{}
+	faults := Errors{}
+	for _, o := range objects {
+		before := t.peek(o.ref.id())
+		if before.claimed && before.Component != o.Component {
+			faults = append(faults, invalid(o.ref, "", "is returned by two components, %q and %q", before.Component, o.Component))
+		}
+		after := before
+		after.want(o)
+		grew = grew || before.gone && !after.gone
+		if before.gone != after.gone || !reflect.DeepEqual(before.Entry, after.Entry) {
+			next[o.ref.id()] = &after
+		}
+	}
+	if len(next) == 0 || len(faults) > 0 {
+		return Inventory{}, false, faults.err()
+	}
+	all := maps.Clone(t.entries)
+	maps.Copy(all, next)
+	inv = inventoryOf(all)
+	if size := inv.size() + t.reserved; size > maxSize {
+		err = invalid(Ref{}, "", "%d objects are too many: their inventory has %d bytes, but at most %d are allowed", len(inv.Entries), size, maxSize)
+	}
+	return inv, grew, err
+}
+
+// hasUnderOtherName reports whether the same object, identified by its UID, was claimed under another API group.
+func (t *tracker) hasUnderOtherName(e Entry) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, other := range t.entries {
+		if other.claimed && !other.gone && e.UID != "" && other.UID == e.UID && id != e.Ref().id() {
+			return true
+		}
+	}
+	return false
+}
+
+// owned lists the objects for which a watch can detect changes. If the resource of an object is not known, owned looks
+// it up in `kinds`. It leaves out objects whose resource it cannot determine. If `kinds` is nil, it looks up nothing.
+func (t *tracker) owned(kinds *kinds) []Owned {
+	var out []Owned
+	for _, s := range t.all() {
+		if !s.isOwned() {
+			continue
+		}
+		if s.resource.Empty() {
+			if kinds == nil {
+				continue
+			}
+			found, err := kinds.find(s.Ref())
+			if err != nil {
+				continue
+			}
+			s.resource = found.resource
+		}
+		one := Owned{Resource: s.resource, Name: s.Ref().Key(), UID: s.UID, Key: s.Key, ResourceVersion: s.version}
+		if s.OnDelete {
+			one.Key = ""
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// Applied records which objects were applied in a run. A run may consist of several calls of the engine (see
+// Options.Applied). The zero value is empty and ready for use. An Applied is safe for concurrent use. If an Applied is
+// lost, the engine sends additional requests, but they change nothing.
+type Applied struct {
+	mu      sync.Mutex
+	objects map[Ref]state
+}
+
+// state identifies an object and the manifest that was applied to it.
+type state struct {
+	uid  types.UID
+	hash string
+}
+
+// add records which manifest was applied to an object.
+func (a *Applied) add(id Ref, s state) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.objects == nil {
+		a.objects = map[Ref]state{}
+	}
+	a.objects[id] = s
+}
+
+// has reports whether the same manifest was already applied to the same object.
+func (a *Applied) has(id Ref, s state) bool {
+	if a == nil || s.uid == "" || s.hash == "" {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.objects[id] == s
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarativetest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+const (
+	full   = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","annotations":{"note":"a"}},"data":{"a":"1","b":"2"}}`
+	less   = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"1"}}`
+	custom = `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"sizes":[1,2]}}`
+)
+
+// TestPlansAsTheDeployer checks that a plan follows the rules of the real deployer, such as the rules for field
+// ownership.
+func TestPlansAsTheDeployer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		update declarative.UpdateStrategy
+		first  any // the child that the handler returned in an earlier run, or nil if there was no earlier run
+		wants  any
+		before []any // further observed children
+		want   []string
+	}{
+		"a field that is no longer returned is removed [F31]": {
+			declarative.Apply, full, less, nil,
+			[]string{"change ConfigMap shop/c .data.b .metadata.annotations.note"},
+		},
+		"a field of others stays [F31]": {declarative.Apply, nil, less, []any{full}, nil},
+		"a replacement removes fields of others, too [F31]": {
+			declarative.Replace, nil, less,
+			[]any{full},
+			[]string{"change ConfigMap shop/c .data.b .metadata.annotations.note"},
+		},
+		"a replacement removes what is no longer returned [F31]": {
+			declarative.Replace, full, less, nil,
+			[]string{"change ConfigMap shop/c .data.b .metadata.annotations.note"},
+		},
+		"a replacement by the same changes nothing [F31]": {declarative.Replace, full, full, nil, nil},
+		"a field that is no longer returned recreates [F31]": {
+			declarative.Recreate, full, less, nil,
+			[]string{"recreate ConfigMap shop/c .data.b .metadata.annotations.note"},
+		},
+		"OnDelete changes nothing [F31]": {declarative.OnDelete, full, less, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap", Update: tc.update}}}
+			item, observed := Item(t, "shop", "web", map[string]any{}), tc.before
+			if tc.first != nil {
+				plan, err := Run(t.Context(), returns(tc.first), options, item)
+				if err != nil {
+					t.Fatal(err)
+				}
+				observed = plan.Observed
+			}
+			plan, err := Run(t.Context(), returns(tc.wants), options, item, observed...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, plan.Steps()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestNullInTheProviderStatus(t *testing.T) {
+	for _, status := range []string{`null`, `{"deployerkit":null}`, `{"deployerkit":{"inventory":null}}`} {
+		item := Item(t, "shop", "web", map[string]any{})
+		item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(status)}
+		plan, err := Run(t.Context(), returns(full), options(), item)
+		if err != nil {
+			t.Fatalf("%s: %v", status, err)
+		}
+		if diff := cmp.Diff([]string{"create ConfigMap shop/c"}, plan.Steps()); diff != "" {
+			t.Errorf("[F31] %s: %s", status, diff)
+		}
+	}
+}
+
+func TestKindsThatKubernetesDoesNotHave(t *testing.T) {
+	options := declarative.Options{Children: []declarative.ChildKind{
+		{APIVersion: "example.com/v1", Kind: "Thing"}, {APIVersion: "example.com/v1", Kind: "Other"},
+	}}
+	other := `{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"t"},"spec":{"level":"high"}}`
+	item := Item(t, "shop", "web", map[string]any{})
+	plan, err := Run(t.Context(), returns(custom, other), options, item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"create Other.example.com shop/t", "create Thing.example.com shop/t"}, plan.Steps()); diff != "" {
+		t.Errorf("[F31] %s", diff)
+	}
+	plan, err = Run(t.Context(), returns(other), options, item, plan.Observed...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"delete Thing.example.com shop/t"}, plan.Steps()); diff != "" {
+		t.Errorf("[F31] %s", diff)
+	}
+}
+
+func TestAFieldThatTheKindDoesNotHave(t *testing.T) {
+	wrong := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"dada":{"a":"1"}}`
+	if plan, err := Run(t.Context(), returns(wrong), options(), Item(t, "shop", "web", map[string]any{})); err == nil {
+		t.Errorf("[F31] got %+v, want the error of an API server", plan)
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarativetest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// ended is a testing.TB that records the message of Fatalf.
+type ended struct {
+	testing.TB
+
+	reason string
+}
+
+func (e *ended) Helper() {}
+
+// Fatalf ends the goroutine, as the method of a real test does.
+func (e *ended) Fatalf(format string, args ...any) {
+	e.reason = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+func TestWhatEndsATest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		call func(testing.TB)
+		want string
+	}{
+		"an item without a configuration [F31]":         {func(t testing.TB) { Item(t, "shop", "web", nil) }, "the configuration is null, but an API server accepts only an object"},
+		"an item whose configuration is a list [F31]":   {func(t testing.TB) { Item(t, "shop", "web", []int{1}) }, "the configuration is [1], but an API server accepts only an object"},
+		"a configuration that cannot be encoded [F31]":  {func(t testing.TB) { Item(t, "shop", "web", func() {}) }, "encode the configuration"},
+		"a status that is no object [F31]":              {func(t testing.TB) { WithStatus(t, service("a", "ClusterIP"), 7) }, "is not an object"},
+		"a child that cannot be read [F31]":             {func(t testing.TB) { Ready(t, "a: b: c") }, "the child"},
+		"a status for two children [F31]":               {func(t testing.TB) { WithStatus(t, []any{full, less}, nil) }, "want one child, got 2"},
+		"a status that cannot be encoded as JSON [F31]": {func(t testing.TB) { WithStatus(t, full, func() {}) }, "encode the status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, done := &ended{TB: t}, make(chan struct{})
+			go func() {
+				defer close(done)
+				tc.call(e)
+			}()
+			<-done
+			if !strings.Contains(e.reason, tc.want) {
+				t.Errorf("got %q, want %q", e.reason, tc.want)
+			}
+		})
+	}
+}

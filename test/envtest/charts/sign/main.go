@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command sign signs the images, the charts and the files of a release, and their provenance, with a cosign key:
+//
+//	COSIGN_PASSWORD=… go run ./sign -key cosign.key -commit "$(git rev-parse HEAD)" registry.example/deployers v0.1.0 dist
+//
+// The images and the charts must be in the registry. The command attaches their signatures and their provenance to
+// them. The files must be in the directory. The command writes their signed provenance to the file
+// provenance.sigstore.json in that directory.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/deployerkit/deployerkit/test/envtest/charts/attest"
+)
+
+func main() {
+	s := &attest.Signer{}
+	key := flag.String("key", "", "the file with the private key")
+	flag.StringVar(&s.Commit, "commit", "", "the commit of the release")
+	flag.StringVar(&s.Source, "source", "", "the URI of the repository")
+	flag.StringVar(&s.Builder, "builder", "", "the URI of what built the release")
+	flag.Parse()
+	if flag.NArg() != 3 {
+		fmt.Fprintln(os.Stderr, "sign: want a registry, a version and a directory")
+		os.Exit(2)
+	}
+	s.Version = flag.Arg(1)
+	if err := run(context.Background(), s, *key, flag.Arg(0), flag.Arg(2)); err != nil {
+		fmt.Fprintln(os.Stderr, "sign:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s *attest.Signer, key, registry, dir string) error {
+	content, err := os.ReadFile(key)
+	if err != nil {
+		return err
+	}
+	if s.Key, err = attest.LoadKey(content, []byte(os.Getenv("COSIGN_PASSWORD"))); err != nil {
+		return fmt.Errorf("load %s: %w", key, err)
+	}
+	chartVersion := strings.TrimPrefix(s.Version, "v")
+	var files []string
+	for _, program := range []string{"manifest-deployer", "mock-deployer"} {
+		for _, artifact := range []string{program + ":" + s.Version, "charts/" + program + ":" + chartVersion} {
+			ref, err := name.ParseReference(registry + "/" + artifact)
+			if err != nil {
+				return err
+			}
+			if err := s.Artifact(ctx, ref); err != nil {
+				return err
+			}
+			fmt.Println("Signed:", ref)
+		}
+		files = append(files, program+"-"+chartVersion+".tgz", program+"/component-descriptor.yaml", program+"/blobs/blueprint.tar.gz")
+	}
+	bundle, err := s.Files(ctx, dir, files...)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "provenance.sigstore.json"), bundle, 0o644) //nolint:gosec // to be published
+}

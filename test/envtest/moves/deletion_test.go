@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package moves_test
+
+import (
+	"context"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+// reports waits until the item shows an error and has the given phase.
+func (w *env) reports(ctx context.Context, phase lsv1alpha1.DeployItemPhase) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		di := w.Stored(ctx, "item")(g)
+		g.Expect(di.Status.LastError).NotTo(BeNil())
+		g.Expect(di.Status.Phase).To(Equal(phase))
+	}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
+}
+
+var _ = Describe("the deletion of an item whose target does not respond", func() {
+	for _, k := range kinds {
+		Context("of the deployer "+k.name, func() {
+			It("ends at once if the item never had objects [F37]", func(ctx SpecContext) {
+				w := newWorld(ctx, k, false)
+				w.CreateTarget(ctx, "gone", nowhere())
+				w.Create(ctx, "item", k.config(w, false), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "gone" })
+				w.reports(ctx, lsv1alpha1.DeployItemPhases.Init)
+				w.Manager.Stop()
+				w.start()
+				w.Delete(ctx, "item")
+			}, SpecTimeout(5*time.Minute))
+
+			It("waits for the target if the inventory was lost [F37]", func(ctx SpecContext) {
+				w := newEnv(ctx, k, false)
+				w.Manager.Stop()
+				w.LoseProviderStatus(ctx, "item")
+				w.start()
+				w.point(ctx, world.Cluster, nowhere())
+				Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+				_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
+				Expect(err).NotTo(HaveOccurred())
+				w.reports(ctx, lsv1alpha1.DeployItemPhases.InitDelete)
+				w.point(ctx, world.Cluster, here.Kubeconfig())
+				Expect(w.Landscaper.AwaitGone(ctx, w.Key("item"))).To(Succeed())
+				Expect(w.in(ctx, w.Client)).To(BeEmpty())
+			}, SpecTimeout(5*time.Minute))
+		})
+	}
+
+	It("ends at once after a configuration that was invalid [F37]", func(ctx SpecContext) {
+		w := newWorld(ctx, kinds[0], false)
+		w.CreateTarget(ctx, "gone", nowhere())
+		invalid := map[string]any{"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "Unknown"}
+		di := w.Deploy(ctx, "item", invalid, func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "gone" })
+		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Failed))
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), manifests(w, false))).To(Succeed())
+		w.Delete(ctx, "item")
+	}, SpecTimeout(5*time.Minute))
+})

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+// ConditionContested is the type of a condition that reports fights. In a fight, another manager changes an object
+// again after each correction. The message names the objects, the fields and the managers. An item has this condition
+// only while corrections are delayed because of a fight.
+const ConditionContested lsv1alpha1.ConditionType = "Contested"
+
+// maxContested is the maximum number of objects that the condition Contested names.
+const maxContested = 5
+
+// corrections decides for which objects a run corrects the changes of other clients. It contains the triggers that the
+// run has taken from the queue.
+type corrections struct {
+	item     *item
+	owner    ownership.Owner
+	clusters *clusters
+
+	taken   bool // the triggers were taken
+	settled bool // the triggers were reported, or returned to the queue
+	all     bool // the run also corrects objects in a fight
+
+	mu sync.Mutex // guards the fields triggers and later while an engine runs
+	triggers
+	later map[watch.Object]bool // objects that are in a fight, until their correction is due
+}
+
+// take moves the triggers of this reconcile from the queue to c. Further calls do nothing. If `background` is false,
+// all objects of the item are corrected.
+func (c *corrections) take(background bool) {
+	if !c.taken {
+		c.taken = true
+		c.triggers, c.later = c.item.queue.take(background)
+		c.all = !background || c.thorough
+	}
+}
+
+// giveBack returns the triggers to the queue, unless they were reported.
+func (c *corrections) giveBack() {
+	if c.taken && !c.settled {
+		c.settled = true
+		c.item.queue.putBack(c.triggers)
+	}
+}
+
+// settle marks the triggers as reported. If it returns true, the caller must report them. It returns false if the run
+// has taken no triggers or they were reported before.
+func (c *corrections) settle() bool {
+	settles := c.taken && !c.settled
+	c.settled = true
+	return settles
+}
+
+// may reports whether the run is allowed to correct an object now that another client has changed. A job or a thorough
+// run is always allowed to correct the object. In any other run, the method counts the correction for the detection of
+// fights, unless the correction was already counted when a watch reported the change. If the object is in a fight, the
+// method postpones the correction and returns false.
+func (c *corrections) may(at *Cluster, d apply.Drift) bool {
+	if !c.taken || c.all {
+		return true
+	}
+	object := watch.Object{Resource: d.Resource, NamespacedName: d.Ref.Key()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, taken := c.find(object); taken || c.later[object] {
+		return taken
+	}
+	e := watch.Event{Item: c.owner.UID, Object: object, UID: d.UID, What: watch.Changed, By: changes(at, object, d, c.owner.Manager())}
+	one, first := c.item.queue.drifted(e, c.clusters.guard.Heal)
+	if !one.notBefore.After(c.item.queue.clock.Now()) {
+		c.item.queue.corrected(object)
+		c.drifts = append(c.drifts, one)
+		return true
+	}
+	c.later[object] = true
+	c.item.queue.reschedule()
+	if first && one.Fight {
+		c.clusters.announce(c.item, one)
+	}
+	return false
+}
+
+// changes returns which manager changed an object, and which fields this manager changed. The parameter `own` is the
+// item's own field manager, which is ignored.
+func changes(at *Cluster, object watch.Object, d apply.Drift, own string) []watch.Change {
+	if d.Live == nil {
+		seen, _ := at.watcher.Get(object.Resource, object.NamespacedName)
+		return seen.By
+	}
+	change := watch.Change{Manager: lastWriter(d.Live, own)}
+	for _, field := range d.Fields {
+		change.Fields = append(change.Fields, strings.TrimPrefix(field, "."))
+	}
+	return []watch.Change{change}
+}
+
+// lastWriter returns the field manager that wrote an object last, apart from the item's own manager.
+func lastWriter(live metav1.Object, own string) string {
+	entries := slices.DeleteFunc(slices.Clone(live.GetManagedFields()), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == own || entry.Subresource == "status" || entry.Time == nil
+	})
+	if len(entries) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return a.Time.Compare(b.Time.Time) }).Manager
+}
+
+// lookup returns the Lookup for the apply engine. An object in a fight must stay unchanged until its correction is due.
+// Until then, the Lookup returns the state of this object after the item's last write, instead of its current state.
+func (c *corrections) lookup(at *Cluster, entries []apply.Entry) apply.Lookup {
+	if len(c.later) == 0 {
+		return at
+	}
+	left := map[watch.Object]apply.Seen{}
+	for _, entry := range entries {
+		mapping, err := at.Mapping(entry.Ref().GVK())
+		if entry.Key == "" || err != nil || mapping == nil {
+			continue
+		}
+		object := watch.Object{Resource: mapping.Resource, NamespacedName: entry.Ref().Key()}
+		if c.later[object] {
+			left[object] = apply.Seen{UID: entry.UID, Key: entry.Key}
+		}
+	}
+	return fights{Lookup: at, left: left}
+}
+
+// fights is a Lookup that hides changes of objects that are in a fight.
+type fights struct {
+	apply.Lookup
+	left map[watch.Object]apply.Seen
+}
+
+// Seen returns the state that the engine must assume for an object.
+func (f fights) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
+	if seen, fought := f.left[watch.Object{Resource: resource, NamespacedName: name}]; fought {
+		return seen, true
+	}
+	return f.Lookup.Seen(resource, name)
+}
+
+// contested returns text that describes the objects in a fight. If this run has corrected such an object, contested
+// requests a later run, which checks whether the fight is over.
+func (c *corrections) contested() string {
+	contested := c.item.queue.fights()
+	for _, d := range c.drifts {
+		if d.Fight {
+			contested = append(contested, d)
+			c.item.queue.wake(c.item.queue.clock.Now().Add(d.Delay))
+		}
+	}
+	texts := map[string]bool{}
+	for _, d := range contested {
+		texts[fmt.Sprintf("%s: %s is changed by %s after every correction; the next correction follows after %s",
+			d.Object, cmp.Or(d.Field, "it"), cmp.Or(d.Manager, "an unknown manager"), d.Delay.Round(time.Millisecond))] = true
+	}
+	sorted := slices.Sorted(maps.Keys(texts))
+	if more := len(sorted) - maxContested; more > 0 {
+		sorted = append(sorted[:maxContested], fmt.Sprintf("and %d more", more))
+	}
+	return oneLine(strings.Join(sorted, "; "))
+}

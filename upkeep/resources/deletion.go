@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// Delete deletes the objects of the item in the order of Config.DeletionGroups, or in the built-in order if Config is
+// nil. It opens the target only if there may be something to delete. If the inventory was lost, Delete calls the
+// function `desired` to get the current objects of the item. The function may be nil. When all objects are gone, Delete
+// removes the item from memory and returns nil.
+func (r *Run) Delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget, desired func() ([]apply.Desired, error)) error {
+	recovers := desired != nil && target != nil && r.Up.LostInventory()
+	if len(r.Up.Inventory.Entries)+len(r.Up.Inventory.Former) == 0 && !r.deletesAll() && !recovers {
+		r.Up.Keeper.Forget(r.Up.Item.UID)
+		return nil
+	}
+	if err := r.Up.Connect(ctx, target); err != nil {
+		return err
+	}
+	if recovers {
+		lost, err := desired()
+		if err != nil {
+			return err
+		}
+		if err := r.recover(ctx, lost); err != nil {
+			return err
+		}
+	}
+	if r.Config == nil {
+		return r.Up.Delete(ctx, r.engine(nil), nil, 0)
+	}
+	groups, err := r.groups(ctx, "deletionGroups", r.Config.DeletionGroups)
+	if err != nil {
+		return err
+	}
+	return r.Up.Delete(ctx, r.engine(nil), groups, r.Config.DeleteTimeout)
+}
+
+// groups converts deletion groups from the configuration to those of the apply engine. It returns nil for the built-in
+// order. The parameter `path` is the field of the configuration that contains the groups.
+func (r *Run) groups(ctx context.Context, path string, definitions []managedresource.DeletionGroupDefinition) ([]apply.Group, error) {
+	var groups []apply.Group
+	for i := range definitions {
+		group := groupOf(&definitions[i])
+		if name := targetOf(&definitions[i]); name != "" {
+			other, err := r.Up.Target(ctx, fmt.Sprintf("spec.config.%s[%d].customResourceGroup.targetName", path, i), name)
+			if err != nil {
+				return nil, err
+			}
+			group.Cluster = other.Engine(r.Up.Options(other, r.engine(nil)))
+		}
+		groups = append(groups, group)
+	}
+	return groups, nil
+}
+
+// formerGroups returns the deletion groups for clusters that the item no longer uses. It omits groups for another
+// target and groups that also delete objects of other owners.
+func (r *Run) formerGroups(ctx context.Context) ([]apply.Group, error) {
+	if len(r.Up.Inventory.Former) == 0 || r.Config.DeletionGroups == nil {
+		return nil, nil
+	}
+	own := slices.DeleteFunc(slices.Clone(r.Config.DeletionGroups), func(definition managedresource.DeletionGroupDefinition) bool {
+		custom := definition.CustomResourceGroup
+		return custom != nil && (custom.DeleteAllResources || custom.TargetName != nil)
+	})
+	groups, err := r.groups(ctx, "deletionGroups", own)
+	if groups == nil {
+		groups = []apply.Group{} // nil would select the built-in order
+	}
+	return groups, err
+}
+
+// deletesAll reports whether one of the deletion groups has the field `deleteAllResources`. Such a group also deletes
+// objects that the item does not manage.
+func (r *Run) deletesAll() bool {
+	if r.Config == nil {
+		return false
+	}
+	for i := range r.Config.DeletionGroups {
+		if custom := r.Config.DeletionGroups[i].CustomResourceGroup; custom != nil && custom.DeleteAllResources {
+			return true
+		}
+	}
+	return false
+}
+
+func groupOf(in *managedresource.DeletionGroupDefinition) apply.Group {
+	if predefined := in.PredefinedResourceGroup; predefined != nil {
+		return apply.Group{Type: apply.GroupType(predefined.Type), ForceDelete: predefined.ForceDelete}
+	}
+	custom := in.CustomResourceGroup
+	group := apply.Group{ForceDelete: custom.ForceDelete, DeleteAll: custom.DeleteAllResources}
+	for _, resource := range custom.Resources {
+		group.Resources = append(group.Resources, apply.ResourceType{
+			APIVersion: resource.APIVersion, Kind: resource.Kind, Names: resource.Names, Namespaces: resource.Namespaces,
+		})
+	}
+	return group
+}
+
+// targetOf returns the name of the target in which a group deletes objects, or "" for the target of the item.
+func targetOf(in *managedresource.DeletionGroupDefinition) string {
+	if in.CustomResourceGroup == nil || in.CustomResourceGroup.TargetName == nil {
+		return ""
+	}
+	return *in.CustomResourceGroup.TargetName
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"context"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+// objects reads objects for custom checks and exports, from the item's own target or from another target that they
+// name.
+type objects struct {
+	run  *Run
+	path string // the field that contains the name of the target
+	name string // the name of the target, or "" for the item's own target
+}
+
+// Get reads an object. It ignores the namespace of the reference if the kind is cluster-scoped.
+func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
+	from, err := o.run.Up.Target(ctx, o.path, o.name)
+	if err != nil {
+		return nil, err
+	}
+	wanted := apply.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+	mapping, err := from.Mapping(wanted.GVK())
+	if err != nil || mapping == nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		wanted.Namespace = ""
+	}
+	live, err := from.Read(ctx, wanted)
+	if err == nil {
+		o.run.sights = append(o.run.sights, upkeep.SightOf(from, mapping.Resource, wanted, live))
+	}
+	return live, err
+}
+
+// List lists the objects of a kind that have all the given labels, in all namespaces.
+func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, wanted map[string]string) ([]*unstructured.Unstructured, error) {
+	from, err := o.run.Up.Target(ctx, o.path, o.name)
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := from.Mapping(gvk)
+	if err != nil || mapping == nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	err = from.List(ctx, list, client.MatchingLabels(wanted))
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
+	}
+	out := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	o.run.sights = append(o.run.sights, upkeep.SightOfAll(from, mapping.Resource, wanted, out))
+	return out, nil
+}
+
+// exportedObject reads an object for an export.
+func (r *Run) exportedObject(ctx context.Context, targetName string, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
+	return objects{run: r, path: "spec.config.exports.targetName", name: targetName}.Get(ctx, ref)
+}

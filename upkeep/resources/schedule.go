@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"encoding/json"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+)
+
+// Schedule returns the schedule in the configuration of an item, or nil if there is none. The configuration must
+// contain a Spec and have one of the given kinds. Schedule is meant for continuousreconcile.FromSpec, which calls it
+// for every event. It therefore decodes only the schedule. If the configuration is invalid, Schedule returns nil, and
+// Spec.Config returns the error.
+func Schedule(di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersionKind) *cr.ContinuousReconcileSpec {
+	var partial struct {
+		metav1.TypeMeta     `json:",inline"`
+		ContinuousReconcile *ScheduleSpec `json:"continuousReconcile"`
+	}
+	if di.Spec.Configuration == nil || json.Unmarshal(di.Spec.Configuration.Raw, &partial) != nil {
+		return nil
+	}
+	if !slices.Contains(kinds, partial.GroupVersionKind()) {
+		return nil
+	}
+	spec, err := partial.ContinuousReconcile.schedule()
+	if err != nil {
+		return nil
+	}
+	return spec
+}
+
+// setSchedule validates the schedule.
+func (c *Config) setSchedule(in *ScheduleSpec) (err error) {
+	c.ContinuousReconcile, err = in.schedule()
+	return err
+}
+
+// schedule validates a schedule and converts it to the type of the API module. It returns nil if the schedule is
+// missing or empty.
+func (s *ScheduleSpec) schedule() (*cr.ContinuousReconcileSpec, error) {
+	if s == nil {
+		return nil, nil
+	}
+	if _, err := bound("continuousReconcile.every", s.Every); err != nil {
+		return nil, err
+	}
+	spec := &cr.ContinuousReconcileSpec{Cron: s.Cron}
+	if s.Every != nil {
+		spec.Every = &lsv1alpha1.Duration{Duration: s.Every.value}
+	}
+	schedule, err := continuousreconcile.Schedule(spec)
+	if err != nil {
+		return nil, fault("continuousReconcile", "%s", err.Error())
+	}
+	if schedule == nil {
+		return nil, nil
+	}
+	return spec, nil
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// The fields of a provider status.
+const (
+	statusPath     = "status.providerStatus"
+	fieldManaged   = "managedResources"
+	fieldInventory = "inventory"
+)
+
+const (
+	// maxManaged is the maximum size of managedResources in a status, encoded as JSON. This list contains the same
+	// objects as the inventory, for readers that do not know the inventory. Both must fit into the provider status.
+	maxManaged = 128 << 10
+	// maxInventory is the maximum size of an inventory. It leaves space for the other fields of the provider status,
+	// which may have up to 1 MiB in all.
+	maxInventory = 1<<20 - maxManaged - 16<<10
+)
+
+// StatusFormat reads and writes the provider status of a deployer. The status has the same form as that of Landscaper's
+// manifest and Helm deployers, with an additional field for the inventory. A deployer that uses StatusFormat can
+// therefore take over items from Landscaper's own deployer, and vice versa.
+type StatusFormat struct {
+	// Kind is the apiVersion and kind of the provider status.
+	Kind schema.GroupVersionKind
+	// Former are earlier kinds of the provider status, which Decode also accepts.
+	Former []schema.GroupVersionKind
+}
+
+// Status is a decoded provider status.
+type Status struct {
+	// Inventory is the inventory of the apply engine. If Landscaper's own deployer wrote the status, Decode creates the
+	// inventory from the list of managed resources. The apply engine then takes over these objects, and deletes the
+	// objects that the item no longer contains.
+	Inventory apply.Inventory
+	// Fields contains all fields of the status except apiVersion, kind, managedResources and inventory. The deployer
+	// may add its own fields. Fields that a newer version of the deployer wrote are kept, because Store writes all
+	// Fields back. After Decode, Fields is not nil.
+	Fields map[string]json.RawMessage
+}
+
+// managedEntry is an element of managedResources. It also accepts the form of older versions of Landscaper's deployers,
+// in which an element was only a reference.
+type managedEntry struct {
+	managedresource.ManagedResourceStatus `json:",inline"`
+	lsv1alpha1.TypedObjectReference       `json:",inline"`
+}
+
+// Decode decodes the provider status of an item. If the item has no provider status, Decode returns an empty Status. It
+// returns a deployerlib.ConfigError if the provider status has an unexpected kind or cannot be decoded.
+func (f StatusFormat) Decode(di *lsv1alpha1.DeployItem) (*Status, error) {
+	status := &Status{Fields: map[string]json.RawMessage{}}
+	if di.Status.ProviderStatus == nil || len(di.Status.ProviderStatus.Raw) == 0 {
+		return status, nil
+	}
+	var kind metav1.TypeMeta
+	for _, into := range []any{&kind, &status.Fields} {
+		if err := json.Unmarshal(di.Status.ProviderStatus.Raw, into); err != nil {
+			return nil, deployerlib.ConfigError(statusPath, "%s", err.Error())
+		}
+	}
+	if status.Fields == nil { // the status is null
+		status.Fields = map[string]json.RawMessage{}
+		return status, nil
+	}
+	if gvk := kind.GroupVersionKind(); gvk != f.Kind && !slices.Contains(f.Former, gvk) {
+		return nil, deployerlib.ConfigError(statusPath, "is %s %q, want %s %q", kind.APIVersion, kind.Kind, f.Kind.GroupVersion(), f.Kind.Kind)
+	}
+	if err := status.decodeInventory(); err != nil {
+		return nil, err
+	}
+	for _, field := range []string{"apiVersion", "kind", fieldManaged, fieldInventory} {
+		delete(status.Fields, field)
+	}
+	return status, nil
+}
+
+// decodeInventory decodes the inventory. If there is none, it makes one from the list of managed resources.
+func (s *Status) decodeInventory() error {
+	var managed []managedEntry
+	if raw, found := s.Fields[fieldManaged]; found {
+		if err := json.Unmarshal(raw, &managed); err != nil {
+			return deployerlib.ConfigError(statusPath+"."+fieldManaged, "%s", err.Error())
+		}
+	}
+	if raw := s.Fields[fieldInventory]; len(raw) > 0 && string(raw) != "null" {
+		if err := json.Unmarshal(raw, &s.Inventory); err != nil {
+			return deployerlib.ConfigError(statusPath+"."+fieldInventory, "%s", err.Error())
+		}
+		return nil
+	}
+	for _, one := range managed {
+		entry, err := one.entry()
+		if err != nil {
+			return deployerlib.ConfigError(statusPath+"."+fieldManaged, "patchBeforeDelete of %s: %s", entry.Name, err.Error())
+		}
+		s.Inventory.Entries = append(s.Inventory.Entries, entry)
+	}
+	return nil
+}
+
+// entry returns the inventory entry for a managed resource.
+func (m *managedEntry) entry() (apply.Entry, error) {
+	entry := apply.Entry{
+		APIVersion: cmp.Or(m.Resource.APIVersion, m.APIVersion), Kind: cmp.Or(m.Resource.Kind, m.Kind),
+		Namespace: cmp.Or(m.Resource.Namespace, m.Namespace), Name: cmp.Or(m.Resource.Name, m.Name),
+		UID: m.Resource.UID, Policy: policyOf(apply.Policy(m.Policy)), AnnotateBeforeDelete: m.AnnotateBeforeDelete,
+	}
+	if m.PatchBeforeDelete == nil {
+		return entry, nil
+	}
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(m.PatchBeforeDelete.Raw, &entry.PatchBeforeDelete); err != nil {
+		return entry, errors.New("must be an object")
+	}
+	return entry, nil
+}
+
+// Store sets the provider status of the item, in memory. Landscaper's own deployer can read this status, but ignores
+// the inventory. If managedResources would be larger than 128 KiB (about 900 objects), Store omits the whole list. If
+// the status is larger than 1 MiB, Store returns a deployerlib.ConfigError, so that the item fails before anything is
+// written to its target.
+func (f StatusFormat) Store(di *lsv1alpha1.DeployItem, status *Status) error {
+	list, err := managedOf(status.Inventory)
+	if err != nil {
+		return err
+	}
+	managed, managedErr := json.Marshal(list)
+	inventory, err := json.Marshal(status.Inventory)
+	if err := errors.Join(managedErr, err); err != nil {
+		return fmt.Errorf("encode inventory: %w", err)
+	}
+	body := map[string]json.RawMessage{}
+	maps.Copy(body, status.Fields)
+	body[fieldInventory] = inventory
+	if len(list) > 0 && len(managed) <= maxManaged {
+		body[fieldManaged] = managed
+	}
+	return deployerlib.SetProviderStatus(di, body, f.Kind)
+}
+
+// managedOf returns the list of managed resources, for users and for Landscaper's own deployer. That deployer deletes
+// every object in the list. The list therefore omits an object if it does not belong to the item and the policy of its
+// manifest protects it.
+func managedOf(inventory apply.Inventory) (managedresource.ManagedResourceStatusList, error) {
+	list := managedresource.ManagedResourceStatusList{}
+	for _, e := range inventory.Entries {
+		if e.UID == "" && (e.Policy == apply.Fallback || e.Policy == apply.Immutable) {
+			continue
+		}
+		one := managedresource.ManagedResourceStatus{
+			Policy:               managedresource.ManifestPolicy(cmp.Or(e.Policy, apply.Manage)),
+			AnnotateBeforeDelete: e.AnnotateBeforeDelete,
+			Resource:             corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: e.UID},
+		}
+		if len(e.PatchBeforeDelete) > 0 {
+			patch, err := json.Marshal(e.PatchBeforeDelete)
+			if err != nil {
+				return nil, fmt.Errorf("encode patchBeforeDelete of %s: %w", e.Name, err)
+			}
+			one.PatchBeforeDelete = &runtime.RawExtension{Raw: patch}
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}

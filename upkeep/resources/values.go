@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/apply/jsonpath"
+)
+
+// getter reads an object. If the name of the target is empty, it reads the object from the item's own target. It
+// returns nil and no error if the object does not exist or its kind is unknown. It ignores the namespace of the
+// reference if the kind is cluster-scoped.
+type getter func(ctx context.Context, targetName string, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
+
+// exported is the result of reading exports.
+type exported struct {
+	// values contains the values that were found. The key of an export becomes a path: database.url becomes {database:
+	// {url: …}}.
+	values map[string]any
+	// waiting contains the exports that have no value yet, in the order of the item's configuration. The values must
+	// not be stored before this list is empty.
+	waiting []awaited
+}
+
+// awaited is an export whose value does not exist yet.
+type awaited struct {
+	key     string
+	reason  string        // one line that names what is missing
+	timeout time.Duration // limits the wait; zero means no limit
+}
+
+// readExports reads the values of all exports and returns copies of them. It does not wait: the field `waiting` of the
+// result lists the exports that have no value yet. It reads each object once, unless there are more than 64. The
+// parameter `document` contains the values for exports without fromResource.
+//
+// readExports returns the errors of the function `get`, with the key of the export. If ctx ends while a path is
+// evaluated, the error wraps the cause. It returns a ConfigError in the following cases:
+//
+//   - A path causes too much work.
+//   - The value of an export without fromResource is missing in `document`.
+//   - Two exports have the same key, and their values are not both objects.
+//   - The values do not fit into a Secret. In this case, readExports does not read the remaining values.
+func readExports(ctx context.Context, exports []Export, get getter, document map[string]any) (*exported, error) {
+	reader := reader{get: get, document: document, seen: map[object]*unstructured.Unstructured{}}
+	out := &exported{values: map[string]any{}}
+	size := 0
+	for i := range exports {
+		export := &exports[i]
+		value, missing, err := reader.value(ctx, export)
+		if errors.Is(err, jsonpath.ErrLimit) {
+			return nil, fault(export.at, "%s", err.Error())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("export %q: %w", export.Key, err)
+		}
+		if missing != "" && export.FromResource == nil {
+			return nil, fault(export.at+".jsonPath", "%s", missing) // the values of the deployer do not change while the item waits
+		}
+		if missing != "" {
+			out.waiting = append(out.waiting, awaited{key: export.Key, reason: missing, timeout: export.Timeout})
+			continue
+		}
+		if !merge(out.values, nest(export.key, value)) {
+			return nil, fault(export.at+".key", "%q conflicts with the key of another export", export.Key)
+		}
+		if size += sizeOf(value); size > corev1.MaxSecretSize {
+			return nil, fault(export.at, "%q and the values before it have %d bytes, more than the %d that a Secret can hold", export.Key, size, corev1.MaxSecretSize)
+		}
+	}
+	return out, nil
+}
+
+// sizeOf returns the number of bytes that a value needs in the Secret. If the value cannot be encoded, sizeOf returns
+// zero, and deployerlib.WriteExport returns an error later.
+func sizeOf(value any) int {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return 0
+	}
+	return len(raw)
+}
+
+// object identifies an object in one of the targets.
+type object struct {
+	target string
+	ref    lsv1alpha1.TypedObjectReference
+}
+
+// maxObjects is the maximum number of objects that a reader stores. An item may refer to thousands of objects, and each
+// of them may be large.
+const maxObjects = 64
+
+// reader reads each object only once, as long as it can store all of them.
+type reader struct {
+	get      getter
+	document map[string]any
+	seen     map[object]*unstructured.Unstructured
+}
+
+// value returns the value of an export. If there is no value, it returns text that explains why.
+func (r *reader) value(ctx context.Context, export *Export) (value any, missing string, err error) {
+	if export.FromResource == nil {
+		return first(ctx, r.document, export.path, "the values of the deployer")
+	}
+	target := ""
+	if export.TargetName != nil {
+		target = *export.TargetName
+	}
+	value, missing, err = r.read(ctx, target, *export.FromResource, export.path)
+	if export.FromObjectReference == nil || missing != "" || err != nil {
+		return value, missing, err
+	}
+	into := lsv1alpha1.TypedObjectReference{APIVersion: export.FromObjectReference.APIVersion, Kind: export.FromObjectReference.Kind}
+	fields, _ := value.(map[string]any)
+	name, _ := fields["name"].(string)
+	namespace, isText := fields["namespace"].(string)
+	if name == "" || (!isText && fields["namespace"] != nil) {
+		return nil, fmt.Sprintf("%s of %s is not a reference to an object", export.path, describe(*export.FromResource)), nil
+	}
+	if namespace == "" {
+		namespace = export.FromResource.Namespace
+	}
+	into.Name, into.Namespace = name, namespace
+	return r.read(ctx, target, into, export.pathInto)
+}
+
+// read returns the first value at a path in an object of a target. If there is no value, it returns text that explains
+// why.
+func (r *reader) read(ctx context.Context, target string, ref lsv1alpha1.TypedObjectReference, path *jsonpath.Path) (value any, missing string, err error) {
+	id := object{target: target, ref: ref}
+	obj, known := r.seen[id]
+	if !known {
+		if obj, err = r.get(ctx, target, ref); err != nil {
+			return nil, "", fmt.Errorf("get %s: %w", describe(ref), err)
+		}
+		if len(r.seen) >= maxObjects {
+			clear(r.seen)
+		}
+		r.seen[id] = obj
+	}
+	if obj == nil {
+		return nil, describe(ref) + " does not exist", nil
+	}
+	return first(ctx, obj.Object, path, describe(ref))
+}
+
+// first returns a copy of the first value at a path. If there is no value, or if it is null, first returns text that
+// names the missing field. The parameter `what` describes the object in errors.
+func first(ctx context.Context, object map[string]any, path *jsonpath.Path, what string) (value any, missing string, err error) {
+	found, err := path.Find(ctx, object)
+	if err != nil && !errors.Is(err, jsonpath.ErrNotFound) {
+		return nil, "", fmt.Errorf("%s: %w", what, err)
+	}
+	if err != nil || found[0] == nil {
+		return nil, fmt.Sprintf("%s of %s does not exist", path, what), nil
+	}
+	return runtime.DeepCopyJSONValue(found[0]), "", nil
+}
+
+func describe(ref lsv1alpha1.TypedObjectReference) string {
+	if ref.Namespace == "" {
+		return ref.Kind + " " + ref.Name
+	}
+	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+}
+
+// nest returns an object with the value at the path that the key describes.
+func nest(key []string, value any) map[string]any {
+	for i := len(key) - 1; i > 0; i-- {
+		value = map[string]any{key[i]: value}
+	}
+	return map[string]any{key[0]: value}
+}
+
+// merge merges src into dst. It merges objects recursively. It returns false if two values have the same key and are
+// not both objects.
+func merge(dst, src map[string]any) bool {
+	for key, value := range src {
+		old, found := dst[key]
+		if !found {
+			dst[key] = value
+			continue
+		}
+		oldFields, ok := old.(map[string]any)
+		newFields, both := value.(map[string]any)
+		if !ok || !both || !merge(oldFields, newFields) {
+			return false
+		}
+	}
+	return true
+}

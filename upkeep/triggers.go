@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+// maxDrifts limits the number of drifts that are stored for an item until they are corrected.
+const maxDrifts = 8
+
+// triggers contains the reasons for a run of an item.
+type triggers struct {
+	thorough  bool      // the run must check every object, even if no watch reported a change
+	drifts    []drift   // the drifts that are not corrected yet
+	woken     bool      // Wake was called
+	notBefore time.Time // the earliest time that the calls of Wake requested
+}
+
+// due reports whether there is a trigger, and when the run for it is due. An object in a fight does not delay the
+// correction of other objects.
+func (t *triggers) due() (wanted bool, at time.Time) {
+	wanted, at = t.woken, t.notBefore
+	for _, correction := range t.times() {
+		if !wanted || correction.Before(at) {
+			wanted, at = true, correction
+		}
+	}
+	return wanted, at
+}
+
+// times returns, for each drifted object, the time at which to correct it. All drifts of an object are corrected
+// together.
+func (t *triggers) times() map[watch.Object]time.Time {
+	out := map[watch.Object]time.Time{}
+	for _, d := range t.drifts {
+		if at, known := out[d.Object]; !known || d.notBefore.After(at) {
+			out[d.Object] = d.notBefore
+		}
+	}
+	return out
+}
+
+// find returns a drift of the object. It returns false if there is none.
+func (t *triggers) find(object watch.Object) (drift, bool) {
+	i := slices.IndexFunc(t.drifts, func(d drift) bool { return d.Object == object })
+	if i < 0 {
+		return drift{}, false
+	}
+	return t.drifts[i], true
+}
+
+// wake records a call of Keeper.Wake.
+func (t *triggers) wake(notBefore time.Time) {
+	if !t.woken || notBefore.Before(t.notBefore) {
+		t.woken, t.notBefore = true, notBefore
+	}
+}
+
+// add adds a drift. For each object and kind of drift, only the latest drift is stored. If there are too many drifts,
+// the one with the latest correction time is dropped. The dropped drift is not reported in an event, but the run for
+// the other drifts also corrects it.
+func (t *triggers) add(d drift) {
+	last := 0
+	for i, one := range t.drifts {
+		if one.Object == d.Object && one.What == d.What {
+			t.drifts[i] = d
+			return
+		}
+		if one.notBefore.After(t.drifts[last].notBefore) {
+			last = i
+		}
+	}
+	switch {
+	case len(t.drifts) < maxDrifts:
+		t.drifts = append(t.drifts, d)
+	case d.notBefore.Before(t.drifts[last].notBefore):
+		t.drifts[last] = d
+	}
+}
+
+// split divides the triggers into those that a run at the given time handles, and the drifts whose correction is not
+// due yet.
+func (t triggers) split(now time.Time) (taken triggers, later []drift) {
+	taken, all, times := t, t.drifts, t.times()
+	taken.drifts = nil
+	for _, d := range all {
+		if times[d.Object].After(now) {
+			later = append(later, d)
+		} else {
+			taken.drifts = append(taken.drifts, d)
+		}
+	}
+	return taken, later
+}
+
+// queue contains the triggers for the next runs of an item. When the first of them is due, it asks the library to
+// reconcile the item.
+type queue struct {
+	clock   clock.WithDelayedExecution
+	trigger func()      // asks the library to reconcile the item
+	asked   atomic.Bool // the library was asked for a reconcile, and has not called the hook since then
+
+	mu    sync.Mutex
+	next  triggers
+	timer clock.Timer // nil if no run is planned for later
+}
+
+// schedule sets the timer for the first trigger. If that trigger is already due, it sets no timer. In this case, it
+// returns true unless the library has already been asked for a reconcile. The caller holds the lock.
+func (q *queue) schedule() (now bool) {
+	q.stop()
+	wanted, at := q.next.due()
+	if !wanted || q.asked.Load() {
+		return false
+	}
+	if rest := at.Sub(q.clock.Now()); rest > 0 {
+		q.timer = q.clock.AfterFunc(rest, q.ring)
+		return false
+	}
+	q.asked.Store(true)
+	return true
+}
+
+// stop stops the timer. The caller holds the lock.
+func (q *queue) stop() {
+	if q.timer != nil {
+		q.timer.Stop()
+		q.timer = nil
+	}
+}
+
+// ring asks the library to reconcile the item. The timer calls it. It takes no lock, because a fake clock holds its own
+// lock while it calls ring.
+func (q *queue) ring() {
+	q.asked.Store(true)
+	q.trigger()
+}
+
+// reschedule asks the library to reconcile the item if a trigger is due, unless it was asked already. If no trigger is
+// due yet, reschedule sets the timer.
+func (q *queue) reschedule() {
+	q.mu.Lock()
+	q.unlock()
+}
+
+// unlock sets the timer for the first trigger and releases the lock. If that trigger is already due, there is no timer
+// for it. In this case, unlock asks the library to reconcile the item.
+func (q *queue) unlock() {
+	now := q.schedule()
+	q.mu.Unlock()
+	if now {
+		q.trigger()
+	}
+}
+
+// wake adds a call of Keeper.Wake to the queue.
+func (q *queue) wake(notBefore time.Time) {
+	q.mu.Lock()
+	q.next.wake(notBefore)
+	q.mu.Unlock()
+	q.reschedule()
+}
+
+// clear removes all triggers. It is called when the item is removed from memory.
+func (q *queue) clear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stop()
+	q.next = triggers{}
+}
+
+// setThorough makes the next run check every object, even if no watch reported a change.
+func (q *queue) setThorough() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.next.thorough = true
+}
+
+// drifted adds a drift to the queue. For the first drift of an object, it calls the function `heal` to determine when
+// to correct the object. The result applies to all drifts of the object until the object is corrected. The method
+// returns the queued drift, and reports whether it is the first drift of the object.
+func (q *queue) drifted(e watch.Event, heal func(watch.Event) watch.Heal) (d drift, first bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d, queued := q.next.find(e.Object)
+	if !queued {
+		d.Heal = heal(e)
+		d.notBefore = q.clock.Now().Add(d.Delay)
+	}
+	d.Event = e
+	q.next.add(d)
+	return d, !queued
+}
+
+// corrected removes the drifts of an object that is being corrected.
+func (q *queue) corrected(object watch.Object) {
+	q.mu.Lock()
+	defer q.unlock()
+	q.next.drifts = slices.DeleteFunc(q.next.drifts, func(d drift) bool { return d.Object == object })
+}
+
+// fights returns the queued drifts whose correction is delayed because of a fight.
+func (q *queue) fights() []drift {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(q.next.drifts), func(d drift) bool { return !d.Fight })
+}
+
+// due reports whether the queue contains a trigger, and when the run for it is due. It is called by the hook "wake",
+// that is, during a reconcile. A timer is therefore necessary only if the run is due later.
+func (q *queue) due() (bool, time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.asked.Store(false)
+	wanted, at := q.next.due()
+	if wanted && at.After(q.clock.Now()) {
+		q.schedule()
+	}
+	return wanted, at
+}
+
+// take takes the triggers for a run from the queue. If the run is a background run that is not thorough, drifts whose
+// correction is not due yet remain in the queue, because they are part of a fight. The result `later` contains the
+// objects of these drifts.
+func (q *queue) take(background bool) (taken triggers, later map[watch.Object]bool) {
+	q.mu.Lock()
+	defer q.unlock()
+	taken, q.next = q.next, triggers{}
+	q.asked.Store(false)
+	later = map[watch.Object]bool{}
+	if background && !taken.thorough {
+		taken, q.next.drifts = taken.split(q.clock.Now())
+	}
+	for _, d := range q.next.drifts {
+		later[d.Object] = true
+	}
+	return taken, later
+}
+
+// putBack adds the triggers of a failed run to the queue again, because neither the watches nor the callers of Wake
+// report them again. The library itself retries a failed run.
+func (q *queue) putBack(taken triggers) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	since := q.next.drifts
+	q.next.drifts = taken.drifts
+	for _, d := range since {
+		q.next.add(d)
+	}
+	q.next.thorough = q.next.thorough || taken.thorough
+	if taken.woken {
+		q.next.wake(taken.notBefore)
+	}
+	q.schedule()
+	q.asked.Store(false)
+}
