@@ -143,7 +143,7 @@ func TestTemplateFaults(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Error(err)
 		}
-		if _, err := NewGraph().Add("web", Template(nil, "x.yaml")).Build(); err == nil || !strings.Contains(err.Error(), "no files") {
+		if _, err := NewGraph().Add("web", Template(nil, "x.yaml")).Build(); err == nil || !strings.Contains(err.Error(), "the file system is nil") {
 			t.Error(err)
 		}
 	})
