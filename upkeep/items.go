@@ -86,7 +86,7 @@ type item struct {
 	values   values
 
 	mu      sync.Mutex
-	run     string               // the ID of the run to which the fields since, applied and refused belong
+	run     uint64               // the ID of the run to which the fields since, applied and refused belong
 	since   map[string]time.Time // the time at which each step began to wait; nil if no step is waiting
 	applied *apply.Applied
 	refused bool          // the target has rejected the credentials in this run
@@ -155,7 +155,7 @@ func (i *item) stopFollowing() {
 
 // begin records the beginning of a call. If the call belongs to another run than the previous call, begin resets the
 // waiting times and the record of applied objects.
-func (i *item) begin(run string) {
+func (i *item) begin(run uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.run != run {

@@ -5,6 +5,7 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -66,16 +67,22 @@ func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply
 	return r, note(r.Inventory)
 }
 
-// runID returns the ID of a run. Calls with the same ID belong to the same run. The ID consists of the ID of the item's
-// last job, the time of the last reconcile, and whether the run is a background run. The time is empty if the item has
+// runID returns the ID of a run. Calls with the same ID belong to the same run. The ID is a hash of the ID of the item's
+// last job, the time of the last reconcile, and whether the run is a background run. The time is zero if the item has
 // never been reconciled.
-func runID(di *lsv1alpha1.DeployItem, background bool) string {
-	began := ""
+func runID(di *lsv1alpha1.DeployItem, background bool) uint64 {
+	run := struct {
+		job        string
+		began      int64
+		background bool
+	}{job: di.Status.JobID, background: background}
 	if di.Status.LastReconcileTime != nil {
-		began = di.Status.LastReconcileTime.String()
+		run.began = di.Status.LastReconcileTime.UnixNano()
 	}
-	return fmt.Sprintf("%s/%s/%t", di.Status.JobID, began, background)
+	return maphash.Comparable(runSeed, run)
 }
+
+var runSeed = maphash.MakeSeed()
 
 // Connect opens the item's own target. The parameter `target` is the argument that the library passed to the deployer.
 // If `target` is nil or invalid, Connect returns a [deployerlib.ConfigError] for spec.target. It also returns an error

@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Scope describes how much of a resource is watched.
@@ -138,7 +137,7 @@ func (w *Watcher) open(p place) opening {
 	ctx, stop := context.WithCancel(w.ctx)
 	s := &stream{
 		w: w, place: p, stop: stop, used: now, whole: w.whole[p.gvr],
-		objects: map[types.NamespacedName]*reduced{}, news: make(chan struct{}),
+		objects: map[name]*reduced{}, news: make(chan struct{}),
 	}
 	w.streams[p] = s
 	w.running.Go(func() {
@@ -266,7 +265,7 @@ func (s *stream) needed() bool {
 		return len(s.w.expected[p.gvr]) > 0
 	}
 	for id := range s.w.expected[p.gvr] {
-		if id.Namespace == p.namespace {
+		if id.namespace.Value() == p.namespace {
 			return true
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -180,7 +179,7 @@ func TestRightsComeBack(t *testing.T) {
 // first list.
 func TestWhileRightsAreTried(t *testing.T) {
 	w, whole, l := fed(t)
-	one := &stream{w: w, place: place{configMaps, "shop"}, stop: func() {}, objects: map[types.NamespacedName]*reduced{}, news: make(chan struct{})}
+	one := &stream{w: w, place: place{configMaps, "shop"}, stop: func() {}, objects: map[name]*reduced{}, news: make(chan struct{})}
 	w.streams[one.place] = one
 	must(t, one.Replace([]any{object(ours(both))}, "10"))
 	w.Expect(item, []Expected{expected(object(ours(both)))})

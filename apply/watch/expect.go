@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"maps"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,19 +31,19 @@ type Expected struct {
 type expectation struct {
 	plan     *plan
 	resource unique.Handle[schema.GroupVersionResource]
-	name     types.NamespacedName
+	name     name
 	uid      types.UID
 	key      ownership.Key
 	version  string
-	reported string
+	reported uint64 // the hash of the last reported drift, or 0
 }
 
 // object returns the object of the expectation.
-func (e *expectation) object() Object { return Object{e.resource.Value(), e.name} }
+func (e *expectation) object() Object { return Object{e.resource.Value(), e.name.full()} }
 
 // share makes the expectation and the stored object use the same memory for equal texts.
 func (e *expectation) share(r *reduced) {
-	e.name = r.id()
+	e.name = r.name
 	e.uid, e.key, e.version = shared(e.uid, r.uid), shared(e.key, r.key), shared(e.version, r.version)
 }
 
@@ -57,7 +56,7 @@ func shared[T ~string](text, stored T) T {
 }
 
 // expectations contains the expectations for the objects of one resource.
-type expectations map[types.NamespacedName]*expectation
+type expectations map[name]*expectation
 
 // plan contains the expectations of an item.
 type plan struct {
@@ -87,14 +86,15 @@ func (w *Watcher) Expect(item types.UID, objects []Expected) {
 	for i, o := range objects {
 		e := &p.objects[i]
 		*e = expectation{
-			plan: p, resource: unique.Make(o.Object.Resource), name: o.Object.NamespacedName, uid: o.UID, key: o.Key, version: o.ResourceVersion,
+			plan: p, resource: unique.Make(o.Object.Resource), name: nameOf(o.Object.NamespacedName), uid: o.UID, key: o.Key, version: o.ResourceVersion,
 		}
 		w.expect(e, before)
 	}
 	w.drop(before)
 	var events []Event
 	for i := range p.objects {
-		events = w.judge(events, p.objects[i].object(), false)
+		e := &p.objects[i]
+		events = w.judge(events, e.resource.Value(), e.name, false)
 	}
 	w.collect()
 	w.mu.Unlock()
@@ -104,11 +104,11 @@ func (w *Watcher) Expect(item types.UID, objects []Expected) {
 // expect adds an expectation, or replaces the expectation for the same object. The parameter `before` is the previous
 // plan of the item, or nil.
 func (w *Watcher) expect(e *expectation, before *plan) {
-	o := e.object()
-	all := w.expected[o.Resource]
+	gvr := e.resource.Value()
+	all := w.expected[gvr]
 	if all == nil {
 		all = expectations{}
-		w.expected[o.Resource] = all
+		w.expected[gvr] = all
 	}
 	if old := all[e.name]; old != nil && old.plan == before && old.isSame(e) {
 		e.reported = old.reported // so that the same state is not reported twice
@@ -148,9 +148,9 @@ func (w *Watcher) drop(p *plan) {
 // complete list.
 func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []Event {
 	var events []Event
-	for id := range maps.Keys(w.expected[gvr]) {
-		if namespace == "" || id.Namespace == namespace {
-			events = w.judge(events, Object{gvr, id}, false)
+	for id := range w.expected[gvr] {
+		if namespace == "" || id.namespace.Value() == namespace {
+			events = w.judge(events, gvr, id, false)
 		}
 	}
 	return events
@@ -160,7 +160,7 @@ func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []
 // comparison of two versions no longer shows which state is older.
 func (w *Watcher) rewound(p place) {
 	for id, e := range w.expected[p.gvr] {
-		if p.namespace == "" || id.Namespace == p.namespace {
+		if p.namespace == "" || id.namespace.Value() == p.namespace {
 			e.version = ""
 		}
 	}
@@ -168,16 +168,16 @@ func (w *Watcher) rewound(p place) {
 
 // judge compares an object with its expectation, and appends an event if it finds drift that was not reported yet. The
 // argument `deleted` means that the watch has just reported a deletion of the object.
-func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
-	e := w.expected[o.Resource][o.NamespacedName]
+func (w *Watcher) judge(events []Event, gvr schema.GroupVersionResource, id name, deleted bool) []Event {
+	e := w.expected[gvr][id]
 	if e == nil || e.plan.held {
 		return events
 	}
-	s := w.covering(o.Resource, o.Namespace)
+	s := w.covering(gvr, id.namespace.Value())
 	if s == nil || !s.synced {
 		return events
 	}
-	r := s.objects[o.NamespacedName]
+	r := s.objects[id]
 	if r != nil {
 		e.share(r)
 	}
@@ -187,7 +187,7 @@ func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 	case r == nil && !deleted && version.Older(s.version, e.version):
 		return events // the watch has not seen the item's write yet
 	}
-	event := Event{Item: e.plan.item, Object: o, UID: e.uid, What: verdict(e, r)}
+	event := Event{Item: e.plan.item, Object: e.object(), UID: e.uid, What: verdict(e, r)}
 	if !e.isNews(event.What, r) {
 		return events
 	}
@@ -206,9 +206,13 @@ func (e *expectation) isSame(now *expectation) bool {
 
 // isNews reports whether a drift was not reported before, and records it as reported.
 func (e *expectation) isNews(what What, r *reduced) bool {
-	state := string(what)
-	if what != "" && r != nil {
-		state += " " + string(r.uid) + " " + r.item.Value() + " " + string(r.key)
+	var state uint64
+	if what != "" {
+		text := string(what)
+		if r != nil {
+			text += " " + string(r.uid) + " " + r.item.Value() + " " + string(r.key)
+		}
+		state = keyOf(text)
 	}
 	if state == e.reported {
 		return false

@@ -103,7 +103,7 @@ func fed(t *testing.T) (*Watcher, *stream, *log) {
 	w.Start(t.Context())
 	s := &stream{
 		w: w, place: place{gvr: configMaps}, stop: func() {}, used: w.opts.Clock.Now(),
-		objects: map[types.NamespacedName]*reduced{}, news: make(chan struct{}),
+		objects: map[name]*reduced{}, news: make(chan struct{}),
 	}
 	w.streams[s.place] = s
 	l := &log{}

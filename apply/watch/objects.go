@@ -68,7 +68,7 @@ func (w *Watcher) ObjectsOf(gvr schema.GroupVersionResource, owner ownership.Own
 		}
 		for _, key := range keysOf(owner) {
 			for _, r := range s.index.objects[key] {
-				found[r.id()] = true
+				found[r.full()] = true
 			}
 		}
 	}
@@ -82,31 +82,32 @@ func (w *Watcher) ObjectsOf(gvr schema.GroupVersionResource, owner ownership.Own
 // owner label. The result `current` is false if the watch is interrupted or has still not seen the write.
 func (w *Watcher) Object(ctx context.Context, gvr schema.GroupVersionResource, name types.NamespacedName) (obj *unstructured.Unstructured, current bool) {
 	var r *reduced
+	var p *packer
 	_ = wait.PollUntilContextTimeout(ctx, lagCheck, lag, true, func(context.Context) (bool, error) {
 		var lags bool
-		r, lags, current = w.object(gvr, name)
+		r, p, lags, current = w.object(gvr, nameOf(name))
 		return !lags, nil
 	})
-	return r.object(), current
+	return r.object(p), current
 }
 
-// object returns the stored object without waiting. The result `current` is true if the watch works and has seen the
+// object returns the stored object and the packer of its content, without waiting. The result `current` is true if the watch works and has seen the
 // item's last write. The result `lags` is true if the watch works but has not seen that write yet. If the watch does
 // not work, both are false.
-func (w *Watcher) object(gvr schema.GroupVersionResource, name types.NamespacedName) (r *reduced, lags, current bool) {
+func (w *Watcher) object(gvr schema.GroupVersionResource, id name) (r *reduced, p *packer, lags, current bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.covering(gvr, name.Namespace)
+	s := w.covering(gvr, id.namespace.Value())
 	if s == nil {
-		return nil, false, false
+		return nil, nil, false, false
 	}
-	r, known := s.objects[name], s.version
+	r, known := s.objects[id], s.version
 	if r != nil {
 		known = r.version
 	}
-	e := w.expected[gvr][name]
+	e := w.expected[gvr][id]
 	lags = s.live() && e != nil && version.Older(known, e.version)
-	return r, lags, s.live() && !lags
+	return r, &s.packer, lags, s.live() && !lags
 }
 
 // FollowObjects registers a function that is called with the UID of an item whenever a stored object of the item
@@ -192,7 +193,7 @@ func reduceWhole(obj *unstructured.Unstructured, p *packer) *reduced {
 	if r.details == nil {
 		r.details = &details{}
 	}
-	r.details.content, r.details.packer, r.details.owner = p.pack(raw), p, nameKey(owner)
+	r.details.content, r.details.owner = p.pack(raw), nameKey(owner)
 	return r
 }
 
@@ -212,12 +213,12 @@ func (r *reduced) size() int {
 	return len(r.details.content)
 }
 
-// object decodes the stored content. It returns nil if only metadata is stored.
-func (r *reduced) object() *unstructured.Unstructured {
+// object decodes the stored content, which p has packed. It returns nil if only metadata is stored.
+func (r *reduced) object(p *packer) *unstructured.Unstructured {
 	if r == nil || r.size() == 0 {
 		return nil
 	}
-	raw, err := r.details.packer.unpack(r.details.content)
+	raw, err := p.unpack(r.details.content)
 	out := &unstructured.Unstructured{}
 	if err != nil || utiljson.Unmarshal(raw, &out.Object) != nil {
 		return nil // does not happen, because the content was packed from JSON

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -33,7 +34,7 @@ var (
 )
 
 // pack compresses the JSON of an object.
-func (p *packer) pack(raw []byte) []byte {
+func (p *packer) pack(raw []byte) string {
 	p.once.Do(func() { p.dictionary = slices.Clone(raw[:min(len(raw), maxDictionary)]) })
 	w := writers.Get().(*flate.Writer)
 	defer writers.Put(w)
@@ -44,15 +45,15 @@ func (p *packer) pack(raw []byte) []byte {
 	known := out.Len() // unpack has the dictionary
 	_, _ = w.Write(raw)
 	_ = w.Close()
-	return bytes.Clone(out.Bytes()[known:])
+	return string(out.Bytes()[known:])
 }
 
 // unpack returns the JSON from which pack made the content. It returns an error if the content was not made by this
 // packer.
-func (p *packer) unpack(content []byte) ([]byte, error) {
+func (p *packer) unpack(content string) ([]byte, error) {
 	r := readers.Get().(io.Reader)
 	defer readers.Put(r)
-	if err := r.(flate.Resetter).Reset(bytes.NewReader(content), p.dictionary); err != nil {
+	if err := r.(flate.Resetter).Reset(strings.NewReader(content), p.dictionary); err != nil {
 		return nil, fmt.Errorf("unpack object: %w", err)
 	}
 	raw, err := io.ReadAll(r)

@@ -44,7 +44,7 @@ func TestPackIsSmall(t *testing.T) {
 }
 
 func TestUnpackForeignContent(t *testing.T) {
-	if got, err := (&packer{}).unpack([]byte("not packed")); err == nil {
+	if got, err := (&packer{}).unpack("not packed"); err == nil {
 		t.Errorf("no error, but %q", got)
 	}
 }

@@ -30,14 +30,25 @@ type Seen struct {
 // reduced is the part of a watched object that is stored in memory. It takes about 400 bytes, including the memory for
 // the map entry.
 type reduced struct {
+	name
+	item     unique.Handle[string]
+	uid      types.UID
+	version  string
+	key      ownership.Key
+	details  *details // nil for most objects if only metadata is stored
+	deleting bool
+}
+
+// name is the namespace and name of an object. It takes less memory than a NamespacedName.
+type name struct {
 	namespace unique.Handle[string]
-	item      unique.Handle[string]
-	name      string
-	uid       types.UID
-	version   string
-	key       ownership.Key
-	details   *details // nil for most objects if only metadata is stored
-	deleting  bool
+	text      string
+}
+
+func nameOf(full types.NamespacedName) name { return name{unique.Make(full.Namespace), full.Name} }
+
+func (n name) full() types.NamespacedName {
+	return types.NamespacedName{Namespace: n.namespace.Value(), Name: n.text}
 }
 
 // details contains the data that is stored only for some objects.
@@ -45,8 +56,7 @@ type details struct {
 	by []Change
 
 	// These fields are set only for whole objects.
-	content []byte // the object as compressed JSON, without managedFields
-	packer  *packer
+	content string // the object as compressed JSON, without managedFields; the packer of the stream can read it
 	owner   uint64 // the key of the item's name
 }
 
@@ -68,22 +78,17 @@ func reduceMeta(m metav1.Object) *reduced {
 	item := m.GetLabels()[ownership.LabelItem]
 	manager := ownership.ManagerFor(types.UID(item))
 	r := &reduced{
-		namespace: unique.Make(m.GetNamespace()),
-		item:      unique.Make(item),
-		name:      m.GetName(),
-		uid:       m.GetUID(),
-		version:   m.GetResourceVersion(),
-		key:       ownership.KeyOf(m, manager),
-		deleting:  m.GetDeletionTimestamp() != nil,
+		name:     name{unique.Make(m.GetNamespace()), m.GetName()},
+		item:     unique.Make(item),
+		uid:      m.GetUID(),
+		version:  m.GetResourceVersion(),
+		key:      ownership.KeyOf(m, manager),
+		deleting: m.GetDeletionTimestamp() != nil,
 	}
 	if by := blame(m, manager); len(by) > 0 {
 		r.details = &details{by: by}
 	}
 	return r
-}
-
-func (r *reduced) id() types.NamespacedName {
-	return types.NamespacedName{Namespace: r.namespace.Value(), Name: r.name}
 }
 
 func (r *reduced) owner() types.UID { return types.UID(r.item.Value()) }
@@ -98,5 +103,5 @@ func (r *reduced) seen() Seen {
 
 // GetObjectMeta returns the metadata of the object. The reflector's own store reads the namespace and the name from it.
 func (r *reduced) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: r.namespace.Value(), Name: r.name, UID: r.uid, ResourceVersion: r.version}
+	return &metav1.ObjectMeta{Namespace: r.namespace.Value(), Name: r.text, UID: r.uid, ResourceVersion: r.version}
 }

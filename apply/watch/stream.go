@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -35,7 +34,7 @@ type stream struct {
 
 	packer packer // compresses whole objects
 
-	objects map[types.NamespacedName]*reduced
+	objects map[name]*reduced
 	index   index  // the index of whole objects
 	version string // the newest resourceVersion that was seen
 	synced  bool   // the first list has been received
@@ -199,7 +198,7 @@ func (s *stream) put(obj any) error {
 	if err != nil {
 		return err
 	}
-	id, o := r.id(), Object{s.place.gvr, r.id()}
+	id, o := r.name, Object{s.place.gvr, r.full()}
 	s.w.mu.Lock()
 	if s.ended() {
 		s.w.mu.Unlock()
@@ -213,7 +212,7 @@ func (s *stream) put(obj any) error {
 	}
 	s.set(id, r)
 	s.version = r.version
-	events := s.w.judge(nil, o, false)
+	events := s.w.judge(nil, s.place.gvr, id, false)
 	s.w.mu.Unlock()
 	s.w.emit(events)
 	if before != nil && before.item != r.item {
@@ -224,7 +223,7 @@ func (s *stream) put(obj any) error {
 }
 
 // set stores an object, or removes it if r is nil. The caller holds the lock.
-func (s *stream) set(id types.NamespacedName, r *reduced) {
+func (s *stream) set(id name, r *reduced) {
 	if before := s.objects[id]; before != nil {
 		s.index.remove(before)
 	}
@@ -242,7 +241,7 @@ func (s *stream) Delete(obj any) error {
 	if err != nil {
 		return err
 	}
-	id, o := r.id(), Object{s.place.gvr, r.id()}
+	id, o := r.name, Object{s.place.gvr, r.full()}
 	s.w.mu.Lock()
 	if s.ended() {
 		s.w.mu.Unlock()
@@ -252,7 +251,7 @@ func (s *stream) Delete(obj any) error {
 	s.version = r.version
 	var events []Event
 	if e := s.w.expected[s.place.gvr][id]; e != nil && !version.Older(r.version, e.version) {
-		events = s.w.judge(nil, o, true)
+		events = s.w.judge(nil, s.place.gvr, id, true)
 	}
 	s.w.mu.Unlock()
 	s.w.emit(events)
@@ -263,10 +262,10 @@ func (s *stream) Delete(obj any) error {
 // Replace replaces all objects. The reflector calls it with a complete list, at the beginning and after an interruption
 // of the watch.
 func (s *stream) Replace(list []any, listed string) error {
-	objects, listedIndex := make(map[types.NamespacedName]*reduced, len(list)), index{}
+	objects, listedIndex := make(map[name]*reduced, len(list)), index{}
 	for _, obj := range list {
 		if r, err := s.reducedOf(obj); err == nil {
-			objects[r.id()] = r
+			objects[r.name] = r
 			listedIndex.add(r)
 		}
 	}
@@ -295,15 +294,15 @@ func (s *stream) Replace(list []any, listed string) error {
 }
 
 // tellDifferences compares two lists, and notifies the items whose objects differ.
-func (s *stream) tellDifferences(before, now map[types.NamespacedName]*reduced) {
+func (s *stream) tellDifferences(before, now map[name]*reduced) {
 	for id, r := range before {
 		if other := now[id]; other == nil || other.item != r.item {
-			s.tell(r.owner(), Object{s.place.gvr, id})
+			s.tell(r.owner(), Object{s.place.gvr, id.full()})
 		}
 	}
 	for id, r := range now {
 		if other := before[id]; other == nil || other.version != r.version {
-			s.tell(r.owner(), Object{s.place.gvr, id})
+			s.tell(r.owner(), Object{s.place.gvr, id.full()})
 		}
 	}
 }

@@ -145,12 +145,13 @@ func (w *Watcher) Get(gvr schema.GroupVersionResource, name types.NamespacedName
 	if s == nil || !s.live() {
 		return Seen{}, false
 	}
-	r := s.objects[name]
+	id := nameOf(name)
+	r := s.objects[id]
 	known := s.version
 	if r != nil {
 		known = r.version
 	}
-	if e := w.expected[gvr][name]; e != nil && version.Older(known, e.version) {
+	if e := w.expected[gvr][id]; e != nil && version.Older(known, e.version) {
 		return Seen{UID: e.uid, ResourceVersion: e.version, Key: e.key, Item: e.plan.item}, true
 	}
 	if r == nil {

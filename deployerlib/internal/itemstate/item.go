@@ -4,7 +4,7 @@ package itemstate
 
 import (
 	"context"
-	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -33,7 +33,7 @@ type Item struct {
 	gate        gate
 	versions    versions
 	retries     retries
-	claimed     string // the ID of the run for which Claim was called last
+	claimed     uint64 // the ID of the run for which Claim was called last, or 0
 	resumed     bool   // Resume was called for the finished item
 	keptPhase   lsv1alpha1.DeployItemPhase
 	unconfirmed Unconfirmed
@@ -135,7 +135,7 @@ func (i *Item) ConfirmRead(version string, now time.Time, others ...string) bool
 	defer i.mu.Unlock()
 	accepted, regressed := i.versions.confirm(version, others, now)
 	if regressed {
-		i.gate, i.claimed = gate{triggered: true}, ""
+		i.gate, i.claimed = gate{triggered: true}, 0
 	}
 	return accepted
 }
@@ -187,7 +187,7 @@ func (i *Item) Claim(di *lsv1alpha1.DeployItem) bool {
 func (i *Item) Unclaim() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.claimed = ""
+	i.claimed = 0
 }
 
 // AbortDeadline returns the time after which a failing abort is no longer retried. The deadline depends on the time at
@@ -260,11 +260,15 @@ func (i *Item) Quarantined() bool {
 	return i.quarantined
 }
 
-// runID returns an ID of a run, derived from its job and start time.
-func runID(di *lsv1alpha1.DeployItem) string {
-	id := string(di.UID) + "/" + di.Status.JobID
+// runID returns an ID of a run. The ID is the hash of the item's UID, the job and the start time.
+func runID(di *lsv1alpha1.DeployItem) uint64 {
+	run := struct {
+		item  types.UID
+		job   string
+		began int64
+	}{item: di.UID, job: di.Status.JobID}
 	if t := di.Status.LastReconcileTime; t != nil {
-		id = fmt.Sprintf("%s/%d", id, t.Unix())
+		run.began = t.Unix()
 	}
-	return id
+	return maphash.Comparable(digestSeed, run)
 }

@@ -73,4 +73,7 @@ func (q *queue) remove(item types.NamespacedName) {
 	if q.lines[t.Place] = line; len(line) == 0 {
 		delete(q.lines, t.Place)
 	}
+	if q.len() == 0 {
+		q.tickets = map[types.NamespacedName]ticket{} // an emptied map keeps its memory
+	}
 }
