@@ -45,7 +45,8 @@ func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {
 	return proceed, nil
 }
 
-// read classifies the version in the cache. If necessary, it also reads the item from the API server.
+// read determines whether the version in the cache is current, stale, or a version of an item that no longer exists. If
+// the version has been stale for too long, read first reads the item from the API server.
 func (r *reconciler) read(ctx context.Context, a *attempt, cached *lsv1alpha1.DeployItem) itemstate.Reading {
 	reading := a.state.Read(cached, r.args.Clock.Now())
 	if reading != itemstate.ReadingSuspect {
