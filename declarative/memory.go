@@ -53,7 +53,7 @@ type memory struct {
 	errors uint64        // number of failed calls
 	slow   time.Duration // the delay for an unstable handler
 
-	wishing sync.Mutex // held while this deployer requests a run, and while a run takes the requests
+	wishing sync.Mutex // held while this deployer requests a run, and while a starting run removes all requests
 	wished  bool       // this deployer has requested the next run
 }
 
