@@ -81,9 +81,9 @@ func relocate(inv apply.Inventory, at apply.Cluster) relocation {
 	return out
 }
 
-// removable returns the entries whose objects may be deleted first. An object may be deleted if no other component in
-// the list requires the object's component. If the components require each other, so that none of them may be deleted
-// first, removable returns all entries.
+// removable returns the entries whose objects may be deleted first. An entry may belong to a component, which may
+// require other components. An object may be deleted if no other component in the list requires the object's component.
+// If this applies to no object, because the components require each other, removable returns all entries.
 func removable(entries []apply.Entry) []apply.Entry {
 	required := map[string]bool{}
 	for _, entry := range entries {
