@@ -73,8 +73,8 @@ func (r *results) fail(one *Error) {
 	r.errs = append(r.errs, one)
 }
 
-// note is like results.record, but for an error that does not come from a step. It also adds the error to the result of
-// the call.
+// note classifies an error that does not come from a step, and updates the list of waiting objects. It adds the error
+// to the result of the call, unless the object is only unfinished.
 func (r *results) note(ref Ref, err error) {
 	r.mu.Lock()
 	one := r.settle(ref, err, false)

@@ -128,7 +128,7 @@ func (r rules) adoption(o *object) Adoption {
 // refuses reports whether Apply returns an error if the object already exists without an owner.
 func (r rules) refuses(o *object) bool { return r.RefuseUnowned && r.adoption(o) == AdoptNever }
 
-// mayAsk reports whether Options.MayHeal must be asked before the engine corrects changes by other writers.
+// mayAsk reports whether the engine calls Options.MayHeal before it corrects changes by other writers.
 func (r rules) mayAsk(k known) bool {
 	return r.MayHeal != nil && !r.Force && !r.dry && k.UID != "" && k.Hash == k.want.hash
 }
