@@ -20,7 +20,7 @@ import (
 const staleRetry = time.Second
 
 // fetch reads the item from the cache. If the item does not exist or belongs to another deployer, fetch removes the
-// state of the item in memory. If the item exists only in the cache and no longer at the API server, the delete event
+// in-memory state of the item. If the item exists only in the cache and no longer at the API server, the delete event
 // of the item will remove the state. If the cached version is older than the library's own last write, the attempt
 // ends, and the next attempt begins when the newer version arrives, or after staleRetry.
 func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {

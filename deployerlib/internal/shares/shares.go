@@ -65,8 +65,8 @@ type Shares struct {
 	mu      sync.Mutex
 	health  func(target types.NamespacedName) targets.Health // nil if all targets count as healthy
 	held    map[types.NamespacedName]Place
-	offered map[types.NamespacedName]bool // the items in the field `held` for which Take was not called yet
-	fresh   []types.NamespacedName        // the items in the field `offered` for which Offer was not called yet
+	offered map[types.NamespacedName]bool // the items in the field `held` for which Take has yet to be called again
+	fresh   []types.NamespacedName        // the items in the field `offered` for which Options.Offer has yet to be called
 	waiting queue
 	told    int // the number of waiting items that was last reported to Waits
 	proven  map[Place]bool
