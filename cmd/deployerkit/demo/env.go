@@ -119,7 +119,7 @@ func (st *env) populate(ctx context.Context) error {
 	return st.run(ctx, mgr)
 }
 
-// run starts the manager. From then on, the state is updated whenever an object changes.
+// run starts the manager. From then on, the field `state` is updated whenever an object changes.
 func (st *env) run(ctx context.Context, mgr manager.Manager) error {
 	for _, obj := range []client.Object{&lsv1alpha1.DeployItem{}, &lsv1alpha1.Installation{}, &lsv1alpha1.Execution{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false))
