@@ -60,7 +60,7 @@ func (b *Builder) Add(component string, resource Resource, requires ...string) *
 // Removed sets a function that replaces the Delete of a component that the graph no longer contains. Call Removed when
 // you remove a component with a Delete from the graph. The library calls `undo` once for each item whose status says
 // that the Delete of the component must still be called. The order of these calls is stored with the item. A component
-// without a Delete does not need Removed, because the inventory lists its objects.
+// without a Delete does not need Removed, because the library deletes the objects that the inventory lists.
 func (b *Builder) Removed(component string, undo func(ctx context.Context) error) *Builder {
 	b.removed = append(b.removed, removal{component: component, undo: undo})
 	return b
