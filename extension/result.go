@@ -10,8 +10,8 @@ import (
 
 // HookResult is a hook's opinion on how the reconcile continues. A nil *HookResult means "no opinion".
 //
-// The zero value means "continue". For [ShouldReconcileHook] and [DuringResponsibilityCheckHook], it overrides the
-// default logic.
+// The zero value means "continue". For [ShouldReconcileHook] and [DuringResponsibilityCheckHook], a zero value also
+// overrides the default logic.
 type HookResult struct {
 	// ReconcileResult requests another reconcile, immediately (Requeue) or after a delay (RequeueAfter). It is merged into
 	// the result of the reconcile unless there is an error.
