@@ -54,8 +54,8 @@ type Entry struct {
 	// Hash is the hash of the manifest that was written last. It is empty if the item has not written the object yet.
 	Hash string `json:"h,omitempty"`
 	// Norm is a hash of the values that the API server stored for the fields of the manifest at the item's last write.
-	// It is needed to detect drift if the API server stores a value in another form than the manifest contains it. If
-	// the API server stored all values unchanged, Norm is empty. Norm is used only for strategies that read the object
+	// It is needed to detect drift if the API server stores a value in another form than that in the manifest. If the
+	// API server stored all values unchanged, Norm is empty. Norm is used only for strategies that read the object
 	// before they write it.
 	Norm string `json:"m,omitempty"`
 	// Policy determines what happens when the object is no longer desired. The default is Manage.

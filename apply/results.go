@@ -45,8 +45,8 @@ func (r *results) record(s step) *Error {
 }
 
 // settle classifies the error of an object and updates the list of waiting objects. It returns nil if there is no error
-// or the object is only unfinished. The argument isKnown means that the manifest of the object is known. The caller
-// holds mu.
+// or the object is only unfinished. The argument isKnown means that the manifest of the object is known, so that the
+// redactor can remove the values of a Secret. The caller holds mu.
 func (r *results) settle(ref Ref, err error, isKnown bool) *Error {
 	delete(r.waits, ref.id())
 	if err == nil {

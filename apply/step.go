@@ -49,7 +49,7 @@ type step struct {
 	// is not empty, the request applies only to an object with that UID or resource version.
 	body    *unstructured.Unstructured
 	patch   map[string]any
-	rename  []byte // a JSON patch of the field managers
+	rename  []byte // a JSON patch that changes managedFields
 	uid     types.UID
 	version string
 	manager string

@@ -117,7 +117,7 @@ func integers(value any) any {
 }
 
 // message returns the message of the kstatus result, followed by the hint for the object. If kstatus gives no message,
-// it uses the reason of the first condition in the result.
+// the reason of the first condition in the result is used instead.
 func message(obj *unstructured.Unstructured, computed *status.Result) string {
 	text := computed.Message
 	if text == "" && len(computed.Conditions) > 0 {

@@ -48,7 +48,7 @@ func (e *expectation) share(r *reduced) {
 	e.uid, e.key, e.version = shared(e.uid, r.uid), shared(e.key, r.key), shared(e.version, r.version)
 }
 
-// shared returns the stored text if both texts are equal.
+// shared returns the stored text if both texts are equal. Otherwise it returns the first text.
 func shared[T ~string](text, stored T) T {
 	if text == stored {
 		return stored
