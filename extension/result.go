@@ -17,7 +17,8 @@ type HookResult struct {
 	// the result of the reconcile unless there is an error.
 	ReconcileResult reconcile.Result
 
-	// AbortReconcile ends the reconcile after the hooks of this type. [Points] describes its effect for each hook type.
+	// AbortReconcile ends the reconcile after all hooks of the same hook type have been called. [Points] describes its
+	// effect for each hook type.
 	AbortReconcile bool
 }
 

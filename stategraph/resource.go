@@ -68,7 +68,8 @@ type Ruler interface {
 
 // Readiness is the result of Resource.Ready. The zero value means not ready, without a reason.
 type Readiness struct {
-	// Ready is true if the component is ready. Only then are the components that require it visited.
+	// Ready is true if the component is ready. Components that require this component are visited only if Ready is
+	// true.
 	Ready bool
 	// Reason is one line of text that explains why the component is not ready. It is empty if Ready is true.
 	Reason string
