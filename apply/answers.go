@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// result classifies the outcome of a step.
+// result classifies the outcome of a step. A step is a request for an object, or a call of Options.MayHeal.
 type result string
 
 const (
@@ -94,7 +94,8 @@ func isImmutable(err error) bool {
 // maxImmutableFields limits the number of fields that an error names.
 const maxImmutableFields = 3
 
-// quotedField matches the quoted names in the API server's error. They are the fields that may be changed.
+// quotedField matches a quoted name in an error of the API server. The API server quotes the names of the fields that
+// may be changed.
 var quotedField = regexp.MustCompile(`'([A-Za-z]+)'`)
 
 // immutableField returns the error for an object whose manifest changes an immutable field. The API server often names

@@ -61,8 +61,8 @@ func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 
 func (r Ref) isSecret() bool { return r.APIVersion == "v1" && r.Kind == "Secret" }
 
-// isPermanent reports whether the manifest caused the error. The API server reports such errors with several status
-// codes, in some cases even with 500 and no reason.
+// isPermanent reports whether only a change of the configuration, usually of the manifest, can resolve the error. The
+// API server reports such errors with several status codes, in some cases even with 500 and no reason.
 func isPermanent(status metav1.Status) bool {
 	switch status.Code {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed,
@@ -128,7 +128,8 @@ var (
 	missingRight = regexp.MustCompile(`^secrets … is forbidden: User … cannot \w+ resource … in API group \S+ in the namespace …$`)
 )
 
-// withoutExplanation removes the explanation from an error about a Secret that the current manifests do not contain.
+// withoutExplanation removes the API server's explanation from an error about a Secret. It is called if the current
+// manifests do not contain the Secret, because the redactor then does not know its values.
 func (e *Error) withoutExplanation() {
 	switch {
 	case !e.told || missingRight.MatchString(e.Reason):

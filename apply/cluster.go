@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cluster executes steps. It makes no decisions.
+// cluster sends requests for objects to the API server. It only executes the steps that the decisions return, and makes
+// no decisions itself.
 type cluster struct {
 	client client.Client
 }

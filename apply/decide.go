@@ -53,8 +53,8 @@ func decideUnseen(r rules, k known) step {
 	return decideWrite(r, k)
 }
 
-// decideWritten is called after reading an object that an earlier call wrote. The object was read because it was not
-// usable after that write, or because no watch confirms that it is unchanged.
+// decideWritten is called after reading an object that an earlier call wrote. The object has to be read if it was not
+// usable yet after that write (see Entry.Pending), or if no watch confirms that it is unchanged.
 func decideWritten(r rules, k known) step {
 	switch live := k.live; {
 	case live == nil || live.GetUID() != k.UID || !k.isLeftAs(ownership.KeyOf(live, r.owner.Manager())):

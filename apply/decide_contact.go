@@ -10,9 +10,10 @@ import (
 )
 
 // decideContact writes an object if the inventory does not show an earlier write by the item. It applies the object
-// without force, so that the API server reports conflicts with other managers. If the options refuse existing objects
-// without an owner, decideContact reads the object first. It accepts an existing object only if the object belongs to
-// the item, for example because an interrupted call created it.
+// without force, so that the API server reports conflicts with other managers. It reads the object first if an earlier
+// call added the object to the inventory and the options refuse existing objects without an owner. In this case, it
+// accepts an existing object only if the object belongs to the item, for example because an interrupted call created
+// it, or if the item may share the object with its owners.
 func decideContact(r rules, k known) step {
 	switch {
 	case r.dry && k.isCurrent && k.live != nil: // Plan has already read the object

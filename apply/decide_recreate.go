@@ -231,8 +231,8 @@ func decideDisputed(r rules, k known) step {
 	return decideShare(r, k)
 }
 
-// landedShared is like known.landed, but for an object with several owners. It records an ownership key only if the
-// owner label names this item, because watches compute the key only for the item in that label.
+// landedShared ends the work on an object with several owners after a successful write. It records an ownership key
+// only if the owner label names this item, because watches compute the key only for the item in that label.
 func landedShared(r rules, k known) step {
 	before, live := k.Shared, k.answer
 	out := k.landed(r)

@@ -139,8 +139,9 @@ func decideDeleted(_ rules, k known) step {
 	return k.readMetadata(func(r rules, k known) step { return decideAnother(r, k, before) })
 }
 
-// decideAnother is called if a delete request failed because the object has another UID than expected. The item may
-// have created the new object shortly before the process was stopped.
+// decideAnother is called after a delete request failed with a conflict, usually because the object has another UID
+// than expected. If the new object belongs to the item, for example because the process was stopped after the item
+// created it, a later call deletes it. Otherwise, the object is only removed from the inventory.
 func decideAnother(r rules, k known, before types.UID) step {
 	switch {
 	case k.live == nil || !r.isOwn(k.live, k.Entry):

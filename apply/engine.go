@@ -108,9 +108,9 @@ type Options struct {
 	// kinds are shared.
 	SharedKinds []schema.GroupKind
 	// OwnerExists reports whether the given deploy item exists and is not being deleted. It is called for items in the
-	// same Landscaper cluster as the owner. If a manifest describes an object of another item that exists, the error is
-	// Permanent, because a retry does not help. If OwnerExists is nil, such an error has the class Retry. OwnerExists
-	// must be fast.
+	// same Landscaper cluster as the owner. If OwnerExists returns true for the item to which an object belongs, the
+	// error about this object is Permanent, because a retry does not help. If OwnerExists is nil, the error has the
+	// class Retry. OwnerExists must be fast.
 	OwnerExists func(context.Context, ownership.Owner) bool
 }
 
@@ -228,9 +228,9 @@ func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, des
 	return r.result(ctx)
 }
 
-// Owned describes the objects of an inventory for which watches can detect changes. It is meant for a process that has
-// just started. It leaves out objects whose kind the cluster no longer serves, and sends requests only to determine
-// kinds.
+// Owned returns those objects of an inventory whose changes a watch can detect. Use it in a process that has just
+// started and has no Report yet. It leaves out objects whose kind the cluster no longer serves, and sends requests only
+// to determine kinds.
 func (e *Engine) Owned(inv Inventory) []Owned {
 	r := e.begin(ownership.Owner{}, inv)
 	return r.objects.owned(r.kinds)

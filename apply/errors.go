@@ -50,7 +50,7 @@ type Error struct {
 
 	told  bool             // the reason comes from the API server
 	rival *ownership.Owner // the item that owns the object, or nil
-	cause error            // never the API server's answer, because the answer may quote values of the object
+	cause error            // the cause, except an answer of the API server, which may quote values of the object
 }
 
 func (e *Error) Error() string {

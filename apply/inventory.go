@@ -17,8 +17,8 @@ import (
 
 // Inventory lists the objects of one item. The engine adds an object to the inventory before it writes the object. The
 // inventory is therefore a superset of the existing objects. The engine removes an object from the inventory when the
-// object is known to be gone, or when it stays in the cluster on purpose. The caller stores it as compact JSON and
-// passes it to the next call. The engine does not modify an Inventory but returns a new one.
+// object is known to be gone, or when it stays in the cluster on purpose. The caller stores the Inventory as compact
+// JSON and passes it to the next call. The engine does not modify an Inventory but returns a new one.
 type Inventory struct {
 	Entries []Entry `json:"entries,omitempty"`
 	// Cluster identifies the cluster that contains the objects. It is nil if the cluster is not known. The engine does
@@ -27,8 +27,8 @@ type Inventory struct {
 	// Former contains the inventories of clusters that the item no longer uses but that still contain some of its
 	// objects. The engine does not use them, but they count towards Options.MaxInventory.
 	Former []Inventory `json:"former,omitempty"`
-	// Empty means that the item never had objects. An inventory that has neither objects nor this mark may be lost. The
-	// engine does not use Empty.
+	// Empty means that the item never had objects. If an inventory contains no objects and Empty is false, the
+	// inventory may have been lost. The engine does not use Empty.
 	Empty bool `json:"empty,omitempty"`
 }
 
@@ -54,8 +54,8 @@ type Entry struct {
 	// Hash is the hash of the manifest that was written last. It is empty if the item has not written the object yet.
 	Hash string `json:"h,omitempty"`
 	// Norm is a hash of the values that the API server stored for the fields of the manifest at the item's last write.
-	// It is needed to detect drift if the API server stores a value in another form than the manifest contains it. If
-	// the API server stored all values unchanged, Norm is empty. Norm is used only for strategies that read the object
+	// It is needed to detect drift if the API server stores a value in another form than that in the manifest. If the
+	// API server stored all values unchanged, Norm is empty. Norm is used only for strategies that read the object
 	// before they write it.
 	Norm string `json:"m,omitempty"`
 	// Policy determines what happens when the object is no longer desired. The default is Manage.

@@ -32,7 +32,8 @@ type object struct {
 // untouched reports whether the policy forbids writing and deleting the object while it is desired.
 func (o *object) untouched() bool { return o.Policy == Ignore || o.Policy == Retain }
 
-// isWatched reports whether the object needs no request if a watch shows that it is unchanged.
+// isWatched reports whether a watch can make requests for the object unnecessary. The engine then sends no request if
+// the watch shows that the object is unchanged.
 func (o *object) isWatched() bool {
 	return !o.untouched() && o.Policy != Immutable && (o.isTracked() || o.Strategy == OnDelete)
 }

@@ -47,8 +47,8 @@ func (w Waiting) String() string { return w.Ref.String() + ": " + w.Reason }
 // Done reports whether no further call is needed.
 func (r Report) Done() bool { return len(r.Waiting) == 0 }
 
-// lookAgain is the time after which the caller should call again if objects are unfinished. The engine receives no
-// event when an object is finished. Most objects are finished after about this time.
+// lookAgain is the time after which the caller should call again if objects are unfinished. Another call is necessary,
+// because the engine receives no event when an object is finished. Most objects are finished after about this time.
 const lookAgain = 2 * time.Second
 
 // After returns how long the caller may wait before the next call. It is zero if no further call is needed.
@@ -105,7 +105,7 @@ const (
 	ReasonLeftAlone = "LeftAlone"
 )
 
-// Owned describes an object after the item's last write. A watch compares later states of the object with it.
+// Owned describes the state of an object after the item's last write. A watch compares later states with this state.
 type Owned struct {
 	Resource schema.GroupVersionResource
 	Name     types.NamespacedName

@@ -45,8 +45,8 @@ func (r *results) record(s step) *Error {
 }
 
 // settle classifies the error of an object and updates the list of waiting objects. It returns nil if there is no error
-// or the object is only unfinished. The argument isKnown means that the manifest of the object is known. The caller
-// holds mu.
+// or the object is only unfinished. The argument isKnown means that the manifest of the object is known, so that the
+// redactor can remove the values of a Secret. The caller holds mu.
 func (r *results) settle(ref Ref, err error, isKnown bool) *Error {
 	delete(r.waits, ref.id())
 	if err == nil {
@@ -73,8 +73,8 @@ func (r *results) fail(one *Error) {
 	r.errs = append(r.errs, one)
 }
 
-// note is like results.record, but for an error that does not come from a step. It also adds the error to the result of
-// the call.
+// note classifies an error that does not come from a step, and updates the list of waiting objects. It adds the error
+// to the result of the call, unless the object is only unfinished.
 func (r *results) note(ref Ref, err error) {
 	r.mu.Lock()
 	one := r.settle(ref, err, false)

@@ -55,7 +55,8 @@ func (r rules) isSharedNow(o *object, live metav1.Object) bool {
 	return r.mayShare(o) && len(r.others(live)) > 0
 }
 
-// isSecond reports whether the owner label of an object names another item.
+// isSecond reports whether the owner label of an object names another item, so that this item can only be an additional
+// owner.
 func (r rules) isSecond(live metav1.Object) bool {
 	owner, owned := ownership.OwnerOf(live)
 	return owned && !r.owner.SameItem(owner)
@@ -128,7 +129,7 @@ func (r rules) adoption(o *object) Adoption {
 // refuses reports whether Apply returns an error if the object already exists without an owner.
 func (r rules) refuses(o *object) bool { return r.RefuseUnowned && r.adoption(o) == AdoptNever }
 
-// mayAsk reports whether Options.MayHeal must be asked before the engine corrects changes by other writers.
+// mayAsk reports whether the engine calls Options.MayHeal before it corrects changes by other writers.
 func (r rules) mayAsk(k known) bool {
 	return r.MayHeal != nil && !r.Force && !r.dry && k.UID != "" && k.Hash == k.want.hash
 }
@@ -240,9 +241,8 @@ func (r rules) mayBeOwned(conflict error) bool {
 }
 
 // existedBefore reports whether another writer created the object. It returns true if another manager wrote the object
-// at its creation time. It also returns true if several managers wrote the object and the item was not the one that
-// wrote it at its creation time. If the item created the object but the process was stopped before it recorded this,
-// existedBefore returns false.
+// at its creation time, or if several managers wrote the object and the item did not write it at that time. It returns
+// false if the item itself created the object, even if the process was stopped before it recorded this.
 func (r rules) existedBefore(live *unstructured.Unstructured) bool {
 	entries, created := ownership.Entries(live), live.GetCreationTimestamp()
 	ours, _ := ownership.AppliedBy(entries, r.owner.Manager())

@@ -121,8 +121,8 @@ func places(n int) []int {
 // the latest after the time that Report.After returns.
 //
 // An object is removed from the inventory when it is known to be gone. Objects with the policies Keep and Ignore are
-// removed from the inventory at once and stay in the cluster. An object that was claimed under another API group stays
-// in the cluster too. An object that the inventory does not contain counts as gone. As with Engine.Delete, the error
+// removed from the inventory at once and stay in the cluster. The same applies to objects that were claimed under
+// another API group. An object that the inventory does not contain counts as gone. As with Engine.Delete, the error
 // contains the errors of all objects.
 func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	r := s.run

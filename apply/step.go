@@ -49,7 +49,7 @@ type step struct {
 	// is not empty, the request applies only to an object with that UID or resource version.
 	body    *unstructured.Unstructured
 	patch   map[string]any
-	rename  []byte // a JSON patch of the field managers
+	rename  []byte // a JSON patch that changes managedFields
 	uid     types.UID
 	version string
 	manager string
@@ -79,8 +79,8 @@ type known struct {
 
 	want *object // nil if the object is to be deleted
 	seen *Seen   // the object as a watch last reported it, or nil
-	// wasApplied means that the object was already applied in this run. It then needs no further request, unless it is
-	// gone or its ownership key shows that another writer changed it.
+	// wasApplied means that the object was already applied in this run. The object then needs no further request,
+	// unless it is gone or its ownership key shows that another writer changed it.
 	wasApplied bool
 	// removeFinalizers means that the finalizers of the object are removed while it is being deleted.
 	removeFinalizers bool

@@ -41,7 +41,8 @@ func (s *entryState) hasBeforeDelete() bool {
 // case.
 func (s *entryState) isLeftAs(key ownership.Key) bool { return s.Key == "" || s.Key == key }
 
-// isOwned reports whether a watch can detect changes to the object.
+// isOwned reports whether Report.Owned may contain the object. Report.Owned contains the objects whose changes a watch
+// can detect.
 func (s *entryState) isOwned() bool {
 	return !s.gone && !s.Deleting && (s.Key != "" || s.OnDelete && s.UID != "" && s.Hash != "")
 }

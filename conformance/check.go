@@ -14,7 +14,7 @@ import (
 // Check checks one promise of the deployer contract from outside the deployer. The exported fields describe the check.
 // No cluster is needed to read them. [Checks] returns all checks.
 type Check struct {
-	// Name is the name of the check in exceptions and expectations.
+	// Name identifies the check, for example in Options.Only and Exception.Check.
 	Name string
 	// Rows lists the IDs of the rows of the specification that the check covers, in brackets, for example "[C10, L34]".
 	Rows string
@@ -26,7 +26,7 @@ type Check struct {
 
 	needs []need
 	run   func(t *testContext)
-	// alone is true if the check stops the deployer. No other check may run at the same time.
+	// alone is true if the check stops the deployer, so that no other check may run at the same time.
 	alone bool
 	// rule compares a version of an item with the previous version. It returns a description of the violation, or "" if
 	// there is none. It is called for every stored version of every item in all scenarios. A check sets either `rule`
@@ -39,17 +39,17 @@ func (c Check) RowIDs() []string {
 	return strings.Split(strings.Trim(c.Rows, "[]"), ", ")
 }
 
-// Title returns the name of the spec, which consists of the promise and the rows.
+// Title returns the name of the Ginkgo spec, which consists of the promise and the rows.
 func (c Check) Title() string { return c.Promise + " " + c.Rows }
 
-// Checks returns all checks in the order in which they run. The rules come last, because they check the histories of
-// all other checks.
+// Checks returns all checks in the order in which they run. The checks whose promise begins with "at every moment" come
+// last, because they check the histories of the items in all other checks.
 func Checks() []Check {
 	return slices.Concat(runChecks, failureChecks, deletionChecks, midrunChecks, cancelChecks, optionChecks, responsibilityChecks,
 		alone(restartChecks), writeChecks, rules)
 }
 
-// alone returns a copy of the checks and sets the field `alone` in each of them.
+// alone returns a copy of the checks in which the field `alone` of each check is true.
 func alone(checks []Check) []Check {
 	checks = slices.Clone(checks)
 	for i := range checks {

@@ -50,8 +50,8 @@ var writeChecks = []Check{
 	},
 }
 
-// shownWork returns the number of runs that have a version in which the run is in progress. A deployer needs one more
-// write for each of these runs.
+// shownWork returns the number of runs that are in progress in at least one version. A deployer needs one more write
+// for each of these runs.
 func shownWork(versions []item) int {
 	n := 0
 	for _, phase := range phasesOf(versions) {

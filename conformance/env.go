@@ -73,8 +73,8 @@ func (e *env) open(ctx context.Context) error {
 	return e.start(ctx)
 }
 
-// findCluster connects to the caller's cluster. If there is none, it starts a control plane with the definitions of the
-// revision.
+// findCluster connects to the caller's cluster. If there is none, it starts a control plane with Landscaper's
+// CustomResourceDefinitions of the revision.
 func (e *env) findCluster(ctx context.Context) error {
 	var err error
 	if e.kubeconfig = e.subject.Kubeconfig; e.kubeconfig != "" {

@@ -30,7 +30,8 @@ func Execute(ctx context.Context, s Subject) (*Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// suites starts the suites of all revisions. It yields groups of suites that run at the same time.
+// suites starts a suite for each revision and yields the suites in groups. The suites of one group run at the same
+// time.
 func (s Subject) suites(ctx context.Context) func(func([]*suite) bool) {
 	return func(yield func([]*suite) bool) {
 		var together []*suite

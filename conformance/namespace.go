@@ -77,8 +77,8 @@ func (ns *namespace) close(ctx context.Context) error {
 	return errors.Join(err, ns.clean(ctx))
 }
 
-// clean deletes the namespace. Before that, the deployer deletes its items, and then clean removes the finalizers of
-// the items that are left.
+// clean deletes the items and then the namespace. It waits until the deployer has deleted the items, but at most for
+// Bounds.Cleanup, and then removes the finalizers of the remaining items.
 func (ns *namespace) clean(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, ns.env.subject.Bounds.Cleanup)
 	defer cancel()

@@ -11,11 +11,12 @@ import (
 
 // revisionFeatures describes the properties of a revision on which the checks depend.
 type revisionFeatures struct {
-	// jobs reports whether Landscaper requests runs and deletions with job IDs.
+	// jobs is true if Landscaper requests runs and deletions with job IDs.
 	jobs bool
-	// definitions returns the definitions of Landscaper's types.
+	// definitions returns Landscaper's CustomResourceDefinitions.
 	definitions func() []*apiextv1.CustomResourceDefinition
-	// statusField is a field of a deploy item's status. The definitions of older revisions lack this field.
+	// statusField is a field of a deploy item's status. The CustomResourceDefinition of older revisions lacks this
+	// field.
 	statusField string
 }
 
@@ -24,8 +25,8 @@ var features = map[contract.Revision]revisionFeatures{
 	contract.RevisionAnnotation: {definitions: controlplane.ClassicCRDs, statusField: "phase"},
 }
 
-// revisionOf returns the newest revision whose status field exists in the given definition of deploy items. It returns
-// "" if there is none.
+// revisionOf returns the newest revision whose status field exists in the given CustomResourceDefinition of deploy
+// items. It returns "" if there is none.
 func revisionOf(crd *apiextv1.CustomResourceDefinition) contract.Revision {
 	for _, r := range contract.Revisions() {
 		for _, v := range crd.Spec.Versions {

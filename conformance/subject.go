@@ -49,7 +49,7 @@ type Subject struct {
 	OtherTargetLabels map[string]string
 
 	// Valid returns a configuration with which an item succeeds quickly. A string or []byte must contain JSON. Any
-	// other value is marshalled.
+	// other value is marshaled.
 	Valid func(item types.NamespacedName) any
 	// Invalid returns a configuration with which an item can never succeed. The parameter `note` is a text, which may
 	// be long. If the deployer's error message quotes a part of the configuration, that part should contain the note.
@@ -79,11 +79,12 @@ type Options struct {
 	// Only lists the names of the checks to run. The rules, whose promise begins with "at every moment", are then
 	// applied only to the histories of these checks. By default, all checks run.
 	Only []string
-	// Kubeconfig is the path of a kubeconfig file for a cluster that has Landscaper's definitions. The checks create
-	// namespaces in this cluster. By default, each revision gets its own control plane.
+	// Kubeconfig is the path of a kubeconfig file for a cluster that has Landscaper's CustomResourceDefinitions. The
+	// checks create namespaces in this cluster. By default, each revision gets its own control plane.
 	Kubeconfig string
-	// Revisions lists the revisions to check. By default, both revisions are checked. If Kubeconfig is set, the default
-	// is the revision of the definitions in that cluster.
+	// Revisions lists the revisions to check. By default, both revisions are checked. If Kubeconfig is set, only the
+	// revision of the CustomResourceDefinitions in that cluster can be checked. The report shows the checks of the
+	// other revision as not applicable.
 	Revisions []contract.Revision
 	// Parallel is the number of checks that run at the same time, each in its own namespace. Checks that restart the
 	// deployer run alone. The default is 4.
@@ -114,12 +115,12 @@ type Exception struct {
 
 // Bounds contains time limits. A check that waits for a condition continues as soon as the condition is met.
 type Bounds struct {
-	// Start limits the time from the start of the deployer until it writes an item. The default is 1 min.
+	// Start limits the time from the start of the deployer until it first writes to an item. The default is 1 min.
 	Start time.Duration
 	// Finish limits the time from the request of a run to the end of the run. The default is 30 s.
 	Finish time.Duration
-	// Quiet is how long a check watches an item that must not be written. The time starts when an item that was created
-	// later has finished. The default is 500 ms.
+	// Quiet is how long a check watches an item that the deployer must not change. Before that, most of these checks
+	// create another item and wait until its run has ended. The default is 500 ms.
 	Quiet time.Duration
 	// Timeout is the value of spec.timeout for an item whose run must time out. The default is 2 s.
 	Timeout time.Duration

@@ -37,9 +37,8 @@ const (
 	// is False after the last background run has ended; its reason then shows how this run ended. It is Unknown with the
 	// reason HookFailed if a hook failed while no run was due.
 	ConditionBackground lsv1alpha1.ConditionType = "BackgroundReconcile"
-	// ConditionDeployed is False if a run could not call the deployer, and nothing has ever been deployed for the item.
-	// The library removes the condition before it calls the deployer for the first time. In all other cases, the condition
-	// is absent.
+	// ConditionDeployed is False if a run could not call the deployer and nothing has ever been deployed for the item.
+	// It is never True: the library removes the condition before it calls the deployer for the first time.
 	ConditionDeployed lsv1alpha1.ConditionType = "Deployed"
 	// ConditionWaiting is True while the deployer reports that it is not done yet. Otherwise it is absent.
 	ConditionWaiting lsv1alpha1.ConditionType = "Waiting"
@@ -82,7 +81,7 @@ const (
 // DefaultTimeout is the timeout of a run if the item does not set spec.timeout. Landscaper has the same default.
 const DefaultTimeout = 10 * time.Minute
 
-// AbortTimeout is the maximum duration of Abort. Landscaper uses the same default under the annotation revision.
+// AbortTimeout is the maximum duration of Abort. Under [RevisionAnnotation], the default of Landscaper is the same.
 const AbortTimeout = 5 * time.Minute
 
 // managedByLabel is the label of items that an Execution manages.

@@ -31,11 +31,12 @@ func Timeout(di *lsv1alpha1.DeployItem) (time.Duration, bool, error) {
 
 // Deadline returns the time by which the item's run must end. The second result is false if the run has no deadline.
 // This is the case if there is no timeout, the timeout is invalid, or the start of the run is not recorded. Retries,
-// waiting and restarts do not move the deadline. These fields contain the start of the run:
-//   - job ID: transitionTimes.initTime, or lastReconcileTime if initTime is not set;
-//   - annotation: lastReconcileTime;
-//   - background run: lastTransitionTime of [ConditionBackground] while that condition is True. The first attempt of a
-//     background run has no deadline yet, so the caller limits this attempt to now + [Timeout].
+// waiting and restarts do not move the deadline. The field that contains the start of the run depends on the kind of
+// run:
+//   - a job under [RevisionJobID]: transitionTimes.initTime, or lastReconcileTime if initTime is not set;
+//   - a run under [RevisionAnnotation]: lastReconcileTime;
+//   - a background run: lastTransitionTime of [ConditionBackground] while that condition is True. The first attempt of
+//     a background run has no deadline yet, so the caller limits this attempt to now + [Timeout].
 func Deadline(di *lsv1alpha1.DeployItem, d Decision) (time.Time, bool) {
 	timeout, limited, err := Timeout(di)
 	if di == nil || err != nil || !limited {

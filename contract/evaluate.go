@@ -104,7 +104,7 @@ const (
 	reasonBackgroundForced Reason = "BackgroundForced" // due: force-reconcile was requested for a finished job
 )
 
-// reasons lists all the reasons above.
+// reasons lists all constants of type Reason.
 var reasons = []Reason{
 	reasonNoItem, reasonUnknownRevision, reasonIgnored, reasonNoFinalizer, reasonAwaitingJob, reasonDeleteFailed, reasonPaused,
 	reasonFinished, reasonNeverRun, reasonDeletionPending, reasonGenerationMoved, reasonNotFinal, reasonOperation, reasonGeneration,

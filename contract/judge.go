@@ -26,7 +26,8 @@ type Return struct {
 	// what the deployer waits for.
 	Waiting bool
 	Message string
-	// Err is the error of the call, unless this is an error of deployerlib.WaitFor. Err takes precedence over Waiting.
+	// Err is the error of the call. It is nil if the call returned an error of deployerlib.WaitFor and no other error.
+	// Err takes precedence over Waiting.
 	Err error
 	// LastError is the value of di.Status.LastError after the call. It is used if the deployer set a failed phase but
 	// returned no error.

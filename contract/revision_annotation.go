@@ -117,8 +117,8 @@ func (v view) annotationStarted() bool {
 }
 
 // overtaken reports whether a run in progress must begin again because the item changed. An abort never begins again. A
-// force-reconcile of a terminating item does not update observedGeneration, so the item still looks changed after it.
-// Such a force-reconcile begins again only if it began before the deletion.
+// force-reconcile of a terminating item does not update observedGeneration, so the item looks changed even while this
+// force-reconcile is in progress. Such a force-reconcile begins again only if it began before the deletion.
 func (v view) overtaken() bool {
 	switch {
 	case v.op == AbortOperation:
@@ -135,8 +135,9 @@ func (v view) startedSinceDeletion() bool {
 	return notBefore(v.di.Status.LastReconcileTime, v.di.DeletionTimestamp)
 }
 
-// deleteRests reports whether the last Delete failed and nothing new has been requested since. It compares times,
-// because the deletion of an item does not always increase the generation.
+// deleteRests reports whether the last Delete failed and nothing requests another run. To check that the failed run
+// began after the deletion, deleteRests compares times, because the deletion of an item does not always increase the
+// generation.
 func (v view) deleteRests() bool {
 	asked := v.op == lsv1alpha1.ReconcileOperation || v.op == lsv1alpha1.ForceReconcileOperation
 	return v.deleting && !asked && isFailure(v.phase) && !v.changed && v.startedSinceDeletion()

@@ -64,8 +64,8 @@ func (jobID) continues(v view, d Decision) bool {
 }
 
 // sameRun reports whether both items have the same unfinished job. For a background run, both items must have the same
-// finished job instead. The job of a test-reconcile ([Decision.NewJob]) may not be stored yet. In this case, the stored
-// item must have no unfinished job, and its finished job must be the one in memory.
+// finished job instead. If the job of a test-reconcile ([Decision.NewJob]) is not stored yet, the stored item must have
+// no unfinished job, and both items must have the same jobIDFinished.
 func (jobID) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, d Decision) bool {
 	switch {
 	case d.Background:

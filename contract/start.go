@@ -56,8 +56,8 @@ func startFields(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 }
 
 // startTime returns the lastReconcileTime of a run that starts now. It is the current time, or the time of the request
-// if that is later. A run that started before its request would count as not started, for example if the clock of the
-// deployer is slow.
+// if that is later. The request can be later if the clock of the deployer is slow. A run with a start before its
+// request would count as not started.
 func startTime(di *lsv1alpha1.DeployItem, r Revision, now time.Time) time.Time {
 	return later(now, rulesOf(r).requested(di))
 }

@@ -11,9 +11,9 @@ import (
 
 // These constants limit the fields of an error in the status, in bytes.
 const (
-	// MaxMessage limits the message.
+	// MaxMessage is the maximum length of the message, in bytes.
 	MaxMessage = 1024
-	// MaxWord limits the operation, the reason and each code.
+	// MaxWord is the maximum length of the operation, the reason and each code, in bytes.
 	MaxWord = 128
 )
 

@@ -13,9 +13,10 @@ import (
 
 // These are the names of environment variables.
 const (
-	// assetsEnv contains a directory with the binaries. This directory takes precedence over all other places.
+	// assetsEnv is the environment variable that contains a directory with the binaries. This directory takes
+	// precedence over all other places.
 	assetsEnv = "KUBEBUILDER_ASSETS"
-	// indexEnv contains the URL of the list of envtest releases.
+	// indexEnv is the environment variable that contains the URL of the list of envtest releases.
 	indexEnv = "DEPLOYERKIT_ENVTEST_INDEX"
 )
 

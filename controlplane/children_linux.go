@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// killChildren kills the children of this process whose command line contains dir. It returns true, because on Linux
-// the processes can be found in /proc.
+// killChildren kills each child of this process that has dir in its command line. It returns true, because it is
+// implemented for Linux.
 func killChildren(dir string) bool {
 	paths, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range paths {

@@ -4,5 +4,5 @@
 
 package controlplane
 
-// killChildren does nothing and returns false. It is implemented only for Linux.
+// killChildren does nothing. It returns false, because it is implemented only for Linux.
 func killChildren(string) bool { return false }

@@ -37,10 +37,10 @@ func DefaultControllers() []string {
 
 // StartControllerManager starts kube-controller-manager and returns when it is healthy. If no controllers are given, it
 // runs DefaultControllers(). The context limits only the start. Create custom resource definitions before you call
-// StartControllerManager. Otherwise, garbage collection of dependents of these custom resources begins only after 41
-// seconds. StartControllerManager returns an error if kube-controller-manager is already running, or if its binary is
-// missing (set AssetsOptions.ControllerManager). If the new process ends before it is healthy, the error contains the
-// last output of this process.
+// StartControllerManager. For the dependents of custom resources that are defined later, garbage collection begins only
+// after 41 seconds. StartControllerManager returns an error if kube-controller-manager is already running, or if its
+// binary is missing (set AssetsOptions.ControllerManager). If the new process ends before it is healthy, the error
+// contains the last output of this process.
 func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers ...string) error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()

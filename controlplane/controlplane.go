@@ -22,8 +22,8 @@ import (
 // processTimeout limits the start and the stop of each process. It is long because the machine may be busy.
 const processTimeout = 3 * time.Minute
 
-// abandonedStart is how long giveUp waits for an abandoned start to fail after it has killed the processes of that
-// start.
+// abandonedStart limits how long giveUp waits for a start to fail. The wait begins when giveUp has killed the processes
+// of that start.
 const abandonedStart = time.Second
 
 // Options configures Start.
@@ -94,9 +94,10 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// giveUp cleans up when the caller of Start no longer waits. The start itself cannot be cancelled, so giveUp kills its
-// processes, and then the start usually fails. If it does not fail within abandonedStart, its goroutine continues in
-// the background until its own time limit.
+// giveUp cleans up when the caller of Start no longer waits. The goroutine that runs the start cannot be cancelled. On
+// Linux, giveUp kills the processes of the start, so that the start usually fails. If the start does not fail within
+// abandonedStart, its goroutine continues in the background until its own time limit. On other systems, giveUp waits
+// for the end of the start.
 func (cp *ControlPlane) giveUp(started <-chan struct{}) error {
 	if !killChildren(cp.dir) {
 		<-started

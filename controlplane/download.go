@@ -35,7 +35,8 @@ const (
 	probeTimeout = 5 * time.Second
 	// stallTimeout is the time after which a download that receives no data is cancelled.
 	stallTimeout = 10 * time.Second
-	// maxIndexBytes and maxBinaryBytes limit the size of the list and of each binary, in case the server is faulty.
+	// maxIndexBytes and maxBinaryBytes limit the size of the list of releases and the size of each binary, in case the
+	// server is faulty.
 	maxIndexBytes  = 8 << 20
 	maxBinaryBytes = 1 << 30
 )
@@ -93,7 +94,8 @@ func (d *downloader) download(ctx context.Context, dir string) error {
 	return nil
 }
 
-// fetch unpacks the archive into dir. It resets the timer whenever data arrives.
+// fetch downloads the archive, unpacks it into dir and checks its hash. Whenever data arrives, fetch resets the timer
+// `guard`, which cancels a stalled download.
 func (d *downloader) fetch(ctx context.Context, a archive, dir string, guard *time.Timer) error {
 	body, err := d.get(ctx, a.SelfLink)
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 	KubernetesVersion = "v1.36.3"
 	// smallVersion is the version of the control plane without kube-controller-manager. This library requires
 	// Kubernetes modules of the same version. Therefore, on a machine that has compiled the library, the build cache
-	// contains more than half of the packages.
+	// already contains more than half of the packages of the control plane.
 	smallVersion = "v1.37.2"
 )
 
@@ -60,7 +60,7 @@ func smallRecipe() gobuild.Recipe {
 	}
 }
 
-// fullRecipe also builds kube-controller-manager and kubectl.
+// fullRecipe builds etcd, kube-apiserver, kube-controller-manager and kubectl.
 func fullRecipe() gobuild.Recipe {
 	return gobuild.Recipe{
 		What:    "the control plane",

@@ -111,8 +111,9 @@ func compareNames(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// seen returns an object of the inventory from the watches, or nil if no watch contains its current version. The result
-// nil does not mean that the object does not exist: the watches ignore objects that have lost the item's label.
+// seen returns an object of the inventory as the watches last reported it, or nil if no watch contains its current
+// version. The object may exist even if the result is nil, because the watches ignore objects that have lost the item's
+// label.
 func (r *run) seen(ctx context.Context, resource schema.GroupVersionResource, entry apply.Entry) *unstructured.Unstructured {
 	obj, current := r.watcher.Object(ctx, resource, entry.Ref().Key())
 	if obj == nil || !current || !r.isOurs(obj) {

@@ -53,7 +53,7 @@ type memory struct {
 	errors uint64        // number of failed calls
 	slow   time.Duration // the delay for an unstable handler
 
-	wishing sync.Mutex // held while this deployer requests a run, and while a run takes the requests
+	wishing sync.Mutex // held while this deployer requests a run, and while a starting run removes all requests
 	wished  bool       // this deployer has requested the next run
 }
 
@@ -126,8 +126,8 @@ func (m *memory) began(now time.Time) {
 }
 
 // wish records that this deployer itself requests a run, and then calls the function `request`. A lock ensures that no
-// run begins between these two steps: such a run would remove the record before the request is made, so that the
-// requested run would seem to have another cause.
+// run begins between these two steps. Such a run would remove the record, and the requested run would seem to have
+// another cause.
 func (m *memory) wish(request func()) {
 	m.wishing.Lock()
 	defer m.wishing.Unlock()

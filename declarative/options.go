@@ -59,7 +59,7 @@ type ChildKind struct {
 	// Update selects how children of this kind are changed. Empty means [Apply].
 	Update UpdateStrategy
 	// Adopt determines what happens if an object with the name of a child already exists and belongs to no item. Empty
-	// means [apply.AdoptNever]. The handler's response then causes an error.
+	// means [apply.AdoptNever]: such an object causes an error.
 	Adopt apply.Adoption
 }
 
@@ -101,9 +101,10 @@ type Options struct {
 	// MinInterval is the minimum time between two calls of Sync for one item if the second call is triggered by a
 	// changed child. Zero means one second.
 	MinInterval time.Duration
-	// Concurrency is the maximum number of children of one item that are written at the same time. Zero means one.
-	// Children are then written one after the other, in the order in which the handler returns them. With a higher
-	// value, the writes start in that order, within each stage of package apply.
+	// Concurrency is the maximum number of children of one item that are written at the same time. Zero means one. The
+	// writes start with CustomResourceDefinitions, followed by namespaces, other cluster-scoped children, and
+	// namespaced children. Within each of these groups, they start in the order in which the handler returns the
+	// children.
 	Concurrency int
 	// OrphanChildren leaves the children in the target when an item is deleted. If OrphanChildren is false, the
 	// children are deleted before the item.

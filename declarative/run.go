@@ -77,8 +77,8 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 
 var errClosed = errors.New("the client of the target was closed in the meantime")
 
-// failed ends a run that could not do its work, and returns `err`. It adds the triggers of the run to the queue again,
-// so that the next run handles them.
+// failed ends a run that could not do its work, and returns `err`. It adds the triggers (the reasons for the run) to
+// the queue again, so that the next run handles them.
 func (r *run) failed(err error) error {
 	_, giveBack := r.up.Take()
 	giveBack()
@@ -176,7 +176,7 @@ type call struct {
 	log      logr.Logger
 	function string
 	began    time.Time
-	result   string // if it is empty, the result depends on the field `err`
+	result   string // the result for the metrics; if it is empty, the method `end` derives it from the field `err`
 	err      error  // the error of the call
 }
 

@@ -11,11 +11,14 @@ import (
 
 // These are the times after which the handler is called even if no change was observed.
 const (
-	// pollObserved is the time for a waiting item whose children are all watched.
+	// pollObserved is the time after which the handler is called again for a waiting item whose children are all
+	// watched.
 	pollObserved = 30 * time.Second
-	// pollPartly is the time for a waiting item if some of its children are not watched.
+	// pollPartly is the time after which the handler is called again for a waiting item if some of its children are not
+	// watched.
 	pollPartly = 5 * time.Second
-	// pollUnobserved is the time for a finished item if some of its children are not watched.
+	// pollUnobserved is the time after which the handler is called again for a finished item if some of its children
+	// are not watched.
 	pollUnobserved = time.Minute
 )
 

@@ -78,10 +78,8 @@ func (s skippedChildren) keep(inventory apply.Inventory) apply.Inventory {
 	return inventory
 }
 
-// settle records the fingerprints of the children that have the desired state after a run. If the run changed a child,
-// the child has a new version, and the next run reads it once more. If the version did not change, a further write
-// would not change the child either. For example, with the strategy Replace, the live object may differ from the
-// desired one in fields that the API server adds.
+// settle records the fingerprints of the children that have the desired state after a run. The next run does not read
+// such a child if its version is still the same, because a further write would change nothing.
 func (m *memory) settle(prints map[apply.Ref]fingerprint, report apply.Report, err error) {
 	m.settled = nil
 	if err != nil {

@@ -18,10 +18,10 @@ const (
 	// calmLimit is a number of consecutive calls. An item counts as stable again if none of these calls changed the
 	// desired children.
 	calmLimit = 8
-	// firstDelay and lastDelay bound the delay of an unstable item.
+	// firstDelay and lastDelay bound the delay of the next call for an item whose handler is unstable.
 	firstDelay, lastDelay = time.Second, 10 * time.Minute
-	// maxKept and maxKeptPerItem limit the memory for the children of suspicious items, in bytes of JSON: maxKept for
-	// all items together, and maxKeptPerItem for each item.
+	// maxKept and maxKeptPerItem limit the memory for stored children, in bytes of JSON: maxKept for all items
+	// together, and maxKeptPerItem for each item.
 	maxKept, maxKeptPerItem = 16 << 20, 1 << 20
 	// maxPaths is the maximum number of fields that unstable.Paths contains.
 	maxPaths = 5
@@ -35,14 +35,14 @@ const (
 //     inputs may differ in each call. For example, each new value may start a rollout whose progress is visible in the
 //     observed children.
 //
-// For an item without these signs, stability stores only three hashes. For a suspicious item, it also stores the
-// children, up to a limit for all items. It is safe for concurrent use.
+// For most items, stability stores only three hashes. If a call changes the children although the item has not changed,
+// stability also stores the children, up to a limit for all items. It is safe for concurrent use.
 type stability struct {
 	mu    sync.Mutex
 	items map[types.UID]*steadiness
-	kept  int // number of bytes in all steadiness.last
+	kept  int // the total size of the children in the field `last` of all items, in bytes
 
-	room, roomPerItem int // the limits of the fields kept and steadiness.lastSize
+	room, roomPerItem int // the maximum values of the field kept and of each steadiness.lastSize
 }
 
 // steadiness is the data that stability stores for one item.
@@ -133,7 +133,7 @@ func (s *stability) changed(known *steadiness, sameInputs bool, all map[string][
 	return unstable{Paths: paths, Delay: known.delay}
 }
 
-// keep stores the children of a suspicious item if the limits allow it.
+// keep stores the children of an item whose handler may be unstable. It stores nothing if that exceeds a limit.
 func (s *stability) keep(known *steadiness, all map[string][]byte) {
 	s.drop(known)
 	size := 0

@@ -83,8 +83,8 @@ func (t *reporter) missing(desired []apply.Desired, children Children) {
 	t.condition(ConditionChildMissing, "NotThere", message)
 }
 
-// unstable reports whether the handler is unstable. In this case, it writes an event, sets a condition, and delays the
-// next calls for the item.
+// unstable reports whether the handler is unstable. If the handler is unstable, the method writes an event, sets a
+// condition, and delays the next calls for the item.
 func (t *reporter) unstable(found unstable) bool {
 	t.memory.slowDown(found.Delay)
 	if len(found.Paths) == 0 {

@@ -107,9 +107,10 @@ type DeployerArgs struct {
 	Observe func(Step)
 	// History records each reconcile. By default, nothing is recorded. deployermain sets a store and serves its content.
 	History *history.Store
-	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after this code
-	// has returned, even if the library has abandoned the call. CountCalls may be nil. It must be fast and safe for
-	// concurrent use. A process must not hand over its lease before all calls have returned.
+	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after this
+	// code has returned, even if the library has abandoned the call. CountCalls may be nil. It must be fast and safe
+	// for concurrent use. With the sum, a process can wait until all calls have returned before it hands over its
+	// lease.
 	CountCalls func(delta int)
 
 	hooks *extension.ReconcileExtensionHooks // the result of ExtensionHooks, which is called once

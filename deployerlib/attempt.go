@@ -37,7 +37,7 @@ type attempt struct {
 	call        callResult            // set by phase `operate`
 
 	hooks *extension.HookResult // the merged results of all hooks so far, without AbortReconcile
-	wait  time.Duration         // set by phase `fetch` if the cache lags behind: the delay before the next reconcile
+	wait  time.Duration         // delay before the next reconcile; set by phase `fetch` if the cache lags behind
 }
 
 // foundTarget is the result of reading the Target of an item. The field `object` is nil if the item names no Target or
@@ -47,8 +47,9 @@ type foundTarget struct {
 	err    error
 }
 
-// newAttempt begins an attempt. It returns nil for an item in quarantine. The returned context is not cancelled
-// together with ctx, because an attempt may continue for the grace period while the process shuts down.
+// newAttempt begins an attempt. The returned attempt is nil if an earlier call for the item still ignores its
+// cancellation. The returned context is not cancelled together with ctx, because an attempt may continue for the grace
+// period while the process shuts down.
 func (r *reconciler) newAttempt(ctx context.Context, key types.NamespacedName, state *itemstate.Item) (*attempt, context.Context, context.CancelCauseFunc) {
 	attemptCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	inflight := state.Begin(r.args.Clock, cancel)

@@ -25,7 +25,7 @@ func ConfigError(path, format string, args ...any) error {
 		contract.OneLine(path+": "+fmt.Sprintf(format, args...), maxConfigError), lsv1alpha1.ErrorConfigurationProblem)
 }
 
-// maxConfigError limits the text of a configuration error.
+// maxConfigError is the maximum length of the text of a configuration error, in bytes.
 const maxConfigError = 1024
 
 // configPath is the path of the provider configuration in an item.

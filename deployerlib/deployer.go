@@ -64,7 +64,7 @@ type Runtime struct {
 	// Host is the cluster in which the deployer runs. It is the Landscaper cluster if Add was called without a host
 	// manager.
 	Host cluster.Cluster
-	// Targets resolves further targets of an item's namespace.
+	// Targets resolves targets in the namespace of an item, in addition to the target that each call receives.
 	Targets *targets.Resolver
 	// Recorder records events about deploy items.
 	Recorder events.EventRecorder
@@ -84,9 +84,9 @@ type Runtime struct {
 
 // Resumer is implemented by deployers that keep state about finished items in memory, such as watches on a target.
 type Resumer interface {
-	// Resume is called once per process and item, on the first reconcile in which the item has nothing to do. It may read
-	// from the target, but must not write. Changes of di are dropped. If Resume returns an error, the error is logged and
-	// Resume is retried with backoff.
+	// Resume is called once per process and item, on the first reconcile that finds no run due for the item. It may
+	// read from the target, but must not write. Changes of di are dropped. If Resume returns an error, the error is
+	// logged and Resume is retried with backoff.
 	Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 }
 

@@ -33,8 +33,8 @@ type queue struct {
 	early map[types.NamespacedName]int
 }
 
-// start receives the queue of the controller and adds the items in q.early to that queue. The controller calls this
-// method as one of its watch sources.
+// start receives the queue of the controller and adds the items in q.early to that queue. The method is registered as a
+// watch source, so the controller calls it at the start.
 func (q *queue) start(_ context.Context, running workQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -137,7 +137,7 @@ func isForeign(err error) bool {
 	return ok
 }
 
-// emptyExport returns a Secret that does not exist yet.
+// emptyExport returns a Secret object that contains only a namespace and a name.
 func emptyExport(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }

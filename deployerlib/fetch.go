@@ -20,7 +20,7 @@ import (
 const staleRetry = time.Second
 
 // fetch reads the item from the cache. If the item does not exist or belongs to another deployer, fetch removes the
-// state of the item in memory. If the item exists only in the cache and no longer at the API server, the delete event
+// in-memory state of the item. If the item exists only in the cache and no longer at the API server, the delete event
 // of the item will remove the state. If the cached version is older than the library's own last write, the attempt
 // ends, and the next attempt begins when the newer version arrives, or after staleRetry.
 func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {
@@ -45,7 +45,8 @@ func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {
 	return proceed, nil
 }
 
-// read classifies the version in the cache. If necessary, it also reads the item from the API server.
+// read determines whether the version in the cache is current, stale, or a version of an item that no longer exists. If
+// the version has been stale for too long, read first reads the item from the API server.
 func (r *reconciler) read(ctx context.Context, a *attempt, cached *lsv1alpha1.DeployItem) itemstate.Reading {
 	reading := a.state.Read(cached, r.args.Clock.Now())
 	if reading != itemstate.ReadingSuspect {

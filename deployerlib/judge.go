@@ -241,8 +241,9 @@ func copyStatus(di *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
 	return draft
 }
 
-// leavesNothing reports whether the outcome need not be stored. This is the case if a background run found nothing to
-// do and the item shows nothing obsolete.
+// leavesNothing reports whether the outcome need not be stored. This is the case if a background run returned
+// ErrUnchanged, contract.ConditionBackground is absent or shows success, and the status in memory does not differ from
+// the stored status.
 func (f facts) leavesNothing(run *contract.Outcome, draft *lsv1alpha1.DeployItem) bool {
 	quiet := f.call.unchanged && f.decision.Background && run.Done && run.Err == nil
 	return quiet && contract.BackgroundShowsSuccess(f.stored) && !statuswriter.Changes(f.stored, &draft.Status, f.decision.Revision)

@@ -125,7 +125,7 @@ func (l *loader) targetMissing(a *attempt) error {
 // targetGrace returns how long a deletion still waits for its Target. The result `waits` is true only if the attempt
 // belongs to a deletion and the Target of the item is missing. The grace period begins when the run first finds the
 // Target missing. The error in status.lastError contains the time at which the period began. When a new run begins,
-// status.lastError is cleared.
+// status.lastError is cleared, and the run gets a new grace period.
 func (l *loader) targetGrace(a *attempt, item *lsv1alpha1.DeployItem) (rest time.Duration, waits bool) {
 	if a.target.err == nil || !a.decision.Due || a.decision.Action != contract.ActionDelete {
 		return 0, false

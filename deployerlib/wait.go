@@ -96,7 +96,8 @@ var ErrSuperseded = statuswriter.ErrSuperseded
 
 // These are the causes with which the library cancels the context of a running call.
 var (
-	// ErrAborted indicates that an abort was requested for the item. Abort is called after the call has returned.
+	// ErrAborted indicates that an abort was requested for the item. The library calls Abort after the cancelled call
+	// has returned.
 	ErrAborted = itemstate.ErrAborted
 	// ErrInterrupted indicates that Landscaper ended the job while the call ran.
 	ErrInterrupted = itemstate.ErrInterrupted

@@ -79,8 +79,8 @@ func (w *watchdog) within(d time.Duration, done <-chan ending) (ending, bool) {
 	}
 }
 
-// abandon puts an item in quarantine until its call returns. It also writes an error to the status of the item, unless
-// the process shuts down or Landscaper has ended the job.
+// abandon puts an item in quarantine: no other attempt on the item begins until the abandoned call returns. It also
+// writes an error to the status of the item, unless the process shuts down or Landscaper has ended the job.
 func (w *watchdog) abandon(ctx context.Context, a *attempt, cause error, done <-chan ending) {
 	work := a.inflight.Work()
 	a.state.Quarantine(true)

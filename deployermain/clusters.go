@@ -64,8 +64,8 @@ var (
 	hostThrottle     = throttle{burst: "LS_HOST_CLIENT_BURST", qps: "LS_HOST_CLIENT_QPS", defaultBurst: 30, defaultQPS: 20}
 )
 
-// applyTo limits the client if one of the variables is set. A value that is not a positive number counts as not set. If
-// only one variable is set, Landscaper's default applies to the other variable.
+// applyTo limits the client if one of the environment variables in t is set. A value that is not a positive number
+// counts as not set. If only one variable is set, Landscaper's default applies to the other variable.
 func (t throttle) applyTo(cfg *rest.Config, env func(string) (string, bool)) {
 	positive := func(name string) int {
 		text, _ := env(name)

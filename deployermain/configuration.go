@@ -35,8 +35,9 @@ type Configuration struct {
 	Controller ControllerConfiguration `json:"controller"`
 
 	// Landscaper's charts write the following fields, but these fields have no effect in this package. Namespace and
-	// UseOCMLib have no effect in Landscaper's own deployers either. In Landscaper's own deployers, HPA enables locks. In
-	// this package, leader election replaces the locks.
+	// UseOCMLib have no effect in Landscaper's own deployers either. If HPA permits several replicas, each replica of
+	// Landscaper's own deployers locks an item before it processes the item. In this package, leader election makes
+	// such locks unnecessary.
 	Namespace any               `json:"namespace,omitempty"`
 	HPA       *hpaConfiguration `json:"hpa,omitempty"`
 	UseOCMLib any               `json:"useOCMLib,omitempty"`

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// podNamespaceFile contains the namespace of the pod in which the process runs.
+	// podNamespaceFile is the path of the file that contains the namespace of the pod in which the process runs.
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 	// podNamespaceVariable is the environment variable in which Landscaper's charts store the namespace of the pod. It is
 	// needed in pods without a token, in which podNamespaceFile does not exist.

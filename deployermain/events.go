@@ -27,7 +27,7 @@ const (
 
 	contentType = "Content-Type"
 	jsonType    = "application/json"
-	// maxEvent is the maximum size of a response to an event.
+	// maxEvent is the maximum number of bytes that are read from the body of a request or a response.
 	maxEvent = 1 << 20
 )
 
@@ -92,8 +92,9 @@ func (s *eventSender) sendToCore(req *http.Request, body []byte) (*http.Response
 	return answer(req, res, body)
 }
 
-// lose returns a response as if the event had been stored. For a change of an event, it returns "not found", so that
-// the recorder creates the event again.
+// lose replaces the response to an event that the server forbids, and logs the first such event. For a new event, the
+// replacement reports success. For a patch of an event, the replacement is "not found", so that the recorder creates
+// the event again.
 func (s *eventSender) lose(req *http.Request, refused *http.Response, body []byte) (*http.Response, error) {
 	s.lost.Do(func() {
 		s.log.Info("events are forbidden and are lost; this message is logged only once", "path", req.URL.Path)

@@ -23,9 +23,10 @@ import (
 	"github.com/deployerkit/deployerkit/deployermain/registration"
 )
 
-// lock is a lease that is not released while a call still runs. If the API server forbids all requests with one verb
-// for the duration of a lease, the replica stops the election and acts as the leader until the process ends. No other
-// replica with the same rights is the leader then, because it could not renew its lease.
+// lock is a lease for leader election that is not released while a call of the deployer is still running. If the API
+// server forbids all requests with one verb for the duration of a lease, the replica stops the election and acts as the
+// leader until the process ends. At that time, no other replica with the same rights is the leader, because it could
+// not renew its lease either.
 type lock struct {
 	resourcelock.Interface
 

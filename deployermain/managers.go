@@ -181,7 +181,7 @@ func prepare(cfg *rest.Config, log logr.Logger) *rest.Config {
 	return cfg
 }
 
-// countCalls wraps args.CountCalls, and returns a function that reports whether a call is running.
+// countCalls wraps args.CountCalls, and returns a function that reports whether a call of the deployer is running.
 func countCalls(args *deployerlib.DeployerArgs) func() bool {
 	running, next := &atomic.Int64{}, args.CountCalls
 	args.CountCalls = func(delta int) {

@@ -171,7 +171,7 @@ func (s situation) running() bool { return s.d.Due && !s.d.Expired }
 // waitsForDeployer reports whether a run is due and no deployer has begun it.
 func (s situation) waitsForDeployer() bool { return s.d.Due && s.d.New }
 
-// inInit reports whether a run has begun but has not left its first phase.
+// inInit reports whether a run has begun but is still in its first phase, Init or InitDelete.
 func (s situation) inInit() bool {
 	return s.d.Due && !s.d.New && (s.phase() == lsv1alpha1.PhaseStringInit || s.phase() == lsv1alpha1.PhaseStringInitDelete)
 }

@@ -56,7 +56,7 @@ func (f *Facts) decision(d contract.Decision) Decision {
 	return out
 }
 
-// revision explains which revision the item follows, and why.
+// revision explains which revision of the contract between Landscaper and deployers the item follows, and why.
 func revision(di *lsv1alpha1.DeployItem, r contract.Revision) Revision {
 	out := Revision{Name: string(r)}
 	_, marked := di.Annotations[lsv1alpha1.DeployerTypeAnnotation]
@@ -73,7 +73,8 @@ func revision(di *lsv1alpha1.DeployItem, r contract.Revision) Revision {
 	return out
 }
 
-// nextJob explains what the next job or the next operation would do.
+// nextJob explains what a deployer would do if Landscaper requested another run. The request is a new job or the
+// operation annotation, depending on the revision of the contract.
 func nextJob(f *Facts, now contract.Decision) string {
 	next := f.Item.DeepCopy()
 	what := "The next job"

@@ -46,7 +46,7 @@ type Facts struct {
 
 // KnownDeployer is a deployer that publishes for which items it is responsible.
 type KnownDeployer struct {
-	// Source is the object in which the deployer has published this.
+	// Source is the object that contains the deployer's registration: a lease or a DeployerRegistration.
 	Source string
 	Registered
 	// Lease is the lease of the deployer, or nil if there is none.

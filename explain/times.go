@@ -58,7 +58,7 @@ func (c clockAt) Now() time.Time                  { return time.Time(c) }
 func (c clockAt) Since(t time.Time) time.Duration { return time.Time(c).Sub(t) }
 
 // nextContinuous returns the time when continuous reconciliation forces the next run. The time is zero if there is no
-// schedule or if the schedule is not in effect. In the second case, the text explains why.
+// schedule or if the schedule is not in effect. In the second case, the returned string may explain why.
 func nextContinuous(di *lsv1alpha1.DeployItem, now time.Time) (time.Time, string) {
 	spec := continuousSpec(di)
 	if spec == nil {

@@ -48,7 +48,7 @@ type execution struct {
 	target   *lsv1alpha1.Target
 	hookType HookType
 	log      logr.Logger
-	record   *record // the context that is passed to all hooks; this is the only allocation
+	record   *record // the context that is passed to all hooks
 	observer Observer
 }
 

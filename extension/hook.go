@@ -22,10 +22,10 @@ const (
 	DuringResponsibilityCheckHook HookType = "DuringResponsibilityCheck"
 	// AfterResponsibilityCheckHook runs after the check has found the deployer responsible, before anything is changed.
 	AfterResponsibilityCheckHook HookType = "AfterResponsibilityCheck"
-	// ShouldReconcileHook runs after the contract has decided whether a run is due. A non-nil result that does not
-	// abort forces a run. The hook cannot stop a run that is due.
+	// ShouldReconcileHook runs after the library has decided whether a run is due. A non-nil result that does not abort
+	// forces a run. The hook cannot stop a run that is due.
 	ShouldReconcileHook HookType = "ShouldReconcile"
-	// BeforeAnyReconcileHook runs before each of the four actions.
+	// BeforeAnyReconcileHook runs before each of the four actions Abort, ForceReconcile, Delete and Reconcile.
 	BeforeAnyReconcileHook HookType = "BeforeAnyReconcile"
 	// BeforeAbortHook runs directly before the deployer's Abort.
 	BeforeAbortHook HookType = "BeforeAbort"

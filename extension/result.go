@@ -10,14 +10,15 @@ import (
 
 // HookResult is a hook's opinion on how the reconcile continues. A nil *HookResult means "no opinion".
 //
-// The zero value means "continue". For [ShouldReconcileHook] and [DuringResponsibilityCheckHook], it overrides the
-// default logic.
+// The zero value means "continue". For [ShouldReconcileHook] and [DuringResponsibilityCheckHook], a zero value also
+// overrides the default logic.
 type HookResult struct {
 	// ReconcileResult requests another reconcile, immediately (Requeue) or after a delay (RequeueAfter). It is merged into
 	// the result of the reconcile unless there is an error.
 	ReconcileResult reconcile.Result
 
-	// AbortReconcile ends the reconcile after the hooks of this type. [Points] describes its effect for each hook type.
+	// AbortReconcile ends the reconcile after all hooks of the same hook type have been called. [Points] describes its
+	// effect for each hook type.
 	AbortReconcile bool
 }
 

@@ -76,8 +76,8 @@ func Status(code int, reason metav1.StatusReason) Fault {
 // in a row, set Rule.Times.
 func Conflict() Fault { return Status(http.StatusConflict, metav1.StatusReasonConflict) }
 
-// ExpiredToken returns a fault that responds with 401. To let a client begin without access, set Match.All in the rule,
-// and set Times to the number of requests that must fail.
+// ExpiredToken returns a fault that responds with 401. To make the first requests of a client fail, including
+// discovery, set Match.All in the rule, and set Times to the number of these requests.
 func ExpiredToken() Fault { return Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized) }
 
 // Denied returns a fault that responds with 403, as if an admission webhook had denied the request.

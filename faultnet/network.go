@@ -15,8 +15,8 @@ import (
 
 // Scenario specifies which requests fail and how they fail. The same requests always fail in the same way.
 type Scenario struct {
-	// Rules are tried in order. The first rule that is due applies its fault to the request. All rules that match the
-	// request count it.
+	// Rules are tried in order. A request gets the fault of the first rule that matches the request and whose fields
+	// Nth, Times and Chance permit a fault. All rules that match the request count it.
 	Rules []Rule
 	// Seed determines the random numbers for rules with a Chance. There is a separate sequence of random numbers for each
 	// verb, resource and object, so that the order of requests about different objects does not matter.

@@ -89,8 +89,8 @@ type Match struct {
 	Where func(Request) bool
 }
 
-// matches reports whether m selects a request. The parameter `counted` is the second result of RequestOf for this
-// request.
+// matches reports whether m selects a request. The parameter `counted` is false if a Counter ignores the request, for
+// example because the request is a watch.
 func (m Match) matches(r Request, counted bool) bool {
 	if !counted && !m.All && !m.named(r) {
 		return false

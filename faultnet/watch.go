@@ -101,7 +101,7 @@ type stream struct {
 	after  int
 	do     func(*stream) error
 
-	// Only the goroutine that reads uses the fields below.
+	// Only the goroutine that calls Read uses the fields pending, history and err.
 	pending []byte
 	history [][]byte
 	err     error

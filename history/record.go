@@ -35,7 +35,7 @@ type Reconcile struct {
 	// Began is the time when the reconcile began. Micros is the duration of the reconcile in microseconds.
 	Began  time.Time `json:"began"`
 	Micros int64     `json:"micros"`
-	// Trigger is the event that triggered the reconcile: "start", "timer" or "event".
+	// Trigger is what triggered the reconcile: "start", "timer" or "event".
 	Trigger string `json:"trigger"`
 	// Reason explains why a run was due or not due. Action is what the run does, such as reconcile or delete.
 	Reason string `json:"reason,omitempty"`
@@ -44,7 +44,7 @@ type Reconcile struct {
 	// run.
 	Result string   `json:"result"`
 	Codes  []string `json:"codes,omitempty"`
-	// Phases contains the phases of the pipeline, in the order in which they ended.
+	// Phases contains the phases of the reconcile, in the order in which they ended.
 	Phases []Phase `json:"phases,omitempty"`
 	// Hooks contains the hooks, in the order in which they were called.
 	Hooks []Hook `json:"hooks,omitempty"`
@@ -56,7 +56,7 @@ type Reconcile struct {
 	Omitted int `json:"omitted,omitempty"`
 }
 
-// Phase describes one phase of the pipeline during a reconcile.
+// Phase describes one phase of a reconcile, for example the phase "start".
 type Phase struct {
 	Name    string `json:"name"`
 	Verdict string `json:"verdict"`

@@ -50,8 +50,8 @@ func (f *Fake) On(action contract.Action, answers ...Answer) *Fake {
 	return f
 }
 
-// Always sets the answer to calls with the given action when no answer is queued. If answer is nil, these calls
-// succeed. Always returns f.
+// Always sets the answer to those calls with the given action for which no answer is queued. If answer is nil, these
+// calls succeed. Always returns f.
 func (f *Fake) Always(action contract.Action, answer Answer) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()

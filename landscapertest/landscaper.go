@@ -38,7 +38,7 @@ type LandscaperOptions struct {
 	// Execution labels, like items that a user creates.
 	ManagedBy string
 	// DeployerType specifies whether items get the annotations deployer-type and deployer-target-name. Landscaper v0.68
-	// and later sets these annotations under the job-ID revision.
+	// and later sets these annotations.
 	DeployerType bool
 	// Pickup, Progressing and Abort are the timeouts that Enforce applies. The defaults are those of Landscaper.
 	// Progressing applies only to items without a spec.timeout.

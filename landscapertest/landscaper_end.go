@@ -20,8 +20,8 @@ import (
 
 // Delete deletes items one after the other and waits until all of them are gone. The caller must list dependents before
 // their dependencies. Under the job-ID revision, Delete first sets the deletionTimestamp of all items, as Landscaper
-// does. It then requests the deletion of each item with a job when the previous item is gone. Delete returns an error
-// if a deletion fails.
+// does. It then gives each item a job that requests the deletion, as soon as the previous item is gone. Delete returns
+// an error if a deletion fails.
 func (l *Landscaper) Delete(ctx context.Context, items ...types.NamespacedName) error {
 	if l.protocol.jobs() {
 		if err := l.Mark(ctx, items...); err != nil {
@@ -93,7 +93,8 @@ func (l *Landscaper) errorOf(operation, reason, message string, codes ...lsv1alp
 	return e
 }
 
-// fail ends the run of an item with the error e, as Landscaper does without waiting for the deployer.
+// fail ends the run of an item with the error e, without waiting for the deployer, as Landscaper does. If observe is
+// true, fail also sets observedGeneration to the generation of the item.
 func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[string]any, observe bool) error {
 	last := map[string]any{"codes": nil} // a merge patch would otherwise keep the codes of the previous error
 	maps.Copy(last, e)
@@ -152,8 +153,8 @@ func (l *Landscaper) enforce(ctx context.Context, di *lsv1alpha1.DeployItem) err
 	return l.protocol.enforce(ctx, l, di)
 }
 
-// progressing returns the maximum duration of the item's current run. It returns false if no run has begun or if runs
-// have no limit.
+// progressing returns the maximum duration of the item's current run. It returns false if no run has begun, or if
+// spec.timeout is 0, which means that there is no limit.
 func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool) {
 	if di.Status.LastReconcileTime == nil {
 		return 0, false

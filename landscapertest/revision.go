@@ -27,8 +27,8 @@ type protocol interface {
 	// runSince returns the time when the current run was requested. If the revision does not record this time, runSince
 	// returns the time when the run began.
 	runSince(di *lsv1alpha1.DeployItem) *metav1.Time
-	// fail adds the fields to a status that mark the run as ended with the error e. Landscaper sets them when it ends a
-	// run itself.
+	// fail adds to `status` the fields with which Landscaper marks a run that it ends itself. The argument e is the
+	// error of that run.
 	fail(status map[string]any, di *lsv1alpha1.DeployItem, e map[string]any, now string)
 	// pendingSince returns the time of a request for a run that no deployer has started yet. It returns false if there
 	// is no such request.
@@ -39,8 +39,8 @@ type protocol interface {
 
 var protocols = map[contract.Revision]protocol{contract.RevisionJobID: jobProtocol{}, contract.RevisionAnnotation: annotationProtocol{}}
 
-// protocolOf returns the protocol of a revision, and c. If the revision is unknown, it returns a client whose calls all
-// fail instead of c.
+// protocolOf returns the protocol of a revision, and c. If the revision is unknown, protocolOf does not return c, but a
+// client whose calls all fail.
 func protocolOf(revision contract.Revision, c client.Client) (protocol, client.Client) {
 	if p, ok := protocols[revision]; ok {
 		return p, c

@@ -12,8 +12,8 @@ import (
 type Option func(*patching.Options)
 
 // Locked restricts the patch to the version of the object that is passed to Apply. If another version is stored, Apply
-// returns the conflict (apierrors.IsConflict) and does not retry. A merge change of finalizers or ownerReferences has
-// the same effect, because it replaces the whole list.
+// returns the conflict (apierrors.IsConflict) and does not retry. A change of finalizers or ownerReferences that is
+// made through a View has the same effect, because it replaces the whole list.
 func Locked() Option { return func(o *patching.Options) { o.Locked = true } }
 
 // Attempts sets the maximum number of attempts if there are conflicts, including the first attempt. If n is less than

@@ -194,8 +194,9 @@ func fromContent(content patching.Content) *Patch {
 	return p
 }
 
-// dropFaults removes the recorded faults of a field, of its parents, and of all fields below it. The argument is the
-// path of the field. The caller holds the lock.
+// dropFaults removes entries from p.faults, which contains the values that JSON cannot express. It removes the entries
+// for the field at the given path, for the parents of the field, and for all fields below it. The caller holds the
+// lock.
 func (p *Patch) dropFaults(path []string) {
 	maps.DeleteFunc(p.faults, func(_ string, f fault) bool {
 		shared := min(len(f.path), len(path))
@@ -204,7 +205,7 @@ func (p *Patch) dropFaults(path []string) {
 }
 
 // plain converts a value, which will be set at the given path, into plain JSON values. If JSON cannot express the
-// value, plain records a fault. The caller holds the lock.
+// value, plain adds an entry to p.faults. The caller holds the lock.
 func (p *Patch) plain(path []string, value any) (any, bool) {
 	if members, isObject := value.(map[string]any); isObject && members != nil {
 		out := make(map[string]any, len(members))

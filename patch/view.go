@@ -102,8 +102,9 @@ func (v View) All() iter.Seq2[string, any] {
 	}
 }
 
-// forget removes the recorded value of the field and its faults. If an object that contains the field is then empty,
-// forget removes this object too. The caller holds the lock.
+// forget removes the recorded value of the field. It also removes the entries for the field and for all fields below it
+// from v.patch.faults, which contains the values that JSON cannot express. If an object that contains the field is then
+// empty, forget removes this object too. The caller holds the lock.
 func (v View) forget(key string) {
 	path := append(slices.Clone(v.path), key)
 	maps.DeleteFunc(v.patch.faults, func(_ string, f fault) bool {
@@ -119,7 +120,7 @@ func (v View) forget(key string) {
 	}
 }
 
-// find returns the recorded object of the view, or nil if it does not exist. The caller holds the lock.
+// find returns the recorded changes of the view's object, or nil if there are none. The caller holds the lock.
 func (v View) find() map[string]any {
 	at := v.patch.changes
 	for _, key := range v.path {
@@ -128,7 +129,8 @@ func (v View) find() map[string]any {
 	return at
 }
 
-// make returns the recorded object of the view and creates it if necessary. The caller holds the lock.
+// make returns the map with the recorded changes of the view's object, and creates the map if necessary. The caller
+// holds the lock.
 func (v View) make() map[string]any {
 	p := v.patch
 	if p.changes == nil {

@@ -59,8 +59,9 @@ func (b *Builder) Add(component string, resource Resource, requires ...string) *
 
 // Removed sets a function that replaces the Delete of a component that the graph no longer contains. Call Removed when
 // you remove a component with a Delete from the graph. The library calls `undo` once for each item whose status says
-// that the Delete of the component must still be called. The order of these calls is stored with the item. A component
-// without a Delete does not need Removed, because the inventory lists its objects.
+// that the Delete of the component must still be called. If an item has several such components, the requirements that
+// are stored with the item determine the order of the calls. A component without a Delete does not need Removed,
+// because the library deletes the objects that the inventory lists.
 func (b *Builder) Removed(component string, undo func(ctx context.Context) error) *Builder {
 	b.removed = append(b.removed, removal{component: component, undo: undo})
 	return b
@@ -149,7 +150,7 @@ func (g *Graph) suggest(component string) string {
 	return graph.Suggest(component, slices.Sorted(maps.Keys(g.index)))
 }
 
-// remove adds the functions that were passed to Builder.Removed to the graph. It returns an error for each invalid
+// remove adds to the graph the functions that were passed to Builder.Removed. It returns an error for each invalid
 // call.
 func (g *Graph) remove(removed []removal) []error {
 	var faults []error

@@ -41,7 +41,7 @@ const StateRemoving State = "Removing"
 type result struct {
 	err    error
 	waits  string // the reason why the item is not complete, or "" if it is complete
-	moving bool   // a component makes progress, even if another one failed
+	moving bool   // at least one component is Progressing; others may have failed
 }
 
 // conclude writes the result of a walk to the status of the item in memory. The parameters `left` and `removal` are the
@@ -71,7 +71,8 @@ func (c *call) condition(status lsv1alpha1.ConditionStatus, reason, message stri
 }
 
 // failure joins the errors of all components. While at least one component makes progress, the joined error contains no
-// error codes. A code could end the job before the components that do not depend on the failed ones are complete.
+// error codes. A code could end the item with the phase Failed before the components that do not require a failed
+// component are complete.
 func (c *call) failure(w *walked) error {
 	if all := w.err(); w.ended != nil || errors.Is(all, deployerlib.ErrSuperseded) {
 		return all

@@ -26,12 +26,12 @@ type nodeRun struct {
 	place     int // the index of the component in the graph
 	component string
 	*element        // the instance of a ForEach; nil for other components
-	kept      *kept // nil if the component was not prepared
-	ahead     bool  // a required component is not ready yet; only the names of the objects are needed
-	exports   bool  // the call evaluates an export, which may use this component itself
+	kept      *kept // the objects of the component; nil until Prepare has returned them
+	ahead     bool  // the call needs only the names of the objects; required components may not be ready yet
+	exports   bool  // the call evaluates an export; an export may use the outputs of its own component
 }
 
-// element is an element of the list of a ForEach, and the name of the instance for this element.
+// element contains an element of the list of a ForEach, and the name of the instance for this element.
 type element struct {
 	instance string
 	value    any
@@ -187,9 +187,9 @@ func (n *nodeRun) mayUse(component string) error {
 }
 
 // NewGraphOf returns an empty builder for items whose spec.config is of type C. Each run decodes the configuration
-// once, in the same way as Config, and validates it with the given functions. Both happen before the run visits a
-// component. An invalid configuration ends the job, and no component is visited. Functions that return objects get the
-// configuration from With or Config. A deletion does not decode the configuration.
+// once, in the same way as Config, and validates it with the given functions. If the configuration is invalid, the run
+// fails before it visits a component. Functions that return objects get the configuration from With or Config. A
+// deletion does not decode the configuration.
 func NewGraphOf[C any](validate ...func(*C) error) *Builder {
 	b := NewGraph()
 	b.decode = func(item *lsv1alpha1.DeployItem) (any, error) {

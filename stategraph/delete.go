@@ -30,8 +30,9 @@ type removing struct {
 }
 
 // removeLeft removes objects that are no longer desired. If the graph no longer contains the component of an object,
-// the object is removed when all components are ready. Otherwise it is removed when its component is ready, and also
-// all components that require this component. removeLeft returns the components whose removal is not complete.
+// removeLeft removes the object when all components are ready. Otherwise, it removes the object when the component and
+// all components that require it, directly or indirectly, are ready. removeLeft returns the components whose removal is
+// not complete.
 func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]ComponentStatus, error) {
 	if w.ended != nil {
 		return nil, nil
@@ -243,8 +244,9 @@ func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []C
 // object earlier, the run starts then.
 const lookAgain = 2 * time.Second
 
-// prunable reports whether objects that a component no longer returns may be deleted. They may be deleted when the
-// component is ready, and also all components that require it, directly or indirectly.
+// prunable reports whether objects that a component no longer returns may be deleted. This is the case when the
+// component and all components that require it, directly or indirectly, are ready. If the graph no longer contains the
+// component, all components must be ready.
 func (w *walked) prunable(component string) bool {
 	place, found := w.graph.index[component]
 	if !found {

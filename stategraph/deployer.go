@@ -98,7 +98,8 @@ func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) de
 	return d
 }
 
-// schedule returns a hook that triggers a run of each item every Resync, or nil if Resync is negative.
+// schedule returns a hook that triggers a run of each item at the interval o.Resync. It returns nil if the interval is
+// negative.
 func (o Options) schedule() extension.ReconcileExtensionHook {
 	if o.Resync < 0 {
 		return nil
@@ -126,8 +127,8 @@ var (
 // ExtensionHooks returns the hooks.
 func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
 
-// UseRuntime gives the deployer access to targets, metrics and items. It also adds a Runnable to the manager, which
-// reads the channels that components listen to.
+// UseRuntime gives the deployer access to targets, metrics and items. It also adds a Runnable to the manager. The
+// Runnable reads the channels that components listen to.
 func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if d.graph == nil {
 		return errors.New("state graph: there is no graph (nil)")
@@ -171,7 +172,7 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	return c.delete(ctx, target)
 }
 
-// Abort does nothing, because nothing runs after a walk has returned.
+// Abort does nothing, because no work on an item continues after Reconcile or Delete has returned.
 func (d *deployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }

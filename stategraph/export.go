@@ -201,7 +201,8 @@ func (g *Graph) keepExports(values, before map[string]json.RawMessage, w *walked
 	}
 }
 
-// readExports reads the stored exports of the item. An earlier process may have written them.
+// readExports returns the values in the export Secret of the item. If there is no such Secret, or if its content cannot
+// be parsed, the result is empty.
 func (c *call) readExports(ctx context.Context) (map[string]json.RawMessage, error) {
 	ref := c.item.Status.ExportReference
 	if ref == nil {

@@ -26,10 +26,10 @@ import (
 //	Object(func(ctx context.Context) (*appsv1.StatefulSet, error) { … })
 //
 // If the scheme knows the type, `body` need not set apiVersion and kind. If `body` sets no name, the name consists of
-// generateName or the component name, and a hash. The hash is the same in each run. The status of a Go type is not
-// sent. If `body` returns nil, the component has no object for this item and is ready. Otherwise the rules of package
-// apply/readiness decide whether the object is ready, unless an option sets another rule. The component listens to the
-// object. If `body` returns an error, the component fails.
+// generateName or the component name, and a hash. The hash is the same in each run. Unless T is
+// *unstructured.Unstructured, the library does not send the status. If `body` returns nil, the component has no object
+// for this item and is ready. Otherwise the rules of package apply/readiness decide whether the object is ready, unless
+// an option sets another rule. The component listens to the object. If `body` returns an error, the component fails.
 func Object[T client.Object](body func(ctx context.Context) (T, error), opts ...Option) Resource {
 	r := newObject("Object", body, opts, func(context.Context, *unstructured.Unstructured) error { return nil })
 	if of := reflect.TypeFor[T](); !r.always && r.judge == nil && !tellsReadiness(of) {
@@ -144,8 +144,8 @@ type ConfigData interface {
 // Versioned manages a ConfigMap or Secret that is replaced instead of changed. The object is immutable, and its name
 // ends with a hash of the content. If the content changes, the library creates a new object with another name.
 // Components that require this component get the new name from Name. If they put it in a Pod template, the Pods are
-// restarted. The former object is deleted when this component is ready with the new object, and also all components
-// that require it, directly or indirectly. Until then, Pods can use the former object.
+// restarted. The library deletes the former object when this component is ready with the new object and all components
+// that require this component, directly or indirectly, are ready. Until then, Pods can use the former object.
 //
 // More people can usually see the names of Secrets than their content. With Versioned, the name contains a hash of the
 // content. Do not use Versioned for a Secret whose content can be guessed, such as a single short password.

@@ -127,8 +127,8 @@ func withAdvice(err error) error {
 	return err
 }
 
-// ObjectsReady returns the readiness of the objects that ApplyPrepared applied, by the rules of package
-// apply/readiness. Call ObjectsReady in the Ready of a Preparer.
+// ObjectsReady uses the rules of package apply/readiness to check whether the objects that ApplyPrepared applied are
+// ready. Call ObjectsReady in the Ready of a Preparer.
 func ObjectsReady(ctx context.Context) (Readiness, error) {
 	n, err := nodeOf(ctx)
 	if err != nil {

@@ -200,7 +200,7 @@ func outputsOf(ctx context.Context, component string) (*nodeRun, []*output, erro
 	return n, outs, nil
 }
 
-// leave records the applied objects of a component as its outputs.
+// leave stores the applied objects of a component as the outputs of the component.
 func (n *nodeRun) leave(outcomes []apply.Outcome) {
 	outs := make([]*output, 0, len(outcomes))
 	for i, o := range outcomes {

@@ -156,8 +156,8 @@ func (r *reference) Rules() ([]rbacv1.PolicyRule, error) {
 	return rulesFor(r.declared.kinds, []string{"get", "list", "watch"})
 }
 
-// leaveFound records the objects that a Reference has found as the outputs of its component. It replaces the outputs of
-// an earlier call.
+// leaveFound stores the given objects as the outputs of the component. A Reference calls it with the objects that it
+// has found. The objects replace the outputs of an earlier call.
 func (n *nodeRun) leaveFound(found []*unstructured.Unstructured) {
 	outs := make([]*output, len(found))
 	for i, live := range found {

@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// Required is a reference to a component whose object is a T. A function that uses the object calls the methods of
-// Required. The option Uses adds the component to the requirements.
+// Required is a reference to a component whose object is a T. A component that reads the object calls the methods of
+// Required in its functions, and declares the requirement with the option Uses.
 //
 //	var service = stategraph.Require[*corev1.Service]("service")
 //
@@ -81,8 +81,8 @@ func WithOutput(name, path string) Option {
 	}
 }
 
-// infer extends the requirements of each component: if a component uses another component, it also requires it. infer
-// returns an error for each use that is not valid.
+// infer makes each component require the components that it uses in its template or with the option Uses. infer returns
+// an error for each use that is not valid.
 func (g *Graph) infer() []error {
 	var faults []error
 	for place := range g.nodes {

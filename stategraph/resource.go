@@ -34,8 +34,8 @@ type Resource interface {
 	Listeners() []Listener
 }
 
-// Deleter is implemented by a Resource that must do something when its item is deleted. A Deleter is not needed for
-// objects that the library applies, because the inventory lists them.
+// Deleter is implemented by a Resource that must do something when its item is deleted. Objects that the library
+// applies need no Deleter, because the library deletes the objects in the inventory.
 type Deleter interface {
 	// Delete undoes Reconcile. It is also called if Reconcile failed or was never called, and it may be called again after
 	// it has succeeded. After an error, the deletion is retried with a backoff. If the error is a deployerlib.WaitFor, the
@@ -68,7 +68,8 @@ type Ruler interface {
 
 // Readiness is the result of Resource.Ready. The zero value means not ready, without a reason.
 type Readiness struct {
-	// Ready is true if the component is ready. Only then are the components that require it visited.
+	// Ready is true if the component is ready. Components that require this component are visited only if Ready is
+	// true.
 	Ready bool
 	// Reason is one line of text that explains why the component is not ready. It is empty if Ready is true.
 	Reason string

@@ -21,7 +21,7 @@ import (
 // run is the state of one walk of the graph for one deploy item.
 type run struct {
 	graph    *Graph
-	item     *lsv1alpha1.DeployItem // never changed
+	item     *lsv1alpha1.DeployItem // the run never modifies the item
 	session  session
 	target   client.Client // nil if the item has no target
 	log      logr.Logger
@@ -108,10 +108,10 @@ func (r *run) prepare(ctx context.Context, place int) error {
 // foreseeTime is the maximum duration of foresee.
 const foreseeTime = 50 * time.Millisecond
 
-// foresee returns claims of nodes that have claimed nothing yet. It includes a node if the names of its objects are
-// known even though the nodes that it requires may not be ready. With these claims, the inventory can be stored once
-// for all nodes instead of once for each node. The claims have no other effect, and Prepare is called again when the
-// node is visited. The Delete of a node is claimed only if the node may be visited now.
+// foresee returns claims for nodes that no earlier call included. A claim contains the objects that a node will write,
+// if their names are already known. With these claims, the inventory is stored once for all nodes instead of once for
+// each node. The claims have no other effect, and Prepare is called again when the node is visited. A claim includes
+// the Delete of its node only if the node may be visited now.
 func (r *run) foresee(ctx context.Context) (claims []claim) {
 	ctx, cancel := context.WithTimeout(ctx, foreseeTime)
 	defer cancel()

@@ -80,8 +80,8 @@ func WithData(data func(ctx context.Context) (any, error)) Option {
 // The data of a template is a TemplateData. A template can call toYaml, fromYaml, required and the deterministic
 // functions of sprig. It cannot call functions for the time, random values or new keys, because their results differ in
 // each run. Files whose names begin with "_" contain named templates for all other files. A go:embed directive omits
-// such files unless its pattern has the prefix "all:". Empty documents are ignored, so an "if" can exclude an object. Readiness, names and
-// listeners are the same as for Object. The rendered text must not exceed 1 MiB.
+// such files unless its pattern has the prefix "all:". Empty documents are ignored, so an "if" can exclude an object.
+// Readiness, names and listeners are the same as for Object. The rendered text must not exceed 1 MiB.
 //
 // A component requires each component that its template uses by a constant name, as in {{ .NameOf "service" }}. Build
 // returns an error if a file is missing or cannot be parsed, or if a component or output does not exist. It also

@@ -32,7 +32,7 @@ type ComponentStatus struct {
 	// Reason is one line of text. It is empty if the component is ready or blocked.
 	Reason string `json:"reason,omitempty"`
 	// BlockedBy lists the components that this component waits for. If a required component is itself blocked, the list
-	// contains the components that block it instead.
+	// contains the blockers of that component instead.
 	BlockedBy []string `json:"blockedBy,omitempty"`
 }
 

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// smallAnswer is the maximum number of bytes of a response that are read without a claim on the budget for reading.
+	// smallAnswer is the size, in bytes, below which a response does not count against Limits.Reading.
 	smallAnswer = 64 << 10
-	// smallCost is the maximum memory, in bytes, that decoding a response may take without a claim on the budget for
-	// decoding.
+	// smallCost is the maximum memory, in bytes, that decoding a response may take without counting against
+	// Limits.Decoding.
 	smallCost = 1 << 20
 	// largeAnswerTime limits the time for reading the rest of a response after its first smallAnswer bytes.
 	largeAnswerTime = 5 * time.Second
-	// decodedPerSecond is the assumed minimum speed of decoding, in bytes of memory per second. It is only used for
-	// callers that do not call Hold.
+	// decodedPerSecond is the assumed minimum speed of decoding, in bytes of memory per second. If a caller does not
+	// call Hold, this speed determines when the memory for decoding is released.
 	decodedPerSecond = 32 << 20
 )
 

@@ -40,7 +40,7 @@ type Client struct {
 	http   *http.Client
 	wire   *wire
 	mapper *mapper
-	ctx    context.Context // cancelled when the client leaves the pool
+	ctx    context.Context // canceled when the client leaves the pool
 	end    context.CancelFunc
 
 	// The lock of the pool guards the fields below.
@@ -52,7 +52,7 @@ type Client struct {
 	mu         sync.Mutex
 	connected  bool
 	connecting context.Context // context of the current attempt to connect; done when it ends or GetTimeout has passed
-	forgotten  time.Time       // the time at which the credentials were last rejected
+	forgotten  time.Time       // the last time at which a 401 removed the secrets from the cache of the Resolver
 }
 
 // Config returns a REST config for other kinds of clients, such as metadata or dynamic clients. The config contains no
@@ -81,9 +81,10 @@ func (c *Client) Pin() (release func(), ok bool) {
 	return sync.OnceFunc(func() { c.pool.unpin(c) }), true
 }
 
-// Invalidate reports to the pool that the target rejected the credentials. If the client uses tokens of a service
-// account, it then creates a new token. If the credentials come from a secret, the secret is read again when the Target
-// is resolved the next time. A response with the status 401 has the same effect, but at most every ten seconds.
+// Invalidate reports that the target rejected the credentials. If the client uses tokens of a service account, the
+// client creates a new token for the next request. If the credentials come from a secret, the secret is read again when
+// the Target is resolved the next time. A response with the status 401 has the same effect, except that it causes at
+// most one read of the secret every ten seconds.
 func (c *Client) Invalidate() {
 	if current := c.wire.link.Load(); current.tokens != nil {
 		current.tokens.Drop()
@@ -245,9 +246,9 @@ func (c *Client) connect(done context.CancelFunc) {
 	c.connecting = nil
 }
 
-// judge marks the target as down if an attempt to connect has failed. It ignores failures that do not show that the
-// target is down. In these cases, the credentials were replaced during the attempt, another request is already testing
-// the target, or the response waited too long for memory of the deployer.
+// judge marks the target as down if an attempt to connect has failed. It ignores a failure if the credentials were
+// replaced during the attempt, if the target is already marked as down and the request was therefore not sent, or if
+// the response waited too long for memory of the deployer.
 func (c *Client) judge(l *link, err error) {
 	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || budget.IsExhausted(err) || c.wire.link.Load() != l {
 		return

@@ -25,7 +25,8 @@ type clientConfig struct {
 	// a hash of the address and the credentials. For a service account, it is a hash of the address and the account.
 	// Tokens are not part of the key, because they change.
 	key string
-	// place identifies the server and the network path to it. If the place changes, the credentials cannot be replaced.
+	// place identifies the server and the network path to it. If the place of a Target changes, the Target gets another
+	// client.
 	place  string
 	legacy bool
 }

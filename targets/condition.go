@@ -59,7 +59,7 @@ func (h *health) state(now time.Time) Health {
 	return HealthGood
 }
 
-// turn tracks one request for the health of its target.
+// turn records when one request waits for its target. health uses this to detect slow targets.
 type turn struct {
 	h   *health
 	clk clock.PassiveClock
@@ -94,7 +94,8 @@ func (t *turn) resume() {
 	t.h.underWay[t.id] = t.clk.Now()
 }
 
-// complete records that the response has arrived completely, although the request has not ended yet.
+// complete records that the response has arrived completely. Call it if the request has not ended yet, because it still
+// waits for memory of the deployer.
 func (t *turn) complete() {
 	t.pause()
 	t.h.report(t.clk.Now(), nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/document"
 )
 
-// maxData is the maximum size, in bytes, of a base64-encoded certificate, certificate bundle or key. A bundle of all
-// public CAs has 300 KiB.
+// maxData is the maximum size, in bytes, of a base64-encoded certificate, certificate bundle or key. For comparison, a
+// bundle of all public CAs has 300 KiB.
 const maxData = 512 << 10
 
 // maxToken is the maximum length of a token in bytes. No API server accepts a longer header value.

@@ -99,7 +99,7 @@ func (h *health) trip(now time.Time, err error) {
 	h.fall(now)
 }
 
-// settle records that the target has returned all responses that a new client needs.
+// settle records that the first discovery has succeeded. It also forgets all failures.
 func (h *health) settle() {
 	h.reset()
 	h.mu.Lock()

@@ -39,8 +39,8 @@ type Limits struct {
 	// Decoding is the maximum memory, in bytes, for responses that are decoded at the same time, for all targets together.
 	// A single response that would take more memory is rejected. The default is 96 MiB.
 	Decoding int64
-	// WatchObjects is the maximum number of existing objects that a watch may send at its beginning. The default is 20
-	// 000.
+	// WatchObjects is the maximum number of existing objects that a watch may send at its beginning. The default is
+	// 20000.
 	WatchObjects int
 	// WatchEvents is the maximum sustained number of events per second in a watch. The default is 1000.
 	WatchEvents int

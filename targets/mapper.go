@@ -16,13 +16,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// rediscoverAfter is the minimum time between two discoveries because of unknown kinds.
+// rediscoverAfter is the minimum time between a discovery and the next discovery that an unknown kind causes.
 const rediscoverAfter = 10 * time.Second
 
 // mapper is the RESTMapper of a target. It discovers the kinds when the client connects. When a kind is unknown, it
 // discovers the kinds again, but at most every ten seconds. It is safe for concurrent use.
 type mapper struct {
-	ctx      context.Context // for methods without a context parameter; cancelled with the client
+	ctx      context.Context // for methods without a context parameter; canceled with the client
 	disco    discovery.DiscoveryInterfaceWithContext
 	clk      clock.PassiveClock
 	timeout  time.Duration

@@ -23,10 +23,10 @@ import (
 type PoolOptions struct {
 	// Policy lists the features that Targets may use. The default is the strictest policy.
 	Policy Policy
-	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}. When a target rejects its credentials,
-	// the pool also makes the Resolver read the secret again. Use the same Resolver that resolves your Targets. If
-	// Resolver is nil, the old form is rejected. After a secret has changed, your Resolver then returns the old content
-	// until its maximum age has passed.
+	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}. When a target rejects its
+	// credentials, the pool makes the Resolver read the secret again. Therefore, use the same Resolver that resolves
+	// your Targets. If Resolver is nil, the pool rejects the old form. After a target has rejected its credentials,
+	// your own Resolver then returns the old content of the secret until its maximum age has passed.
 	Resolver *Resolver
 	// Landscaper is a config for the Landscaper cluster. Targets with selfConfig use the address and the CA of this
 	// config, but never the credentials. If Policy.EnableSelf is true, Landscaper must be set.
@@ -82,7 +82,7 @@ func (o *PoolOptions) setDefaults() {
 type Pool struct {
 	o       PoolOptions
 	metrics *poolMetrics
-	ctx     context.Context // cancelled when the pool is closed
+	ctx     context.Context // canceled when the pool is closed
 	end     context.CancelFunc
 	life    sync.Mutex // guards closing the pool and starting goroutines; always locked last
 	running sync.WaitGroup
@@ -95,7 +95,8 @@ type Pool struct {
 	ties    map[types.NamespacedName]*tied // by name of the Target
 }
 
-// tied describes a Target at the last call of Get.
+// tied contains the client that the last call of Get returned for a Target, and the properties of the Target at that
+// time.
 type tied struct {
 	client *Client
 	uid    types.UID

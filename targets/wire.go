@@ -28,8 +28,8 @@ const (
 	// minSecret is the minimum length of a token that is removed from texts. A shorter token is not secret, and may be
 	// part of many words.
 	minSecret = 8
-	// quickAnswer is how long a caller must have waited when its deadline expires, so that the missing response counts as
-	// a failure of the target. If the deadline is shorter, the target may simply not have had enough time.
+	// quickAnswer is the time that a target gets to respond. If a caller's deadline ends earlier, the missing response
+	// does not count as a failure of the target.
 	quickAnswer = 5 * time.Second
 	// maxErrorBody is the maximum number of bytes that are read from an error response.
 	maxErrorBody = 256 << 10
@@ -144,8 +144,8 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// enter waits until the request may be sent. A watch waits until its pause is over. Any other request waits for a free
-// slot.
+// enter waits until the request may be sent. A watch waits for the Pacer, which delays watches that repeatedly end
+// early. Any other request waits until fewer than Limits.Requests requests are in progress.
 func (w *wire) enter(req *http.Request) (leave func(), err error) {
 	if isWatch(req) {
 		return func() {}, w.watches.Wait(req.Context(), pacer.WatchOf(req), w.clk.Now())

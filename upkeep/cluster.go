@@ -46,15 +46,15 @@ func (c *Cluster) Seen(resource schema.GroupVersionResource, name types.Namespac
 	return Seen(c.watcher).Seen(resource, name)
 }
 
-// watch starts to watch a resource. The engine calls it before it calls Seen for objects of this resource. It ignores
-// errors, because Observe checks later whether the resource is watched.
+// watch starts to watch a resource. The engine calls `watch` before it calls Seen for objects of the resource. The
+// method ignores errors, because Observe checks later whether the resource is watched.
 func (c *Cluster) watch(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
 	_, _ = c.watcher.Watch(ctx, resource, namespaces...)
 }
 
 // Go runs the function f in a goroutine that belongs to the cluster. The context of f ends when the cluster is closed.
-// The function that closes the cluster waits until f has returned, and so does the manager when it stops. If the
-// cluster is closed already, Go returns false and does not run f. Go does not keep the cluster open; see Keep.
+// The cluster releases its client only after f has returned, and the manager waits for f when it stops. If the cluster
+// is closed already, Go returns false and does not run f. Go does not keep the cluster open; see Keep.
 func (c *Cluster) Go(f func(ctx context.Context)) bool {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()

@@ -26,8 +26,8 @@ type clusters struct {
 	pool   *targets.Pool
 	limit  *watch.Limit
 	guard  *watch.Guard
-	seen   *prometheus.CounterVec // counts drift
-	kinds  *kinds                 // watches for Keeper.Follow
+	seen   *prometheus.CounterVec // counts the changes by other writers that watches report
+	kinds  *kinds                 // the watches that Followers share
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -145,8 +145,8 @@ func (s *clusters) start(open *Cluster, release func()) {
 // idleCheck is the interval at which the deployer checks whether a cluster is unused.
 const idleCheck = 5 * time.Minute
 
-// whileUsed closes a cluster as soon as the client of the cluster is removed from the pool, no item needs the cluster,
-// or the manager stops.
+// whileUsed waits until the client of the cluster is removed from the pool, no item needs the cluster, or the manager
+// stops. It then closes the cluster.
 func (s *clusters) whileUsed(open *Cluster) {
 	ticker := s.keeper.rt.Clock.NewTicker(idleCheck)
 	defer ticker.Stop()
@@ -167,7 +167,7 @@ func (s *clusters) whileUsed(open *Cluster) {
 }
 
 // closeIdle closes a cluster if no item needs it, and reports whether it has closed the cluster. A cluster that was
-// requested recently stays open, because an item is about to use it.
+// requested recently stays open, because an item may be about to use it.
 func (s *clusters) closeIdle(open *Cluster) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,11 +184,13 @@ func (s *clusters) close(open *Cluster) {
 	open.end()
 }
 
-// sweepEvery is the interval at which the deployer removes items from memory that no longer exist. An item may
-// disappear without a call of the deployer, for example because of the annotation delete-without-uninstall.
+// sweepEvery is the interval at which the deployer searches its memory for items that no longer exist, and removes them
+// from memory. An item may disappear without a call of the deployer, for example because of the annotation
+// delete-without-uninstall.
 const sweepEvery = 10 * time.Minute
 
-// sweep removes items that no longer exist from memory, at regular intervals until ctx ends.
+// sweep searches for items that no longer exist, and removes them from memory. It does so at regular intervals until
+// ctx ends.
 func (s *clusters) sweep(ctx context.Context) {
 	ticker := s.keeper.rt.Clock.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -214,7 +216,8 @@ func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.Na
 	s.keeper.Forget(uid)
 }
 
-// leave makes all Watchers, except the one of the given cluster, stop expecting objects of an item.
+// leave makes the Watchers of all clusters except the given one forget the objects of an item. The other clusters no
+// longer stay open for the item.
 func (s *clusters) leave(uid types.UID, except *Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +229,8 @@ func (s *clusters) leave(uid types.UID, except *Cluster) {
 	}
 }
 
-// forget makes all Watchers stop expecting objects of an item.
+// forget makes the Watchers of all clusters forget the objects of an item. The clusters no longer stay open for the
+// item.
 func (s *clusters) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,24 +29,24 @@ const ConditionContested lsv1alpha1.ConditionType = "Contested"
 // maxContested is the maximum number of objects that the condition Contested names.
 const maxContested = 5
 
-// corrections decides for which objects a run corrects the changes of other clients. It contains the triggers that the
-// run has taken from the queue.
+// corrections decides for which objects a run corrects the changes of other clients. It contains the triggers (the
+// reasons for the run) that the run has taken from the queue.
 type corrections struct {
 	item     *item
 	owner    ownership.Owner
 	clusters *clusters
 
-	taken   bool // the triggers were taken
-	settled bool // the triggers were reported, or returned to the queue
-	all     bool // the run also corrects objects in a fight
+	taken   bool // the run has taken its triggers from the queue
+	settled bool // the triggers were reported in events, or returned to the queue
+	all     bool // the run also corrects objects that another client changes again after each correction
 
 	mu sync.Mutex // guards the fields triggers and later while an engine runs
 	triggers
-	later map[watch.Object]bool // objects that are in a fight, until their correction is due
+	later map[watch.Object]bool // objects that another client changes again after each correction; corrected later
 }
 
-// take moves the triggers of this reconcile from the queue to c. Further calls do nothing. If `background` is false,
-// all objects of the item are corrected.
+// take moves the triggers (the reasons for this run) from the queue of the item to c. Further calls do nothing. If
+// `background` is false, the run corrects all objects of the item.
 func (c *corrections) take(background bool) {
 	if !c.taken {
 		c.taken = true
@@ -63,18 +63,18 @@ func (c *corrections) giveBack() {
 	}
 }
 
-// settle marks the triggers as reported. If it returns true, the caller must report them. It returns false if the run
-// has taken no triggers or they were reported before.
+// settle reports whether the caller must report the triggers in events, and marks them as reported. It returns false if
+// the run has taken no triggers, or if they were reported before.
 func (c *corrections) settle() bool {
 	settles := c.taken && !c.settled
 	c.settled = true
 	return settles
 }
 
-// may reports whether the run is allowed to correct an object now that another client has changed. A job or a thorough
-// run is always allowed to correct the object. In any other run, the method counts the correction for the detection of
-// fights, unless the correction was already counted when a watch reported the change. If the object is in a fight, the
-// method postpones the correction and returns false.
+// may reports whether the run is allowed to correct an object that another client has changed. A job, or a run that
+// checks every object, is always allowed to correct it. In any other run, the correction may be delayed, because the
+// other client changes the object again after each correction. The method then queues the correction and returns false.
+// To detect such a fight, the method counts each correction that was not counted when a watch reported the change.
 func (c *corrections) may(at *Cluster, d apply.Drift) bool {
 	if !c.taken || c.all {
 		return true
@@ -125,8 +125,9 @@ func lastWriter(live metav1.Object, own string) string {
 	return slices.MaxFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return a.Time.Compare(b.Time.Time) }).Manager
 }
 
-// lookup returns the Lookup for the apply engine. An object in a fight must stay unchanged until its correction is due.
-// Until then, the Lookup returns the state of this object after the item's last write, instead of its current state.
+// lookup returns the Lookup for the apply engine. If another client changes an object again after each correction, the
+// next correction is delayed, and the object must stay unchanged until then. For such an object, the Lookup returns the
+// state after the item's last write instead of the current state.
 func (c *corrections) lookup(at *Cluster, entries []apply.Entry) apply.Lookup {
 	if len(c.later) == 0 {
 		return at
@@ -145,7 +146,8 @@ func (c *corrections) lookup(at *Cluster, entries []apply.Entry) apply.Lookup {
 	return fights{Lookup: at, left: left}
 }
 
-// fights is a Lookup that hides changes of objects that are in a fight.
+// fights is a Lookup for objects that another client changes again after each correction. It hides these changes from
+// the engine until the next correction is due.
 type fights struct {
 	apply.Lookup
 	left map[watch.Object]apply.Seen
@@ -159,8 +161,9 @@ func (f fights) Seen(resource schema.GroupVersionResource, name types.Namespaced
 	return f.Lookup.Seen(resource, name)
 }
 
-// contested returns text that describes the objects in a fight. If this run has corrected such an object, contested
-// requests a later run, which checks whether the fight is over.
+// contested returns text that describes the fights: the objects that another client changes again after each
+// correction. If this run has corrected such an object, contested requests a later run, which checks whether the fight
+// is over.
 func (c *corrections) contested() string {
 	contested := c.item.queue.fights()
 	for _, d := range c.drifts {

@@ -28,7 +28,7 @@ type drift struct {
 	watch.Event
 	watch.Heal
 
-	notBefore time.Time // the time of the correction; it is later than now in a fight
+	notBefore time.Time // the time of the correction; later than the change if the correction is delayed
 }
 
 // String returns the drift as text for events.
@@ -60,7 +60,7 @@ func (s *clusters) drifted(e watch.Event) {
 	}
 }
 
-// announce writes an event that reports the delayed correction of a drift.
+// announce writes an event which reports that the correction of a drift is delayed.
 func (s *clusters) announce(it *item, d drift) {
 	item := &corev1.ObjectReference{Namespace: it.key.Namespace, Name: it.key.Name, UID: d.Item}
 	item.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
@@ -68,8 +68,8 @@ func (s *clusters) announce(it *item, d drift) {
 	s.keeper.rt.Recorder.Eventf(item, about, corev1.EventTypeWarning, "Drift", "ReconcileDeployItem", "%s", contract.EscapeBidi(d.String()))
 }
 
-// report writes events about the drift that the run corrects. It omits drift that is part of a fight, because
-// clusters.announce has already reported it.
+// report writes events about the drifts (changes by other writers) that the run corrects. It omits a drift whose
+// correction was delayed, because clusters.announce has already reported it.
 func (c *corrections) report(at *Cluster, event func(related runtime.Object, kind, reason, message string)) {
 	for _, one := range c.drifts {
 		if one.Fight {

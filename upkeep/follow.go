@@ -30,13 +30,13 @@ const (
 	maxFollowPause = 30 * time.Second
 )
 
-// Follower reports the first change of one of the objects that a Sight selects. Followers for objects of the same kind
-// share one watch.
+// Follower watches the objects that a Sight selects, and reports the first change of one of them. Followers for objects
+// of the same kind share one watch.
 type Follower struct {
 	kinds   *kinds
 	sight   Sight
 	labels  labels.Selector
-	name    string // set only if the Sight is a single object
+	name    string // the name of the object if the Sight selects a single object, otherwise empty
 	changed func()
 	over    atomic.Bool
 	watch   atomic.Pointer[kindWatch] // nil if the follower uses no shared watch
@@ -65,13 +65,13 @@ type objectEvent struct {
 const maxEarly = 1000
 
 // Follow calls the function `changed` once when the objects that a Sight selects have changed. Call Follow before you
-// read the objects, and pass the objects to Saw afterwards. Unlike LookOut, a Follower works until Stop is called, even
-// after the end of the run.
+// read the objects, and pass the objects to Saw afterwards. The Follower works until Stop is called, even after the end
+// of the run. The watches of Run.LookOut, in contrast, end with the run.
 //
 // Follow uses one watch for all objects of the kind in the cluster. If the target forbids this watch, Follow watches
-// all objects of the kind in the namespace. If the target forbids this watch as well, Follow watches only the selected
-// objects, or lists them every 30 seconds. If the target also forbids listing, Follow calls the function `changed`
-// after 30 seconds.
+// all objects of the kind in the namespace of the Sight. If the target forbids this watch as well, Follow watches only
+// the selected objects, or lists them every 30 seconds. If the target also forbids listing, Follow calls the function
+// `changed` after 30 seconds.
 func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
 	f := &Follower{kinds: k.clusters.kinds, sight: sight, changed: changed, stop: func() {}}
 	f.early.last = map[types.NamespacedName]objectEvent{}
@@ -83,7 +83,7 @@ func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
 	return f
 }
 
-// join adds the follower to a shared watch. If there is none, the follower starts polling.
+// join adds the follower to a shared watch. If no shared watch is possible, the follower polls instead.
 func (f *Follower) join() {
 	if f.over.Load() {
 		return

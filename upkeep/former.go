@@ -39,10 +39,11 @@ const (
 // maxFormer is the maximum number of clusters that the condition FormerClusters names.
 const maxFormer = 5
 
-// releasedByTarget explains why objects are released: their cluster cannot be reached any more.
+// releasedByTarget is the reason why objects in a former cluster no longer belong to the item: the cluster cannot be
+// reached any more.
 const releasedByTarget = "the Target now refers to another cluster"
 
-// release writes an event which reports that objects in a former cluster are released.
+// release writes an event which reports that objects in a former cluster no longer belong to the item.
 func (r *Run) release(from apply.Cluster, objects int, reason string) {
 	r.Event(nil, corev1.EventTypeWarning, "Released", fmt.Sprintf("%d objects in the cluster %s of Target %s no longer belong to the item: %s",
 		objects, from.UID, from.Target, reason))
@@ -95,8 +96,8 @@ func objectsLeft(reasons []string) string {
 	return oneLine("objects of the item remain in clusters that the item has left: " + strings.Join(reasons, "; "))
 }
 
-// Abandon releases the item's objects in former clusters without deleting them. It returns the error of the function
-// `note` that was passed to Begin.
+// Abandon removes the item's objects in former clusters from the inventory without deleting the objects. It returns the
+// error of the function `note` that was passed to Begin.
 func (r *Run) Abandon(reason string) error {
 	for _, former := range r.Inventory.Former {
 		r.release(*former.Cluster, len(former.Entries), reason)
@@ -137,11 +138,11 @@ type cleaner struct {
 type leftover struct {
 	entries  []apply.Entry
 	reason   string // the reason why the entries remain
-	released string // the reason why the entries were released; empty if they were not released
+	released string // the reason why the objects no longer belong to the item; empty if they still belong to it
 }
 
-// one deletes the objects in one former cluster. If the Target through which they were deployed now refers to another
-// cluster, it releases the objects instead.
+// one deletes the objects in one former cluster. If the Target of that cluster now refers to another cluster, the
+// objects cannot be deleted, and the field `released` of the result is set.
 func (c cleaner) one(ctx context.Context, former apply.Inventory) leftover {
 	to, err := c.open(ctx, "former cluster", former.Cluster.Target)
 	switch {

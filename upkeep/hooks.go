@@ -14,10 +14,10 @@ import (
 )
 
 // Hooks returns the hooks that start background runs. Return them from ExtensionHooks, together with further hooks if
-// there are any. The hook "wake" starts a run of an item that drifted or for which Wake was called. The parameter
-// `scheduled` is the hook of a schedule, or nil. The runs that this hook starts are thorough: they check every object,
-// because the purpose of a schedule is to detect changes that watches do not report. Hooks may be called before
-// UseRuntime.
+// there are any. The hook "wake" starts a run of an item if another client has changed its objects or if Wake was
+// called. The parameter `scheduled` is the hook of a schedule, or nil. The runs that the hook of the schedule starts
+// are thorough: they check every object, because the purpose of a schedule is to detect changes that watches do not
+// report. Hooks may be called before UseRuntime.
 func (k *Keeper) Hooks(scheduled extension.ReconcileExtensionHook) extension.ReconcileExtensionHooks {
 	hooks := extension.ReconcileExtensionHooks{}.RegisterHook(extension.Named("wake", k.wake), extension.ShouldReconcileHook)
 	if scheduled != nil {
@@ -26,9 +26,9 @@ func (k *Keeper) Hooks(scheduled extension.ReconcileExtensionHook) extension.Rec
 	return hooks
 }
 
-// wake is the hook that starts a run of an item if its queue contains a trigger, unless the owner of the item has
-// disabled continuous reconcile. If the run is delayed because of a fight, wake requeues the item for the time of the
-// run.
+// wake is the hook that starts a run of an item if the queue of the item contains a reason for a run. It does nothing
+// if an annotation of the item disables continuous reconcile. If the run is not due yet, wake requeues the item for the
+// time of the run.
 func (k *Keeper) wake(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	it := k.items.find(di.UID)
 	if it == nil || di.DeletionTimestamp != nil || di.Annotations[continuousreconcile.ActiveAnnotation] == "false" {

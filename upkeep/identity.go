@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// identity stores the UID of a cluster, so that the UID is read only once. It is a channel that always contains one
-// element. The element is nil until the UID has been read.
+// identity stores the UID of a cluster, so that the UID is read only once. The channel also serves as a lock: a reader
+// takes the only element out and puts it back. The element is nil until the UID has been read.
 type identity chan *types.UID
 
 func newIdentity() identity {

@@ -184,7 +184,7 @@ func (k *Keeper) setCondition(di *lsv1alpha1.DeployItem, t lsv1alpha1.ConditionT
 }
 
 // reporting adds two functions to the options of the apply engine: one that writes events about the item, and one that
-// looks up other owners. A function that the options already contain is kept.
+// reports whether another owner of an object still exists. A function that the options already contain is kept.
 func (k *Keeper) reporting(di *lsv1alpha1.DeployItem, o apply.Options) apply.Options {
 	if o.Events == nil {
 		o.Events = func(e apply.Event) {

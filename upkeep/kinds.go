@@ -32,7 +32,8 @@ const (
 	kindRetry      = 10 * time.Minute // how long to wait before a refused watch is tried again
 )
 
-// kinds contains the watches that Followers share. Each of these watches covers all objects of one kind.
+// kinds contains the watches that Followers share. Each of these watches covers all objects of one kind, in a cluster
+// or in a namespace.
 type kinds struct {
 	clock clock.Clock
 	run   func(at *Cluster, f func(context.Context)) bool // runs f in a goroutine as long as the cluster is open
@@ -54,7 +55,7 @@ type kindPlace struct {
 }
 
 // join adds a follower to a watch of the whole cluster or, if the target refuses such a watch, to a watch of the
-// namespace. It returns false if the target refuses both.
+// namespace that the follower selects. It returns false if the target refuses both.
 func (k *kinds) join(f *Follower) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

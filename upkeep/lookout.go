@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// maxSights is the maximum number of Sights that are watched for a waiting item. If an item has more Sights, none of
-// them is watched, and the item is polled.
+// maxSights is the maximum number of Sights that are watched for a waiting item. A Sight selects objects for which the
+// item waits. If an item has more Sights, none of them is watched, and the item is polled.
 const maxSights = 16
 
 // Sight selects objects that a step has read and for which it waits, such as the objects of a readiness check. It
@@ -66,7 +66,8 @@ func (s Sight) String() string {
 	return fmt.Sprintf("%p %s %s %s%s: %s", s.cluster, s.resource, s.namespace, s.selects.FieldSelector, s.selects.LabelSelector, s.seen)
 }
 
-// lookout watches the objects that several Sights select, until one of the objects changes.
+// lookout watches the objects for which an item waits, until one of the objects changes. Several Sights select these
+// objects.
 type lookout struct {
 	what    string // identifies the Sights and the states of their objects
 	sights  int
@@ -92,8 +93,8 @@ func (r *Run) LookOut(sights []Sight) time.Duration {
 	return pollUnwatched
 }
 
-// lookOut calls the function `begin` to create the lookout of the item, and stops the previous one. If the previous
-// lookout has the same Sights and has seen no change, lookOut keeps it instead. The parameter `what` identifies the
+// lookOut calls the function `begin` to create the lookout of the item, and stops the previous lookout. If the previous
+// lookout has the same Sights and has seen no change, the method keeps it instead. The parameter `what` identifies the
 // Sights. The result reports whether all Sights are watched.
 func (i *item) lookOut(what string, begin func() *lookout) (watched bool) {
 	i.mu.Lock()

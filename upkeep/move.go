@@ -48,9 +48,9 @@ type relocation struct {
 
 // relocate adapts an inventory to the current cluster of the item, which is the parameter `at`. If the item was
 // deployed to another cluster before, relocate moves the entries of that cluster to Inventory.Former. If that cluster
-// can no longer be reached, because its Target now refers to the current cluster, relocate releases the entries
-// instead. If the item returns to a former cluster, relocate moves the entries of that cluster back from
-// Inventory.Former. A cluster with an unknown UID never counts as another cluster.
+// can no longer be reached, because its Target now refers to the current cluster, relocate moves the entries to the
+// field `released` of the result instead. If the item returns to a former cluster, relocate moves the entries of that
+// cluster back from Inventory.Former. A cluster with an unknown UID never counts as another cluster.
 func relocate(inv apply.Inventory, at apply.Cluster) relocation {
 	from := inv.Cluster
 	switch {
@@ -81,9 +81,9 @@ func relocate(inv apply.Inventory, at apply.Cluster) relocation {
 	return out
 }
 
-// removable returns the entries whose objects may be deleted first. An object may be deleted if no other component in
-// the list requires the object's component. If the components require each other, so that none of them may be deleted
-// first, removable returns all entries.
+// removable returns the entries whose objects may be deleted first. An entry may belong to a component, which may
+// require other components. An object may be deleted if no other component in the list requires the object's component.
+// If this applies to no object, because the components require each other, removable returns all entries.
 func removable(entries []apply.Entry) []apply.Entry {
 	required := map[string]bool{}
 	for _, entry := range entries {

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// gather is the time between the first of several events and the wake. Further events within this time cause no
-	// additional wake.
+	// gather is the time between the first of several events and the call of the function `wake`. Further events within
+	// this time cause no additional call.
 	gather = 50 * time.Millisecond
 	// wakeEvery is the minimum time between two wakes of a waiting item. A wake is a call of the function `wake`.
 	wakeEvery = time.Second
 	// steadyWakes is the number of wakes after which the interval between wakes grows if the reason for waiting stays
-	// the same. It is so large that the end of a rollout of a few seconds is noticed within one second.
+	// the same. It is so large that the interval does not grow during a rollout of a few seconds.
 	steadyWakes = 10
 	// wakeSlowest is the maximum time between two wakes if events continue and the reason for waiting stays the same.
 	wakeSlowest = 8 * time.Second

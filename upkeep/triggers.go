@@ -13,7 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// maxDrifts limits the number of drifts that are stored for an item until they are corrected.
+// maxDrifts limits the number of drifts (changes by other writers) that are stored for an item until they are
+// corrected.
 const maxDrifts = 8
 
 // triggers contains the reasons for a run of an item.
@@ -24,8 +25,8 @@ type triggers struct {
 	notBefore time.Time // the earliest time that the calls of Wake requested
 }
 
-// due reports whether there is a trigger, and when the run for it is due. An object in a fight does not delay the
-// correction of other objects.
+// due reports whether a drift or a call of Wake requests a run, and when the run is due. If the correction of one
+// object is delayed, this does not delay the correction of other objects.
 func (t *triggers) due() (wanted bool, at time.Time) {
 	wanted, at = t.woken, t.notBefore
 	for _, correction := range t.times() {
@@ -138,7 +139,7 @@ func (q *queue) stop() {
 }
 
 // ring asks the library to reconcile the item. The timer calls it. It takes no lock, because a fake clock holds its own
-// lock while it calls ring.
+// lock while it calls ring, and a second lock could cause a deadlock.
 func (q *queue) ring() {
 	q.asked.Store(true)
 	q.trigger()
@@ -207,15 +208,16 @@ func (q *queue) corrected(object watch.Object) {
 	q.next.drifts = slices.DeleteFunc(q.next.drifts, func(d drift) bool { return d.Object == object })
 }
 
-// fights returns the queued drifts whose correction is delayed because of a fight.
+// fights returns the queued drifts whose correction is delayed, because another writer changes the object again after
+// each correction.
 func (q *queue) fights() []drift {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(q.next.drifts), func(d drift) bool { return !d.Fight })
 }
 
-// due reports whether the queue contains a trigger, and when the run for it is due. It is called by the hook "wake",
-// that is, during a reconcile. A timer is therefore necessary only if the run is due later.
+// due reports whether the queue contains a drift or a call of Wake, and when the run for it is due. It is called by the
+// hook "wake", that is, during a reconcile. A timer is therefore necessary only if the run is due later.
 func (q *queue) due() (bool, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -228,8 +230,7 @@ func (q *queue) due() (bool, time.Time) {
 }
 
 // take takes the triggers for a run from the queue. If the run is a background run that is not thorough, drifts whose
-// correction is not due yet remain in the queue, because they are part of a fight. The result `later` contains the
-// objects of these drifts.
+// correction is not due yet remain in the queue. The result `later` contains the objects of these drifts.
 func (q *queue) take(background bool) (taken triggers, later map[watch.Object]bool) {
 	q.mu.Lock()
 	defer q.unlock()
@@ -246,7 +247,8 @@ func (q *queue) take(background bool) (taken triggers, later map[watch.Object]bo
 }
 
 // putBack adds the triggers of a failed run to the queue again, because neither the watches nor the callers of Wake
-// report them again. The library itself retries a failed run.
+// report them again. For triggers that are already due, it requests no run, because the library itself retries a failed
+// run.
 func (q *queue) putBack(taken triggers) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,7 +21,7 @@ const lookEvery = 1024
 type evaluation struct {
 	ctx   context.Context
 	left  int   // remaining steps, initially maxSteps
-	next  int   // number of remaining steps below which the context is checked again
+	next  int   // the context is checked again when fewer steps than this remain
 	ended error // the reason why the evaluation was stopped
 }
 

@@ -25,8 +25,8 @@ const (
 // ErrNotFound means that a path selects no value of an object.
 var ErrNotFound = errors.New("not found")
 
-// ErrLimit means that a path exceeds the limit of work that it may cause. A path causes less work if it begins with a
-// field name, or if it contains fewer descents (..) and unions.
+// ErrLimit means that the evaluation of a path takes too many steps, or that the object is nested too deeply. The
+// evaluation takes fewer steps if the path begins with a field name, or if it contains fewer descents (..) and unions.
 var ErrLimit = errors.New("exceeds a limit")
 
 // Path is a parsed path. It is immutable and may be used concurrently.

@@ -37,8 +37,9 @@ type Owner struct {
 	UID             types.UID
 	Landscape       types.UID
 	Namespace, Name string
-	// Alias is a second identity of the same Landscaper cluster. Objects may carry it in AnnotationLandscape if the UID
-	// in Landscape could not be read when they were created. Stamp does not write it.
+	// Alias is a second identity of the Landscaper cluster, or empty. If the UID of the kube-system namespace could not
+	// be read when an object was created, AnnotationLandscape of the object contains Alias instead of Landscape. Stamp
+	// does not write Alias.
 	Alias types.UID
 }
 

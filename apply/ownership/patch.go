@@ -3,9 +3,9 @@
 package ownership
 
 // Unmarks checks a JSON merge patch. It returns the path of the first field that would remove all labels or all
-// annotations of an object, including those of the owner. For example, it returns "metadata.labels" for a patch that
-// sets the labels to null. A patch of managedFields counts as well. If there is no such field, Unmarks returns "". It
-// does not look for single keys; see IsReserved.
+// annotations of an object, including those of the owner, or that would change managedFields. For example, it returns
+// "metadata.labels" for a patch that sets the labels to null. If there is no such field, Unmarks returns "". It does
+// not look for single keys; see IsReserved.
 func Unmarks(patch map[string]any) string {
 	metadata, given := patch["metadata"]
 	if !given {

@@ -18,8 +18,8 @@ type Rules struct {
 	// nil, the check assumes StatusReports for every kind. An implementation can use the function StatusOf of this
 	// package, which examines a CustomResourceDefinition.
 	StatusOf func(schema.GroupVersionKind) StatusShape
-	// Grace applies to kinds for which StatusOf returns StatusOther. An object of such a kind that has no status counts
-	// as not ready until its age exceeds Grace. Now is the current time.
+	// Grace and Now apply to kinds for which StatusOf returns StatusOther. If an object of such a kind has no status,
+	// it counts as not ready until its age at the time Now exceeds Grace.
 	Grace time.Duration
 	Now   time.Time
 }
@@ -117,7 +117,7 @@ func integers(value any) any {
 }
 
 // message returns the message of the kstatus result, followed by the hint for the object. If kstatus gives no message,
-// it uses the reason of the first condition in the result.
+// the reason of the first condition in the result is used instead.
 func message(obj *unstructured.Unstructured, computed *status.Result) string {
 	text := computed.Message
 	if text == "" && len(computed.Conditions) > 0 {
@@ -176,7 +176,8 @@ func (r Rules) withoutStatus(obj *unstructured.Unstructured) Result {
 	}
 }
 
-// readyOf returns a waiting result if the condition Ready belongs to an older generation.
+// readyOf returns a waiting result if the condition Ready was observed at an older generation, and a ready result
+// otherwise.
 func readyOf(obj *unstructured.Unstructured, generation int64) Result {
 	condition := conditionOf(obj, "Ready")
 	if seen, found := number(condition["observedGeneration"]); found && seen < generation {

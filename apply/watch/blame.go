@@ -42,8 +42,8 @@ func blame(obj metav1.Object, manager string) []Change {
 	return changes(suspects, fieldsOf(own))
 }
 
-// newer compares two times so that the newer one sorts first. Missing times sort last. The entries of the subresource
-// scale have no time.
+// newer compares two times so that the newer one sorts first. Entries without a time, such as those of the subresource
+// scale, sort last.
 func newer(a, b *metav1.Time) int {
 	switch {
 	case a == nil && b == nil:

@@ -52,7 +52,7 @@ type Event struct {
 	Item types.UID
 	// Object is the object that drifted.
 	Object Object
-	// UID is the UID of the expected object. It is empty if the expectation contained no UID.
+	// UID is the UID of the expected object. It is empty if the item expects no particular UID.
 	UID types.UID
 	// What is the kind of drift.
 	What What

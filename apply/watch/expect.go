@@ -26,8 +26,8 @@ type Expected struct {
 	ResourceVersion string
 }
 
-// expectation contains the state that an item expects of an object. It also contains the drift of the object that was
-// last reported.
+// expectation contains the state that an item expects of an object. It also contains the drift that was last reported
+// for the object.
 type expectation struct {
 	plan     *plan
 	resource unique.Handle[schema.GroupVersionResource]
@@ -47,7 +47,7 @@ func (e *expectation) share(r *reduced) {
 	e.uid, e.key, e.version = shared(e.uid, r.uid), shared(e.key, r.key), shared(e.version, r.version)
 }
 
-// shared returns the stored text if both texts are equal.
+// shared returns the stored text if both texts are equal. Otherwise it returns the first text.
 func shared[T ~string](text, stored T) T {
 	if text == stored {
 		return stored
@@ -101,8 +101,8 @@ func (w *Watcher) Expect(item types.UID, objects []Expected) {
 	w.emit(events)
 }
 
-// expect adds an expectation, or replaces the expectation for the same object. The parameter `before` is the previous
-// plan of the item, or nil.
+// expect adds an expectation, or replaces the expectation for the same object. The parameter `before` contains the
+// previous expectations of the item. It may be nil.
 func (w *Watcher) expect(e *expectation, before *plan) {
 	gvr := e.resource.Value()
 	all := w.expected[gvr]
@@ -126,8 +126,8 @@ func (w *Watcher) Forget(item types.UID) {
 	w.collect()
 }
 
-// drop removes the expectations of a plan. It does not remove an expectation that another plan has replaced. The plan
-// may be nil.
+// drop removes the expectations of an item. If a newer expectation for the same object has replaced one of them, the
+// newer expectation stays. The argument may be nil.
 func (w *Watcher) drop(p *plan) {
 	if p == nil {
 		return
@@ -156,8 +156,9 @@ func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []
 	return events
 }
 
-// rewound handles a target that was restored from a backup. Its resource versions start again at lower values, so a
-// comparison of two versions no longer shows which state is older.
+// rewound removes the resource versions from the expectations because the target was restored from a backup. The
+// resource versions of the target start again at lower values, so a comparison with an earlier version no longer shows
+// which state is older.
 func (w *Watcher) rewound(p place) {
 	for id, e := range w.expected[p.gvr] {
 		if p.namespace == "" || id.namespace.Value() == p.namespace {
@@ -198,8 +199,8 @@ func (w *Watcher) judge(events []Event, gvr schema.GroupVersionResource, id name
 }
 
 // isSame reports whether two expectations come from the same write by the item. After another write, the same drift is
-// reported again, even if the watch has not seen the corrected state in between. Other writers are often faster than
-// the watch.
+// reported again, even if the watch has not seen the corrected state in between. The other writer may have repeated its
+// change before the watch could see the corrected state.
 func (e *expectation) isSame(now *expectation) bool {
 	return e.uid == now.uid && e.key == now.key && (now.version == "" || now.version == e.version)
 }

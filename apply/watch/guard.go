@@ -13,18 +13,18 @@ import (
 
 // GuardOptions configure a Guard. The zero value is ready to use.
 type GuardOptions struct {
-	// Heals is the number of corrections of the same field within Window after which the corrections count as a fight.
-	// The default is 3.
+	// Heals is the number of corrections of the same field within Window that count as a fight: another writer changes
+	// the field again after each correction. The default is 3.
 	Heals int
 	// Window is the period within which corrections are counted. The default is 5 min.
 	Window time.Duration
-	// FirstDelay is the delay of the first correction in a fight. The delay doubles with each further correction. The
-	// default is 10 s.
+	// FirstDelay is the delay of the correction with which the number Heals is reached. The delay doubles with each
+	// further correction of the same field. The default is 10 s.
 	FirstDelay time.Duration
 	// MaxDelay is the longest delay. The default is 10 min.
 	MaxDelay time.Duration
-	// MaxEntries limits the number of fields that the Guard remembers. It first forgets the field that has not been
-	// corrected for the longest time. The default is 10 000 fields, which take about 3 MB.
+	// MaxEntries limits the number of fields that the Guard remembers. If there are more, the Guard forgets the field
+	// that has not been corrected for the longest time. The default is 10 000 fields, which take about 3 MB.
 	MaxEntries int
 	// Clock provides the time. The default is the real clock.
 	Clock clock.PassiveClock
@@ -63,10 +63,10 @@ type Guard struct {
 	recent  *list.List // contains *record; the most recently corrected field is first
 }
 
-// fight is the key under which corrections are counted. It does not contain the UID of the object, because a controller
-// that repeatedly deletes and creates an object also takes part in a fight.
+// fight is the key under which the Guard counts corrections. The key does not contain the UID of the object, so that
+// the count continues if a controller repeatedly deletes the object and creates it again.
 type fight struct {
-	item    types.UID // the key contains the item because objects in several targets may have the same name
+	item    types.UID // distinguishes objects that have the same name in different targets
 	object  Object
 	manager string
 	field   string
@@ -90,12 +90,13 @@ type Heal struct {
 	// Fight means that the same field was corrected too often. Callers should report the fight to users, with Manager
 	// and Field.
 	Fight bool
-	// Manager is the other field manager in the fight, and Field is the field. They are empty if they are not known.
+	// Manager is the field manager that changes the field again after each correction. It is empty if it is not known.
+	// Field is the path of the field or, if the path is not known, the kind of drift (see Event.What).
 	Manager, Field string
 }
 
-// Heal counts one correction and returns how long to wait before it. A fight ends when no correction has been necessary
-// for the time Window plus the last delay.
+// Heal counts one correction and returns how long to wait before this correction. The count of a field starts again if
+// the field has needed no correction for longer than Window plus the last delay.
 func (g *Guard) Heal(e Event) Heal {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,8 +154,8 @@ func (g *Guard) count(f fight, now time.Time) time.Duration {
 	return r.delay
 }
 
-// record returns the record of a fight, and creates the record if necessary. If there are too many records, it discards
-// the oldest one.
+// record returns the record of the corrections that are counted under a key, and creates the record if necessary. If
+// there are too many records, it discards the one that has not been used for the longest time.
 func (g *Guard) record(f fight) *record {
 	if at := g.entries[f]; at != nil {
 		g.recent.MoveToFront(at)

@@ -57,12 +57,12 @@ type details struct {
 
 	// These fields are set only for whole objects.
 	content string // the object as compressed JSON, without managedFields; the packer of the stream can read it
-	owner   uint64 // the key of the item's name
+	owner   uint64 // the key of the item's name in an index, see nameKey
 }
 
 // reduce is the transform function of the watches. It is idempotent because the reflector may call it with an object
-// that it has already transformed. It never fails because the reflector would silently omit the object. It keeps the
-// resourceVersion because the reflector reads it.
+// that it has already transformed. It never returns an error, because the reflector would then silently omit the
+// object. It keeps the resourceVersion because the reflector reads it.
 func reduce(obj any) (any, error) {
 	if _, done := obj.(*reduced); done {
 		return obj, nil

@@ -61,8 +61,8 @@ func (w *Watcher) emit(events []Event) {
 	}
 }
 
-// tell calls the followers of an item and, if the stream stores whole objects, the observers. It does not hold the lock
-// during the calls.
+// tell calls the functions that Follow registered for an item. If the stream stores whole objects, tell also calls the
+// functions that FollowObjects registered. It does not hold the lock during the calls.
 func (s *stream) tell(item types.UID, o Object) {
 	w := s.w
 	w.mu.Lock()

@@ -25,7 +25,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// clusterID is the UID of the in-memory cluster, which contains both the deploy item and its children.
+// clusterID is the UID of the namespace kube-system in the in-memory cluster. The UID identifies the cluster, which
+// contains both the deploy item and its children.
 const clusterID types.UID = "cluster-of-declarativetest"
 
 // holder is a finalizer. It prevents the in-memory cluster from removing a child that is being deleted.
@@ -74,8 +75,8 @@ func (b *bench) newMapper() meta.RESTMapper {
 	return mapper
 }
 
-// cluster is an in-memory cluster that contains the observed children. A write changes the cluster even if it is a dry
-// run, because a fake client returns no object for a dry run. A cluster can therefore be used for only one plan.
+// cluster is an in-memory cluster that contains the observed children. Apply and Update change the cluster even in a
+// dry run, because a fake client returns no object for a dry run. A cluster can therefore be used for only one plan.
 type cluster struct {
 	client.Client // an empty fake client, used for kinds that the options do not list, and for methods that a plan does not need
 
@@ -128,7 +129,7 @@ func (c *cluster) of(object any) client.Client {
 	return c.Client
 }
 
-// Get implements client.Client. It always finds the namespace whose UID identifies the cluster.
+// Get implements client.Client. It always finds the namespace kube-system, whose UID identifies the cluster.
 func (c *cluster) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	if namespace, ok := object.(*corev1.Namespace); ok && key.Name == metav1.NamespaceSystem {
 		namespace.Name, namespace.UID = key.Name, clusterID

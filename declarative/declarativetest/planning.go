@@ -104,8 +104,8 @@ const (
 	// fieldInventory is the name of the field that contains the inventory. It is in the part of the provider status
 	// that belongs to the library.
 	fieldInventory = "inventory"
-	// hashOfObserved is the hash of observed children in the inventory. Normally, this is the hash of the desired
-	// object, which is not known here.
+	// hashOfObserved stands for the hash in the inventory entry of an observed child. The deployer would store the hash
+	// of the desired object of its last run, but that object is not known here.
 	hashOfObserved = "observed"
 )
 

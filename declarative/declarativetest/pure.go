@@ -22,13 +22,13 @@ const (
 	// rounds is the number of times that CheckPure calls a handler with the same input. With this number, the chance
 	// that two keys of a map have the same order in all calls is about one in half a million.
 	rounds = 20
-	// between is the time between two calls. Two calls therefore differ in the second, the minute, the hour and the
-	// day.
+	// between is the time between two calls. The calls therefore see times that differ in the second, the minute, the
+	// hour and the day.
 	between = 25*time.Hour + time.Minute + time.Second
 )
 
 // CheckPure fails the test unless a handler returns the same children and the same status each time it gets the same
-// input. The order of the observed children and the current time must not matter. CheckPure reports the fields that
+// input. The current time and the order of the observed children must not matter. CheckPure reports the fields that
 // differ. It then calls the handler with the result of the first call as observed children, and checks that this call
 // changes nothing.
 //

@@ -13,9 +13,10 @@ import (
 const (
 	// Annotation is the annotation of a lease that contains the Registration as JSON.
 	Annotation = "deployerkit.dev/registration"
-	// Label is the label of leases that have the annotation. Its value is "true".
+	// Label is the label of the leases that have the annotation [Annotation]. The value of the label is "true".
 	Label = "deployerkit.dev/deployer"
-	// MaxBytes is the maximum size of the annotation. If the annotation would be larger, the selectors are omitted.
+	// MaxBytes is the maximum size of the value of [Annotation] in bytes. If the value would be larger, Encode omits
+	// the selectors.
 	MaxBytes = 16 << 10
 )
 
@@ -37,7 +38,8 @@ type Registration struct {
 	HistoryPort int `json:"historyPort,omitempty"`
 }
 
-// Encode returns the value of the annotation, or "" if it would be too large even without selectors.
+// Encode returns the registration as the value of [Annotation]. It returns "" if the value would be larger than
+// MaxBytes even without selectors.
 func (r Registration) Encode() string {
 	raw, err := json.Marshal(r)
 	if err != nil || len(raw) > MaxBytes {

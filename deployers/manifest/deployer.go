@@ -108,7 +108,7 @@ func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context
 	return d.Reconcile(ctx, lsCtx, di, target)
 }
 
-// Delete deletes the objects of the item. If the configuration is invalid, it uses the built-in order.
+// Delete deletes the objects of the item. If the configuration is invalid, it deletes them in the built-in order.
 func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	r, err := d.begin(ctx, di)
 	if err != nil {

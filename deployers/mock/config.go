@@ -52,7 +52,7 @@ func checkPhase(path string, phase *lsv1alpha1.DeployItemPhase) error {
 	return deployerlib.ConfigError(path, "is %q, want one of %q", *phase, phases)
 }
 
-// phaseAfter returns the phase that a call sets. If config.Phase is set, this is the result. Otherwise, if
+// phaseAfter returns the phase that a call sets. If config.Phase is set, the result is config.Phase. Otherwise, if
 // config.InitialPhase is set, the result is config.InitialPhase at the beginning of a job, and later the phase that the
 // item already has. If neither field is set, the result is Succeeded. The parameter `stored` is the phase of the item
 // in the cluster.

@@ -54,7 +54,7 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, deployer *After) error
 	})
 }
 
-// AddClassic adds a deployer for the annotation revision.
+// AddClassic adds a deployer that was written for Landscaper's own library up to v0.27.
 func AddClassic(log logr.Logger, lsMgr, hostMgr manager.Manager, deployer deployerlib.ClassicDeployer) error {
 	return deployerlib.Add(log, lsMgr, hostMgr, deployerlib.DeployerArgs{
 		Name:     "disk-deployer",

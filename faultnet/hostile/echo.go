@@ -31,8 +31,9 @@ func Echo(code int, quote func(string) string) Behaviour {
 }
 
 // EchoLater passes requests to the next handler and records their strings. To a matching request, it responds with an
-// error instead. The error quotes strings in this request, and in earlier requests for objects with the same name. In
-// the same way, a webhook for ConfigMaps could quote the values of a Secret. For the function `quote`, see Echo.
+// error instead. The error quotes strings in this request, and in earlier requests for objects with the same name. For
+// example, EchoLater can simulate a webhook for ConfigMaps that quotes the values of a Secret. For the function
+// `quote`, see Echo.
 func EchoLater(match Match, code int, quote func(string) string) Behaviour {
 	var mu sync.Mutex
 	sent := map[string]*sentTexts{} // by the name of the object

@@ -22,8 +22,8 @@ const (
 	Target     = "target"
 )
 
-// maxKinds is the maximum number of different requests, by cluster, verb and resource, that a Counter counts
-// separately. Further requests are counted as "other".
+// maxKinds is the maximum number of combinations of cluster, verb and resource that a Counter counts separately.
+// Requests with further combinations are counted as "other".
 const maxKinds = 12
 
 const other = "other"
@@ -97,7 +97,7 @@ func (c *Counter) add(cluster, verb, resource string) {
 }
 
 // Transport returns a function that wraps a round tripper. If the context of a request was created by [With], the
-// wrapper counts it as a request to the given cluster.
+// wrapper counts the request and assigns it to the given cluster.
 func Transport(cluster string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return &transport{cluster: cluster, next: next} }
 }

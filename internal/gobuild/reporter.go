@@ -28,7 +28,7 @@ type Reporter struct {
 }
 
 // NewReporter returns a Reporter that writes to w, or to os.Stderr if w is nil. Each line begins with name. If w has a
-// method Unwrap, the returned writer determines whether the output is a terminal.
+// method Unwrap, the writer that Unwrap returns determines whether the output is a terminal.
 func NewReporter(name string, w io.Writer) *Reporter {
 	if w == nil {
 		w = os.Stderr

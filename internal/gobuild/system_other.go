@@ -11,7 +11,7 @@ import (
 )
 
 // errUnsupported is returned on systems for which file locks are not implemented. On these systems, the environment
-// variable must name a directory with the programs.
+// variable Finder.Env must name a directory with the programs.
 var errUnsupported = errors.New("building programs is not supported on " + runtime.GOOS)
 
 func tryLock(*os.File) error { return errUnsupported }

@@ -30,7 +30,8 @@ const (
 	longestWait = 500 * time.Millisecond
 )
 
-// guardedLists contains the lists in the metadata to which other clients may add items.
+// guardedLists contains the lists in the metadata to which other clients may add items. A merge patch that changes such
+// a list makes Apply behave as with the option Locked.
 var guardedLists = []string{"finalizers", "ownerReferences"}
 
 // errNoReference is returned if the object has no resourceVersion, but a function or the option Locked needs one.

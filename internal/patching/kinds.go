@@ -30,9 +30,10 @@ var (
 
 const maxBans = 64
 
-// ban identifies a resource or subresource of a cluster. It is a key of the cache `bans`.
+// ban identifies an endpoint that the client may not patch: the main resource or a subresource of a kind. It is a key
+// of the cache `bans`.
 type ban struct {
-	cluster     any // different for each cluster and user
+	cluster     any // the client's RESTMapper, which is different for each cluster and user, or nil
 	kind        schema.GroupVersionKind
 	subresource string
 }

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// maxCompared is the maximum number of comparisons between the items of two groups. If more comparisons would be
-// needed, the items are matched in order.
+// maxCompared is the maximum number of comparisons between the old and the new items of a group. If more comparisons
+// would be needed, the items of the group are matched in order.
 const maxCompared = 1 << 14
 
 // matcher determines which item of an old list corresponds to which item of a new list.

@@ -44,7 +44,7 @@ func operations(have, want map[string]any) []operation {
 type differ struct {
 	ops  []operation
 	size int // estimated length of the operations as JSON
-	many int // the maximum number of operations for one object or list; if more are needed, it is replaced as a whole
+	many int // the maximum number of operations per object or list; with more, the whole object or list is replaced
 }
 
 func (d *differ) emit(op string, at pointer, value any) {

@@ -17,8 +17,8 @@ type plan struct {
 	main, status bool // whether the main resource changes, and whether the status changes
 }
 
-// plan applies the remaining content to the latest known version. If the content has functions, it needs a raw body,
-// which planRaw reads if necessary.
+// plan computes the writes that apply the remaining content to the latest known version. If the content has functions,
+// which need a raw body, and only a Go object is known, plan reads the raw body first.
 func (a *applier) plan(ctx context.Context) (plan, error) {
 	if a.typed != nil && len(a.left.Funcs) > 0 {
 		return a.planRaw(ctx)

@@ -2,8 +2,9 @@
 
 package redact
 
-// decoders contains functions that decode a whole stream, because a text may contain a value in an encoding such as
-// base64. It is not known where an encoded value begins. Therefore there is one function for each possible offset.
+// decoders contains functions that decode base64 and other encodings in which a text may contain a value. Each function
+// decodes the whole stream. The position at which an encoded value begins is not known, so there is one function for
+// each possible offset.
 var decoders = []func(stream) stream{
 	func(in stream) stream { return base64At(in, 0) },
 	func(in stream) stream { return base64At(in, 1) },

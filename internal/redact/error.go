@@ -9,12 +9,12 @@ import (
 	"errors"
 )
 
-// shortestHidden is the minimum length of a value in a document that is hidden. If shorter values were hidden, ordinary
-// words would disappear, too.
+// shortestHidden is the minimum length, in bytes, that a value in a document must have to be hidden. If shorter values
+// were hidden, ordinary words would disappear, too.
 const shortestHidden = 6
 
-// Documents removes the values in JSON documents from a text. The text may be a message of an API server or an
-// admission webhook that quotes such a document.
+// Documents removes from a text the values that occur in the given JSON documents. The text may be a message in which
+// an API server or an admission webhook quotes such a document.
 func Documents(text string, documents ...[]byte) string {
 	r := New(shortestHidden)
 	for _, document := range documents {
@@ -29,8 +29,8 @@ func Documents(text string, documents ...[]byte) string {
 	return r.Redact(text)
 }
 
-// hideValues hides the numbers and the strings in a JSON value. If a string is base64, it also hides the decoded
-// content.
+// hideValues hides the numbers and the strings in a JSON value. If a string is base64, hideValues also hides the
+// decoded content.
 func hideValues(r *Redactor, value any) {
 	switch v := value.(type) {
 	case string:
@@ -57,8 +57,8 @@ type redactedError struct {
 	err  error
 }
 
-// Error removes the values in JSON documents from the text of an error. errors.Is and errors.As still match the
-// original error.
+// Error removes from the text of an error the values that occur in the given JSON documents. errors.Is and errors.As
+// still match the original error.
 func Error(err error, documents ...[]byte) error {
 	if err == nil {
 		return nil

@@ -31,8 +31,8 @@ const (
 	webText
 )
 
-// forms returns the stream as it is, and the results of unescaping it once, twice and so on. The last form contains no
-// escape sequences. isStable is false if the stream must be unescaped more than maxQuoted times.
+// forms returns the stream as it is, and the results of unescaping it once, twice and so on. isStable is false if the
+// stream must be unescaped more than maxQuoted times. Otherwise, the last form contains no escape sequences.
 func forms(in stream) (out []stream, isStable bool) {
 	quoted, isStable := unquoted(in, goText)
 	all := append([]stream{in}, quoted...)

@@ -8,8 +8,8 @@ const (
 	// part is the length, in bytes, of the parts into which long values are divided. Each part of a value is searched for
 	// separately.
 	part = 16
-	// large is the maximum length of a value for which the index contains the parts at every position. For a longer value,
-	// it contains only the parts at multiples of `stride`, and the last part.
+	// large is the maximum length of a value for which the index contains the parts that begin at every position. For a
+	// longer value, the index contains only the parts that begin at multiples of `stride`, and the last part.
 	large  = 16 << 10
 	stride = 8
 	// factor is the base of the rolling hash of a text.
@@ -29,7 +29,7 @@ var powers = func() (out [part + 1]uint64) {
 // little.
 type index struct {
 	head  int                 // the minimum length of a value
-	heads map[uint64]uint32   // maps the hash of the first `head` bytes of parts to a bit set of their lengths
+	heads map[uint64]uint32   // maps the hash of the first `head` bytes of a part to a bit set of part lengths
 	parts map[uint64]struct{} // hashes of short values, and of the parts of longer values
 }
 

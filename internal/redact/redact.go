@@ -50,7 +50,7 @@ type Redactor struct {
 	gaveUp  string              // the reason why texts cannot be checked, or ""
 
 	signs index // the values, without the characters that quoting may change
-	exact index // values that consist mostly of such characters, unchanged
+	exact index // values that consist mostly of characters that quoting may change; these characters are kept
 }
 
 // New returns a Redactor that hides the given values. It ignores values with fewer than `shortest` bytes, because they
@@ -64,7 +64,7 @@ func New(shortest int, values ...string) *Redactor {
 	return r
 }
 
-// Hide adds values to remove.
+// Hide adds values that Redact removes from texts.
 func (r *Redactor) Hide(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -40,8 +40,8 @@ func (s *stream) addRune(r rune, at span) {
 // over returns the span of the bytes from index i up to, but not including, index j.
 func (s *stream) over(i, j int) span { return span{s.at[i].from, s.at[j-1].to} }
 
-// isSign reports whether no form of quoting changes the character. Quoting may change white space, quotes and
-// backslashes, and a plus sign in a URL means a space.
+// isSign reports whether a character stays the same in every form of quoting. Quoting may change white space, quotes
+// and backslashes. In a URL, a plus sign means a space.
 func isSign(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && r != 0x7f && !isQuote(byte(r)) && r != '+'

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	// listTimeout limits the duration of the list request that reads the server's version.
+	// listTimeout limits the duration of the list request that reads the server's current resource version.
 	listTimeout = 10 * time.Second
 	// maxList is the maximum number of bytes of the response that are read. The response contains the metadata of one
 	// object.
@@ -43,9 +43,9 @@ const (
 // transport is the transport that Wrap returns.
 type transport struct{ next http.RoundTripper }
 
-// Wrap returns a transport that sends requests through `next`. If the API server was restored, the returned transport
-// refuses to continue a watch. If `next` is nil, http.DefaultTransport is used. If `next` is already the result of
-// Wrap, Wrap returns `next`.
+// Wrap returns a transport that sends requests through `next`. If the API server was restored from a backup that is
+// older than a watch, the returned transport refuses to continue the watch. If `next` is nil, http.DefaultTransport is
+// used. If `next` is already the result of Wrap, Wrap returns `next`.
 func Wrap(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -87,9 +87,9 @@ func continued(req *http.Request) (url.Values, bool) {
 	return query, (watch == "true" || watch == "1") && from != "" && from != "0" && query.Get("sendInitialEvents") != "true"
 }
 
-// current returns the current version of the API server. The version is empty if the server does not return one, for
-// example because the client may only watch the objects. If the server is overloaded or fails, the result `refusal` is
-// its response.
+// current returns the current resource version of the API server. The result is empty if the server does not return
+// one, for example because the client may only watch the objects. If the server is overloaded or fails, `refusal` is
+// the server's response.
 func (t *transport) current(req *http.Request, query url.Values) (current string, refusal *http.Response, err error) {
 	ctx, cancel := context.WithTimeout(req.Context(), listTimeout)
 	defer cancel()

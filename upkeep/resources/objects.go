@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// objects reads objects for custom checks and exports, from the item's own target or from another target that they
-// name.
+// objects reads objects for custom checks and exports. It reads them from the item's own target, or from another target
+// that the check or export names.
 type objects struct {
 	run  *Run
 	path string // the field that contains the name of the target

@@ -40,8 +40,8 @@ type awaited struct {
 }
 
 // readExports reads the values of all exports and returns copies of them. It does not wait: the field `waiting` of the
-// result lists the exports that have no value yet. It reads each object once, unless there are more than 64. The
-// parameter `document` contains the values for exports without fromResource.
+// result lists the exports that have no value yet. If the exports refer to at most 64 objects, it reads each object
+// only once. The parameter `document` contains the values for exports without fromResource.
 //
 // readExports returns the errors of the function `get`, with the key of the export. If ctx ends while a path is
 // evaluated, the error wraps the cause. It returns a ConfigError in the following cases:

@@ -26,8 +26,8 @@ func Clone(object map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// maxLevels is the maximum number of nested levels that are copied without JSON. A value that contains itself has more
-// levels.
+// maxLevels is the maximum number of nested levels that are copied without JSON. The limit is necessary because copying
+// a value that contains itself would never end.
 const maxLevels = 100
 
 // clone copies a value without JSON, which takes much less time. It returns false if the value has more levels than

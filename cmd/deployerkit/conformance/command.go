@@ -21,7 +21,7 @@ import (
 
 // Execute of the command returns these errors, or another error.
 var (
-	// ErrFailed is returned if a check failed. In this case, the report was written.
+	// ErrFailed is returned if a check failed. The report describes the failures.
 	ErrFailed = errors.New("the deployer does not fulfil the contract")
 	// ErrUsage is returned for an invalid flag or file, before anything was checked.
 	ErrUsage = errors.New("wrong usage")

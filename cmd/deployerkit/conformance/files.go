@@ -37,13 +37,14 @@ func readItem(flag, path string, itemType lsv1alpha1.DeployItemType, stdin io.Re
 	return di, nil
 }
 
-// configOf returns a function that returns the configuration of di with the placeholders replaced.
+// configOf returns a function that returns the configuration of di. The function replaces the placeholders with the
+// namespace and the name of its argument.
 func configOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName) any {
 	return func(item types.NamespacedName) any { return fill(di, placeholdersFor(item)) }
 }
 
-// invalidOf returns the function for Subject.Invalid. This function returns the configuration of di with the
-// placeholders replaced, including the placeholder for the note.
+// invalidOf returns a function for Subject.Invalid, which returns the configuration of di. The function replaces the
+// placeholders with the namespace and the name of the item, and with the note.
 func invalidOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName, string) any {
 	return func(item types.NamespacedName, note string) any {
 		values := placeholdersFor(item)

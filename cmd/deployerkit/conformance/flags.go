@@ -16,7 +16,7 @@ import (
 // flags contains the values of the flags.
 type flags struct {
 	name, command                       string
-	item, invalid, slow, finish, target string // names of files
+	item, invalid, slow, finish, target string // each is the name of a file
 	otherLabels                         map[string]string
 	finishCommand, deployedCommand      string
 	kubeconfig, junit, logFile          string

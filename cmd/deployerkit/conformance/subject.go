@@ -101,7 +101,8 @@ func (f *flags) addCommands(s *conformance.Subject) error {
 	return f.addFinish(s, &kubeconfig)
 }
 
-// addFinish sets the function that lets a slow item succeed.
+// addFinish sets Subject.Finish according to --finish-item or --finish-command. This function lets the run of a slow
+// item succeed.
 func (f *flags) addFinish(s *conformance.Subject, kubeconfig *string) error {
 	switch {
 	case f.finish != "" && f.finishCommand != "":
@@ -148,7 +149,7 @@ func (w commandLine) succeeds(ctx context.Context, item types.NamespacedName, ku
 	return true, nil
 }
 
-// configure returns a function that writes the configuration of an item in the cluster.
+// configure returns a function that replaces the configuration of an item in the cluster with the result of `config`.
 func configure(config func(types.NamespacedName) any) func(context.Context, client.Client, types.NamespacedName) error {
 	return func(ctx context.Context, c client.Client, key types.NamespacedName) error {
 		di := &lsv1alpha1.DeployItem{}

@@ -177,7 +177,7 @@ func hasProviderStatus(kind string) condition {
 	})
 }
 
-// exports requires the export Secret to contain these values.
+// exports requires that the export Secret of an item contains exactly the text `want`.
 func exports(want string) condition {
 	return existing(func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		ref := di.Status.ExportReference

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// addControllers adds controllers that replace kube-controller-manager, because the prebuilt binaries do not include
-// it. These controllers make Deployments ready and remove deleted namespaces. The scenario without the real Landscaper
-// needs nothing more.
+// addControllers adds controllers that replace kube-controller-manager, which is not one of the prebuilt binaries of
+// the control plane. These controllers make Deployments ready and remove deleted namespaces. That is enough for the
+// scenario without the real Landscaper.
 func addControllers(mgr manager.Manager) error {
 	c := mgr.GetClient()
 	return errors.Join(

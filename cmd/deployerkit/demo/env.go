@@ -47,11 +47,12 @@ type env struct {
 	client client.Client // reads from the API server
 	state  *state
 
-	// classic simulates a Landscaper with the annotation revision of the contract, and modern one with the job-ID
-	// revision.
+	// classic simulates a Landscaper that follows the annotation revision of the contract. modern simulates a
+	// Landscaper that follows the job-ID revision.
 	classic, modern *landscapertest.Landscaper
 
-	// landscaper is the real Landscaper, or nil. The field `jobs` maps each Installation to its last known job.
+	// landscaper is the real Landscaper, or nil. jobs maps the name of each Installation to the ID of its last known
+	// job.
 	landscaper *landscaper.Landscaper
 	jobs       map[string]string
 
@@ -118,7 +119,7 @@ func (st *env) populate(ctx context.Context) error {
 	return st.run(ctx, mgr)
 }
 
-// run starts the manager. From then on, the state is updated whenever an object changes.
+// run starts the manager. From then on, the field `state` is updated whenever an object changes.
 func (st *env) run(ctx context.Context, mgr manager.Manager) error {
 	for _, obj := range []client.Object{&lsv1alpha1.DeployItem{}, &lsv1alpha1.Installation{}, &lsv1alpha1.Execution{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false))

@@ -16,7 +16,7 @@ var (
 	more         = edit{`connections: "10"`, `connections: "20"`}
 )
 
-// mistake is a part of the error that the edit moreUnquoted causes.
+// mistake is a part of the error message that the demo expects after the edit moreUnquoted.
 const mistake = "ConfigMap default/app: .data.connections: expected string"
 
 // targetNamespace is the namespace of the objects that the Installations deploy.

@@ -98,7 +98,8 @@ var scenario = []step{
 	},
 }
 
-// deploy creates the objects in all files, and sets the first job of the item that follows the job-ID revision.
+// deploy creates the objects in all files, and requests the first run of the item "modern", which follows the job-ID
+// revision of the contract.
 func deploy(ctx context.Context, st *env) error {
 	if err := apply(ctx, st.client, deployitems.Files); err != nil {
 		return err
@@ -120,7 +121,7 @@ func operate(name string, operation lsv1alpha1.Operation) func(context.Context, 
 	return func(ctx context.Context, st *env) error { return st.classic.Operate(ctx, item(name), operation) }
 }
 
-// handOut returns an action that gives a new job to the item that follows the job-ID revision.
+// handOut returns an action that requests a run of the item "modern" by setting its job ID.
 func handOut(job string) func(context.Context, *env) error {
 	return func(ctx context.Context, st *env) error { return st.modern.TriggerAs(ctx, item("modern"), job) }
 }

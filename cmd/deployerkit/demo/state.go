@@ -88,7 +88,7 @@ func (b *state) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// step records a call of the deployer.
+// step records a call of a method of the deployer in the row of the item. It ignores all other kinds of steps.
 func (b *state) step(s deployerlib.Step) {
 	if s.Kind != deployerlib.StepCall {
 		return
@@ -136,7 +136,7 @@ func (b *state) gone(obj any) {
 }
 
 // update replaces a row. The new row of an item keeps the number of hook calls. It also keeps the last event unless
-// there is a new one.
+// `now` contains an event.
 func (b *state) update(key string, now row) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

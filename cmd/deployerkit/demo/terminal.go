@@ -16,8 +16,8 @@ import (
 // redraw is the minimum interval between redraws of the table.
 const redraw = 100 * time.Millisecond
 
-// terminal displays lines and rows. If the output is a terminal, the rows are a table below the lines, which is updated
-// in place. Otherwise, each change of a row is displayed as a line. A terminal is safe for concurrent use.
+// terminal displays lines and rows. If the output is a terminal, the rows form a table below the lines. The table is
+// updated in place. Otherwise, each change of a row is displayed as a line. A terminal is safe for concurrent use.
 type terminal struct {
 	out  io.Writer
 	size func() (width, height int) // returns the size of the terminal; nil if the output is not a terminal

@@ -45,7 +45,7 @@ const example = `  deployerkit run --item examples/deployitem.yaml --target exam
 
 // options contains the values of the flags and arguments.
 type options struct {
-	item, target, installation string // names of files
+	item, target, installation string // each is the name of a file
 	once                       bool
 	timeout                    time.Duration
 	command                    []string

@@ -16,7 +16,7 @@ import (
 // styles are the supported styles of deployers.
 var styles = []string{"plain", "declarative", "graph"}
 
-// licenses maps the supported licences to their names and SPDX identifiers.
+// licenses maps the supported licenses to their names and SPDX identifiers.
 var licenses = map[string]struct{ name, spdx string }{
 	"apache-2.0": {"Apache License 2.0", "Apache-2.0"},
 	"mit":        {"MIT License", "MIT"},
@@ -104,7 +104,7 @@ func kindOf(name string) string {
 	return kind.String()
 }
 
-// LicenseName returns the full name of the licence.
+// LicenseName returns the full name of the license.
 func (p *project) LicenseName() string { return licenses[p.License].name }
 
 // Header returns the lines at the beginning of each Go file.

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-// Add registers the flags. Parsing a flag sets a field of o. After parsing, call [manifest.Options.Validate].
+// Add registers the flags that set the fields of o. After the flags have been parsed, call [manifest.Options.Validate].
 func Add(fs *pflag.FlagSet, o *manifest.Options) {
 	fs.StringVar((*string)(&o.Strategy), "default-strategy", string(manifest.StrategyApply),
 		"update strategy of deploy items that set none: apply, update, patch, merge or mergeOverwrite; "+

@@ -17,7 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
-// Process is a running deployer. Either the field `command` or the field `network` is set.
+// Process is a running deployer. The field `command` is set for a command. The field `network` is set for a deployer in
+// this process.
 type Process struct {
 	command *process.Process
 	network *faultnet.Network
@@ -55,8 +56,8 @@ func Exec(command *exec.Cmd, logs io.Writer, timeout time.Duration) (*Process, e
 // Ended returns a channel that is closed when the deployer has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Failure returns an error if the deployer has ended. It must be called before Stop and Kill, because an end is a
-// failure only before these calls.
+// Failure returns an error if the deployer has ended. It must be called before Stop and Kill, because they end the
+// deployer intentionally.
 func (p *Process) Failure() error {
 	select {
 	case <-p.ended:
@@ -73,7 +74,7 @@ func (p *Process) Failure() error {
 	return fmt.Errorf("the deployer ended unexpectedly: %w", err)
 }
 
-// Stop stops the deployer with SIGTERM or by cancelling its context. It returns an error if the deployer had already
+// Stop stops the deployer with SIGTERM or by canceling its context. It returns an error if the deployer had already
 // ended or does not end in time.
 func (p *Process) Stop() error {
 	if err := p.Failure(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// landscapersOwn lists the operations of the errors with which Landscaper ends a run.
+// landscapersOwn lists the values of lastError.operation that Landscaper writes when it ends a run.
 var landscapersOwn = []string{"InterruptOperation", lsv1alpha1.PickupTimeoutOperation, contract.AbortingTimeoutOperation}
 
 // Foreign compares two statuses of an item. The parameter `stored` is the status as the library wrote it last, and the

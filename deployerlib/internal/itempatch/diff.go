@@ -75,9 +75,10 @@ func Diff(base, wanted client.Object) (Changes, error) {
 	return out, nil
 }
 
-// withoutEqualParts returns copies of two items that are faster to compare. Of the spec, the metadata and the provider
-// status, the copies contain only the parts that differ. Equal parts are frequent and can have a size of a megabyte.
-// The copies also lack managedFields, because Diff ignores these.
+// withoutEqualParts returns two items that are faster to compare than base and wanted. If the specs differ, it returns
+// base and wanted themselves. Otherwise, it returns copies without the spec and without managedFields, which Diff
+// ignores. If the metadata or the provider status is equal too, the copies contain only a small placeholder for it.
+// Equal parts are frequent and can have a size of a megabyte.
 func withoutEqualParts(base, wanted *lsv1alpha1.DeployItem) (left, right *lsv1alpha1.DeployItem) {
 	if !reflect.DeepEqual(base.Spec, wanted.Spec) {
 		return base, wanted

@@ -27,9 +27,10 @@ func diffStatusOf(obj client.Object) func(base, wanted map[string]any) map[strin
 	return patching.MergePatch
 }
 
-// diffStatus meets two requirements of the schema: a stored status has an observedGeneration, and a stored deployer has
-// all its fields. A typed object does not show whether a status with only zero values is stored, so such a status
-// counts as absent. Sending a stored value again is harmless.
+// diffStatus returns the merge patch from base to wanted, or nil if there is nothing to send. It meets two requirements
+// of the schema: a stored status has an observedGeneration, and a stored deployer has all its fields. If base has only
+// zero values, diffStatus treats it as absent, because a typed object does not show whether such a status is stored.
+// The patch may therefore contain values that are already stored.
 func diffStatus(base, wanted map[string]any) map[string]any {
 	base, wanted = withWholeDeployer(base), withWholeDeployer(wanted)
 	if isZeroStatus(base) {

@@ -42,8 +42,8 @@ type Attempt struct {
 	abandoned bool // the watchdog has abandoned the attempt and freed its worker
 }
 
-// Begin begins an attempt. The function `cancel` cancels the context of the attempt. Begin returns nil for an item in
-// quarantine.
+// Begin begins an attempt. The function `cancel` cancels the context of the attempt. Begin returns nil if the item is
+// in quarantine, because an earlier call still ignores its cancellation.
 func (i *Item) Begin(clk clock.WithDelayedExecution, cancel context.CancelCauseFunc) *Attempt {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -139,7 +139,8 @@ func (a *Attempt) Seal() bool {
 	return a.sealed
 }
 
-// Abandon gives up an attempt whose user code does not return. It returns false if the attempt is sealed.
+// Abandon gives up an attempt whose user code does not return. It returns false if Seal was called before, because then
+// no user code runs any more.
 func (a *Attempt) Abandon() bool {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -147,7 +148,7 @@ func (a *Attempt) Abandon() bool {
 	return a.abandoned
 }
 
-// AbandonSealed gives up a sealed attempt that does not end.
+// AbandonSealed gives up an attempt that does not end although its user code has returned.
 func (a *Attempt) AbandonSealed() {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()

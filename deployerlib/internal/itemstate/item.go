@@ -34,7 +34,7 @@ type Item struct {
 	versions    versions
 	retries     retries
 	claimed     uint64 // the ID of the run for which Claim was called last, or 0
-	resumed     bool   // Resume was called for the finished item
+	resumed     bool   // Resume of the deployer succeeded for the current object
 	keptPhase   lsv1alpha1.DeployItemPhase
 	unconfirmed Unconfirmed
 	inflight    *Attempt
@@ -114,8 +114,8 @@ func (i *Item) Wait(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
 	return i.gate.wait(now)
 }
 
-// Read classifies a version from the cache. If the version is current and belongs to a new object of the same name,
-// Read removes the state of the former object.
+// Read determines whether a version from the cache is current, stale, or a version of an item that no longer exists. If
+// the version is current and belongs to a new object of the same name, Read removes the state of the former object.
 func (i *Item) Read(di *lsv1alpha1.DeployItem, now time.Time) Reading {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -128,8 +128,9 @@ func (i *Item) Read(di *lsv1alpha1.DeployItem, now time.Time) Reading {
 
 // ConfirmRead records the version that a live read returned, and reports whether the response can be relied on. It
 // returns false if the version is older than the newest known version or than one of the versions in the parameter
-// `others`, because such a response may be stale. Once two such responses have proven that resource versions went
-// backwards, ConfirmRead accepts the version as the newest one, resets the state and returns true.
+// `others`, because such a response may be stale. Two such responses can prove that resource versions went backwards,
+// for example after a restore of etcd. ConfirmRead then accepts the version as the newest one, resets the state and
+// returns true.
 func (i *Item) ConfirmRead(version string, now time.Time, others ...string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -147,8 +148,9 @@ func (i *Item) ExpectWrite(digests ...Digest) {
 	i.gate.expected = digests
 }
 
-// Wrote records the response to a write. If the response is an item that is terminating and has no finalizers, the item
-// no longer exists. In this case, the resourceVersion in the response is one that the cache already contains.
+// Wrote records the response to a write. If the response is a terminating item without finalizers, the item no longer
+// exists. Wrote then also records the UID of the item, because the resourceVersion does not show the deletion: the
+// cache already contains a version with the resourceVersion of the response.
 func (i *Item) Wrote(di *lsv1alpha1.DeployItem) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -158,7 +160,7 @@ func (i *Item) Wrote(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// Released records that a live read did not find the item.
+// Released records that the item with the given UID no longer exists at the API server.
 func (i *Item) Released(uid types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -253,7 +255,7 @@ func (i *Item) Quarantine(on bool) {
 	i.quarantined = on
 }
 
-// Quarantined reports whether a call ignores its cancellation.
+// Quarantined reports whether the item is in quarantine, because a call ignores its cancellation.
 func (i *Item) Quarantined() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

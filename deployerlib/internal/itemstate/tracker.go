@@ -29,8 +29,8 @@ func (t *Tracker) Get(key types.NamespacedName) *Item {
 	return item
 }
 
-// Forget removes the state of an item that no longer exists. It does not remove the state of an item in quarantine, so
-// that no other call for the item begins before the abandoned call has returned.
+// Forget removes the state of an item that no longer exists. If an abandoned call for the item has not returned yet,
+// the item is in quarantine. Forget does not remove its state then, so that no other call for the item begins.
 func (t *Tracker) Forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,19 +10,19 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// usage contains the numbers of shares that are currently held.
+// usage contains the numbers of shares that are currently held. A share is the right of an item to use one worker.
 type usage struct {
 	namespaces map[string]int
 	places     map[Place]int
-	doubtful   int            // number of shares held for targets that are unhealthy or unproven
+	doubtful   int            // number of shares held for targets that are unhealthy or not yet known to be healthy
 	doubtfulIn map[string]int // number of these shares by namespace
 	suspects   int            // number of shares held for suspect targets (see isSuspect)
 	total      int
-	lent       bool                     // whether a target uses more than its share
+	lent       bool                     // whether a target uses more workers than TargetShare allows
 	health     map[Place]targets.Health // the health of each target
 }
 
-// grant gives shares to waiting items as long as shares are available.
+// grant gives shares (the right to use one worker) to waiting items as long as shares are available.
 func (s *Shares) grant() {
 	if s.waiting.len() == 0 || len(s.held) >= s.Workers() {
 		return
@@ -73,8 +73,8 @@ func (s *Shares) best(use *usage) (next ticket, found bool) {
 	return next, found
 }
 
-// compare compares two tickets, each of which is the first one of its place. The result is negative if the item of
-// ticket a gets a share before the item of ticket b.
+// compare compares two tickets. Each is the first ticket of its place, which is a namespace and a target. The result is
+// negative if the item of ticket a gets a share before the item of ticket b.
 func (u *usage) compare(a, b ticket) int {
 	return cmp.Or(
 		cmp.Compare(u.namespaces[a.Place.Namespace], u.namespaces[b.Place.Namespace]),
@@ -101,15 +101,15 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
 }
 
-// isIdle reports whether a target may use more workers than its share: items of only one place wait, and a worker is
-// free.
+// isIdle reports whether a target may use more workers than Options.TargetShare allows. This is the case if there are
+// extra workers, items of only one place wait, and a worker is free.
 func (s *Shares) isIdle(use *usage) bool {
 	return s.extra > 0 && len(s.waiting.lines) == 1 && use.total < s.options.Workers
 }
 
-// limit returns the number of workers that items of any namespace may use. It does not count the extra worker for a
-// namespace that uses no other worker. While a target uses more than its share, limit counts the extra worker for an
-// item of another target.
+// limit returns the number of workers that items of any namespace may use. It never counts the extra worker that only
+// serves a namespace without another worker. It counts the other extra worker only while a target uses more workers
+// than Options.TargetShare allows.
 func (s *Shares) limit(use *usage) int {
 	if use.lent {
 		return s.options.Workers + s.extra

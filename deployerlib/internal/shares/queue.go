@@ -23,7 +23,7 @@ func compare(a, b ticket) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.number, b.number))
 }
 
-// queue contains the waiting items. Each place has a line of tickets of its own.
+// queue contains the waiting items. It has one line of tickets for each place, which is a namespace and a target.
 type queue struct {
 	lines   map[Place][]ticket // every line is sorted and is not empty
 	tickets map[types.NamespacedName]ticket

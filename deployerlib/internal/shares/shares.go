@@ -16,25 +16,25 @@ const (
 	// lookAgain is the interval at which the health of the targets is checked while items wait. The checks are needed
 	// because no event reports the recovery of a target.
 	lookAgain = 250 * time.Millisecond
-	// If there are at least fewWorkers workers, there are also extra workers.
+	// fewWorkers is the smallest number of workers for which there are also extra workers.
 	fewWorkers = 4
-	// maxKnown is the maximum size of each of the maps `proven` and `failed`. When a target is added to a full map, the
-	// map is emptied first. The targets that it contained then count as new.
+	// maxKnown is the maximum size of each of the maps `proven` and `failed`, which store the last known health of
+	// targets. When a target is added to a full map, the map is emptied first.
 	maxKnown = 10_000
 )
 
 // Options configures Shares.
 type Options struct {
 	// Workers is the number of items that may run at a time. If Workers is at least 4, there are two extra workers. The
-	// first extra worker only runs an item of a namespace that holds no share. The second extra worker is used only while
-	// the items of a target use more than TargetShare, and only for an item of another target.
+	// first extra worker only runs an item of a namespace in which no other item runs. The second extra worker is used
+	// only while the items of a target use more than TargetShare, and only for an item of another target.
 	Workers int
 	// TargetShare is the maximum share of the workers that the items of one target may use while items of other targets
 	// wait.
 	TargetShare float64
 	// After calls f in a new goroutine after the delay d.
 	After func(d time.Duration, f func())
-	// Offer is called for an item that waited and now holds a share. Offer adds the item to the queue of the controller.
+	// Offer is called for an item that waited and may now run. Offer adds the item to the queue of the controller.
 	Offer func(item types.NamespacedName)
 	// Waits is called with the difference when the number of waiting items changes. It may be nil. It must not block.
 	Waits func(change int)
@@ -47,7 +47,8 @@ type Place struct {
 	Target string
 }
 
-// Claim is a request for one share. It contains the properties of the item for which the share is requested.
+// Claim is a request for one share, which is the right of an item to use one worker. It contains the place and the
+// priority of that item.
 type Claim struct {
 	Place    Place
 	Priority int // orders the items of a place; the highest comes first
@@ -64,8 +65,8 @@ type Shares struct {
 	mu      sync.Mutex
 	health  func(target types.NamespacedName) targets.Health // nil if all targets count as healthy
 	held    map[types.NamespacedName]Place
-	offered map[types.NamespacedName]bool // the items in the field `held` for which Take was not called yet
-	fresh   []types.NamespacedName        // the items in the field `offered` for which Offer was not called yet
+	offered map[types.NamespacedName]bool // the items in the field `held` for which Take has yet to be called again
+	fresh   []types.NamespacedName        // the items in the field `offered` for which Options.Offer has yet to be called
 	waiting queue
 	told    int // the number of waiting items that was last reported to Waits
 	proven  map[Place]bool
@@ -97,9 +98,9 @@ func (s *Shares) Judge(health func(target types.NamespacedName) targets.Health) 
 	s.health = health
 }
 
-// Take requests a share for an item and reports whether the item may run now. If so, the caller must call Return later.
-// Otherwise the item waits: Options.Offer is called as soon as the item gets a share, and Take must then be called
-// again.
+// Take requests a share (the right to use one worker) for an item, and reports whether the item may run now. If so, the
+// caller must call Return later. Otherwise the item waits: Options.Offer is called as soon as the item gets a share,
+// and Take must then be called again.
 func (s *Shares) Take(item types.NamespacedName, claim Claim) (taken bool) {
 	s.change(func() {
 		if s.offered[item] && s.held[item] != claim.Place {
@@ -117,7 +118,8 @@ func (s *Shares) Take(item types.NamespacedName, claim Claim) (taken bool) {
 	return taken
 }
 
-// Return returns the share of an item. If the item has no share, Return removes the item from the waiting items.
+// Return gives back the share that an item holds. If the item holds no share, Return removes the item from the waiting
+// items.
 func (s *Shares) Return(item types.NamespacedName) {
 	s.change(func() {
 		if place, holds := s.held[item]; holds && !s.offered[item] {
@@ -191,7 +193,7 @@ func (s *Shares) drop(item types.NamespacedName) {
 }
 
 // learn records the health of a target after a reconcile of one of its items. As long as the target has not sent a
-// complete response, its health is unknown, and the target counts as new.
+// complete response, its health is unknown. In this case, learn only removes the target from s.proven.
 func (s *Shares) learn(place Place) {
 	if !s.isJudged(place) {
 		return

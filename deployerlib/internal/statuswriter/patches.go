@@ -42,7 +42,8 @@ func (p *userPatches) take() []*patch.Patch {
 // pending reports whether there is something to send.
 func (p *userPatches) pending() bool { return len(p.taken) > 0 || !p.noted.Empty() }
 
-// The method `all` returns the patches of earlier writes that are not stored yet, and the changes recorded since.
+// The method `all` returns the patches that are not stored yet, like the method `take`. Unlike `take`, it leaves the
+// newly recorded changes in p.noted.
 func (p *userPatches) all() []*patch.Patch { return append(slices.Clone(p.taken), &p.noted) }
 
 // markStored removes the patches that a write has stored.

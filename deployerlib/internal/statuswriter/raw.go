@@ -76,7 +76,7 @@ func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (
 	return out, nil
 }
 
-// shown returns a copy of the stored body to which the changes of di are applied.
+// shown applies the changes of di to a copy of the stored body, and returns the copy.
 func shown(raw map[string]any, di *lsv1alpha1.DeployItem) (map[string]any, error) {
 	body := patching.Clone(raw)
 	err := patching.Typed(func(item *lsv1alpha1.DeployItem) error { di.DeepCopyInto(item); return nil })(body)

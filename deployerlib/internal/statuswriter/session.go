@@ -26,7 +26,7 @@ type Session struct {
 	read      *lsv1alpha1.DeployItem       // the item as the reconcile read it; shared and never changed
 	stored    *lsv1alpha1.DeployItem       // the item as the API server stored it last
 	working   *lsv1alpha1.DeployItem       // the copy that user code changes; until the copy is made, the same pointer as in the field `read`
-	protected *lsv1alpha1.DeployItemStatus // the status whose values replace the changes that user code must not make
+	protected *lsv1alpha1.DeployItemStatus // the status to which Restore resets protected fields
 	patches   userPatches
 	raw       map[string]any    // the stored body, for functions in patches; nil until it was read
 	decision  contract.Decision // the decision of the last write

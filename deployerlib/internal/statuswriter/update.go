@@ -53,11 +53,11 @@ type Update struct {
 	// IsOutcome is set if Status is the outcome of a call or run. If the write is rebased after a conflict, guard.Insist
 	// restores this outcome.
 	IsOutcome bool
-	// Replaces is set if the update replaces an update that was refused. Such an update is rebased after a conflict even
-	// if the start of the run is not stored.
+	// Replaces is set if an earlier update was refused and this update replaces it. After a conflict, this update is
+	// rebased even if the start of the run is not stored.
 	Replaces bool
-	// Keep is set if the update must not be lost, because the deployer would repeat its work. If the API server does not
-	// confirm the update, it is kept for Flush.
+	// Keep is set if the update must not be lost. The loss would make the deployer repeat its work. If the API server
+	// does not confirm the update, the session keeps it for Flush.
 	Keep bool
 }
 

@@ -23,7 +23,7 @@ const (
 )
 
 // Licence gets the licence of a customer. If the service does not know the customer, the error is a
-// deployerlib.ConfigError, which ends the job. Other errors should be retried.
+// deployerlib.ConfigError, and the item fails without a retry. After any other error, a retry can help.
 func (s Service) Licence(ctx context.Context, customer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience) // the deadline of the item also applies
 	defer cancel()

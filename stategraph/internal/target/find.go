@@ -52,8 +52,8 @@ func (t *Session) Find(ctx context.Context, component string, wanted Search) ([]
 	return now.objects, nil
 }
 
-// source returns a client for reading the objects that match `wanted`, and the Sight for watching them. It returns an
-// error if the cluster does not know the kind.
+// source returns a client for reading the objects that match `wanted`, and a Sight, which selects these objects for a
+// watch. It returns an error if the cluster does not know the kind.
 func (t *Session) source(wanted Search) (from client.Reader, sight upkeep.Sight, err error) {
 	var mapper meta.RESTMapper
 	var landscaper *upkeep.Landscaper
@@ -142,8 +142,8 @@ func (m *Memory) Refers() bool {
 	return len(m.references) > 0
 }
 
-// lost is called when an object of a Reference has changed. It triggers a recheck of the component, or a run of the
-// item.
+// lost is called when an object of a Reference has changed. If a run is in progress and can recheck the component, lost
+// requests the recheck. Otherwise, it triggers another run of the item.
 func (m *Memory) lost(component string) {
 	m.mu.Lock()
 	tell, wake := m.tellReference, m.wakeLater

@@ -34,7 +34,7 @@ type Memory struct {
 	ran     bool
 	running bool
 	changed map[watch.Object]bool // objects that changed during a run
-	tell    func(watch.Object)    // called during a run when an object has a newer version than the run saw; may be nil
+	tell    func(watch.Object)    // called during a run if an object has changed since the run saw it; may be nil
 
 	references    map[string]*referenced // by component
 	again         bool                   // a referenced object changed during a run, and the run did not see the change
@@ -180,7 +180,7 @@ func (m *Memory) saw(o watch.Object, version string, heard bool) {
 	m.looks[o] = last
 }
 
-// judged records the version of an object whose readiness a run has checked.
+// judged records that a run has checked the readiness of an object, and which version of the object it has checked.
 func (m *Memory) judged(o watch.Object, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -169,7 +169,7 @@ func (t *Session) seenAlready(ref apply.Ref) *unstructured.Unstructured {
 	return t.seen[ref]
 }
 
-// Objects returns the set of all objects in the inventory, identified as in watches.
+// Objects returns the set of all objects in the inventory. It omits the objects of kinds that the target does not know.
 func (t *Session) Objects() map[watch.Object]bool {
 	out := map[watch.Object]bool{}
 	for _, entry := range t.Inventory().Entries {

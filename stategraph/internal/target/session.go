@@ -57,15 +57,15 @@ type Session struct {
 	resources sync.Map // maps each GroupVersionKind to its resource
 
 	claiming sync.Mutex         // guards the fields stored, broken and names
-	stored   bool               // the inventory was stored since the claim began
-	broken   error              // the error of storing the inventory
+	stored   bool               // the current call of Claim tried to store the inventory
+	broken   error              // the error of the attempt to store the inventory, or nil
 	names    map[apply.Ref]bool // the objects in the inventory, or nil if they are not known yet
 
 	mu     sync.Mutex
 	seen   map[apply.Ref]*unstructured.Unstructured // the objects that this run has read
-	owners map[watch.Object]string                  // the components that listen to objects
-	// recheck is the time after which an object may become ready without a change. Zero means that there is no such
-	// object.
+	owners map[watch.Object]string                  // maps an object to the component that applied it and listens to it
+	// recheck is the time after which the readiness of an object must be checked again, even if the object has not
+	// changed. Zero means that no object needs this.
 	recheck time.Duration
 }
 
@@ -73,8 +73,8 @@ type Session struct {
 // leaves room for the other fields of the status.
 const maxInventory = 1<<20 - 256<<10
 
-// New returns a session for a run. Call run.Take first. The function `watches` reports whether a component listens to
-// its objects.
+// New returns a session for a run. Call run.Take before New. The function `watches` reports whether a component listens
+// to its objects.
 func New(run *upkeep.Run, undo Undo, watches func(component string) bool) *Session {
 	t := &Session{run: run, undo: undo, watches: watches, memory: MemoryOf(run), seen: map[apply.Ref]*unstructured.Unstructured{}, owners: map[watch.Object]string{}}
 	if run.Cluster == nil {
@@ -97,9 +97,9 @@ func errNoTarget() error {
 }
 
 // Claim adds the objects of a claim to the inventory. If an object is new, or the component has a Delete that is not
-// recorded yet, Claim also adds the claims that `foresee` returns, and then stores the inventory. If the additional
-// claims cause an error, Claim leaves them out. This loses nothing: each component claims its objects itself before it
-// writes them.
+// recorded yet, Claim also adds the objects of the claims that `foresee` returns, and then stores the inventory. If the
+// additional objects cause an error, Claim leaves them out. This is safe, because each component calls Claim for its
+// objects before it writes them.
 func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) error {
 	t.claiming.Lock()
 	defer t.claiming.Unlock()
@@ -137,7 +137,7 @@ func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) er
 	return err
 }
 
-// forgive undoes addFinalizer for some claims, because the status could not be stored.
+// forgive undoes addFinalizer for the given claims. Claim calls it before it returns an error.
 func (t *Session) forgive(owing []Claim) {
 	for _, c := range owing {
 		t.RemoveFinalizer(c.Component)
@@ -287,8 +287,8 @@ func (t *Session) Inventory() apply.Inventory {
 // Owned returns the objects that the item owns, for the watches of the target.
 func (t *Session) Owned() []apply.Owned { return t.applier.Report().Owned }
 
-// Recheck returns the time after which an object may become ready without a change. Zero means that there is no such
-// object.
+// Recheck returns the time after which the readiness of an object must be checked again, even if the object has not
+// changed. Zero means that no object needs this.
 func (t *Session) Recheck() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -26,7 +26,7 @@ const Dir = "templates"
 type Template struct {
 	// Uses lists the places where the template uses a component whose name is a constant.
 	Uses []Use
-	// Faults contains a text for each named template that the template calls and no file defines.
+	// Faults contains a text for each call of a named template that no file defines.
 	Faults []string
 	// Optional is true if the whole text of the template is inside conditions, so that the template may render no object.
 	Optional bool

@@ -118,7 +118,7 @@ func (s *scanner) list(in *parse.ListNode, guards []string) {
 	}
 }
 
-// fallbacks contains the functions that accept empty arguments.
+// fallbacks contains the functions that accept an empty argument, such as the output of a component without an object.
 var fallbacks = map[string]bool{"default": true, "coalesce": true, "empty": true, "ternary": true, "and": true, "or": true, "not": true}
 
 // pipe records the components that a pipeline uses, and returns their names.

@@ -44,7 +44,8 @@ func New(use, hint string, total int64) *Budget {
 	return &Budget{use: use, hint: hint, total: total, held: map[Owner]int64{}, spaces: map[string]int64{}}
 }
 
-// exhaustedError is returned if a response did not get a part of a budget in time. The target did not cause this error.
+// exhaustedError is returned if a response did not get memory from a budget in time. The target did not cause this
+// error.
 type exhaustedError struct {
 	b     *Budget
 	cause error

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// metadataServers contains the addresses of the metadata services of cloud providers, except link-local addresses. Some
-// prefixes cover a range around the address.
+// metadataServers contains the addresses of the metadata services of cloud providers. It omits link-local addresses,
+// because the guard refuses all of them. Amazon's prefix covers a range around the address.
 var metadataServers = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"),          // Amazon
 	netip.MustParsePrefix("fd20:ce::254/128"),       // Google

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// shortWatch is the minimum duration of a watch that counts as working.
+	// shortWatch is the duration after which a watch counts as successful, however it ends.
 	shortWatch = 30 * time.Second
-	// firstWatchPause is the pause after a watch that did not work. The pause doubles after each further watch that does
-	// not work, up to mostWatchPause.
+	// firstWatchPause is the pause after a watch that failed before shortWatch had passed. The pause doubles after each
+	// further failure, up to mostWatchPause.
 	firstWatchPause = time.Second
 	mostWatchPause  = 30 * time.Second
 	// watchStarts is how often a watch may be opened in quick succession, regardless of how it ends. After that, it may be
