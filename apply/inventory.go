@@ -40,12 +40,13 @@ type Cluster struct {
 	Target string `json:"target,omitempty"`
 }
 
-// Entry describes one object of an Inventory.
+// Entry describes one object of an Inventory. A provider status may contain an Entry without a reference to the object
+// if another list of the same status contains this reference.
 type Entry struct {
-	APIVersion string `json:"v"`
-	Kind       string `json:"k"`
+	APIVersion string `json:"v,omitempty"`
+	Kind       string `json:"k,omitempty"`
 	Namespace  string `json:"ns,omitempty"`
-	Name       string `json:"n"`
+	Name       string `json:"n,omitempty"`
 	// UID is the UID of the object. If it is empty, the object may not exist yet or may belong to another owner.
 	UID types.UID `json:"u,omitempty"`
 	// Key is the ownership key of the object after the item's last write. If Key is empty, watches cannot detect

@@ -140,10 +140,11 @@ func second() explain.KnownDeployer {
 	return d
 }
 
-const inventory = `{"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderStatus", "inventory": {"entries": [
-	{"v": "v1", "k": "ConfigMap", "ns": "shop", "n": "settings", "u": "a", "h": "1"},
-	{"v": "apps/v1", "k": "Deployment", "ns": "shop", "n": "web", "u": "b", "h": "2"},
-	{"v": "v1", "k": "Service", "ns": "shop", "n": "web"}]}}`
+const inventory = `{"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderStatus", "managedResources": [
+	{"policy": "manage", "resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings", "uid": "a"}},
+	{"policy": "manage", "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "b"}},
+	{"policy": "manage", "resource": {"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web"}}],
+	"inventory": {"entries": [{"h": "1"}, {"h": "2"}, {}]}}`
 
 const graph = `{"apiVersion": "stategraph.deployerkit.dev/v1alpha1", "kind": "ProviderStatus", "components": [
 	{"name": "config", "state": "Ready"},

@@ -50,7 +50,21 @@ func (f *Facts) provider() (*Objects, *Graph) {
 	if json.Unmarshal(raw.Raw, &s) != nil {
 		return nil, nil
 	}
+	s.complete()
 	return f.objects(&s), graphOf(&s)
+}
+
+// complete adds the references that only the list of managed resources contains to the inventory. See
+// resources.StatusFormat.Store.
+func (s *providerStatus) complete() {
+	if len(s.Managed) != len(s.Inventory.Entries) {
+		return
+	}
+	for i, m := range s.Managed {
+		if e := &s.Inventory.Entries[i]; e.Name == "" {
+			e.APIVersion, e.Kind, e.Namespace, e.Name = m.Resource.APIVersion, m.Resource.Kind, m.Resource.Namespace, m.Resource.Name
+		}
+	}
 }
 
 // objects returns the objects of the item with their states.

@@ -105,56 +105,76 @@ func (s *Status) decodeInventory() error {
 		}
 	}
 	if raw := s.Fields[fieldInventory]; len(raw) > 0 && string(raw) != "null" {
-		if err := json.Unmarshal(raw, &s.Inventory); err != nil {
+		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(raw, &s.Inventory); err != nil {
 			return deployerlib.ConfigError(statusPath+"."+fieldInventory, "%s", err.Error())
 		}
-		return nil
+		if !slices.ContainsFunc(s.Inventory.Entries, func(e apply.Entry) bool { return e.Name == "" }) {
+			return nil
+		}
 	}
-	for _, one := range managed {
-		entry, err := one.entry()
-		if err != nil {
+	if len(s.Inventory.Entries) != len(managed) {
+		s.Inventory.Entries = make([]apply.Entry, len(managed)) // another program changed the list
+	}
+	for i := range managed {
+		entry := &s.Inventory.Entries[i]
+		if err := managed[i].complete(entry); err != nil {
 			return deployerlib.ConfigError(statusPath+"."+fieldManaged, "patchBeforeDelete of %s: %s", entry.Name, err.Error())
 		}
-		s.Inventory.Entries = append(s.Inventory.Entries, entry)
 	}
 	return nil
 }
 
-// entry returns the inventory entry for a managed resource.
-func (m *managedEntry) entry() (apply.Entry, error) {
-	entry := apply.Entry{
-		APIVersion: cmp.Or(m.Resource.APIVersion, m.APIVersion), Kind: cmp.Or(m.Resource.Kind, m.Kind),
-		Namespace: cmp.Or(m.Resource.Namespace, m.Namespace), Name: cmp.Or(m.Resource.Name, m.Name),
-		UID: m.Resource.UID, Policy: policyOf(apply.Policy(m.Policy)), AnnotateBeforeDelete: m.AnnotateBeforeDelete,
-	}
+// complete sets the fields of an inventory entry that the list of managed resources contains.
+func (m *managedEntry) complete(entry *apply.Entry) error {
+	entry.APIVersion, entry.Kind = cmp.Or(m.Resource.APIVersion, m.APIVersion), cmp.Or(m.Resource.Kind, m.Kind)
+	entry.Namespace, entry.Name = cmp.Or(m.Resource.Namespace, m.Namespace), cmp.Or(m.Resource.Name, m.Name)
+	entry.UID, entry.Policy, entry.AnnotateBeforeDelete = m.Resource.UID, policyOf(apply.Policy(m.Policy)), m.AnnotateBeforeDelete
 	if m.PatchBeforeDelete == nil {
-		return entry, nil
+		return nil
 	}
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(m.PatchBeforeDelete.Raw, &entry.PatchBeforeDelete); err != nil {
-		return entry, errors.New("must be an object")
+		return errors.New("must be an object")
 	}
-	return entry, nil
+	return nil
+}
+
+// withoutManaged returns the entries without the fields that complete sets.
+func withoutManaged(entries []apply.Entry) []apply.Entry {
+	out := slices.Clone(entries)
+	for i := range out {
+		e := &out[i]
+		e.APIVersion, e.Kind, e.Namespace, e.Name = "", "", "", ""
+		e.UID, e.Policy, e.AnnotateBeforeDelete, e.PatchBeforeDelete = "", "", nil, nil
+	}
+	return out
 }
 
 // Store sets the provider status of the item, in memory. Landscaper's own deployer can read this status, but ignores
-// the inventory. If managedResources would be larger than 128 KiB (about 900 objects), Store omits the whole list. If
-// the status is larger than 1 MiB, Store returns a deployerlib.ConfigError, so that the item fails before anything is
-// written to its target.
+// the inventory. The elements of managedResources and the entries of the inventory have the same order, and fields that
+// managedResources contains are not stored a second time in the inventory. There are two exceptions, in which the
+// inventory contains all fields: managedResources does not contain all objects, or it would be larger than 128 KiB
+// (about 900 objects), so that Store omits it. If the status is larger than 1 MiB, Store returns a
+// deployerlib.ConfigError, so that the item fails before anything is written to its target.
 func (f StatusFormat) Store(di *lsv1alpha1.DeployItem, status *Status) error {
 	list, err := managedOf(status.Inventory)
 	if err != nil {
 		return err
 	}
-	managed, managedErr := json.Marshal(list)
-	inventory, err := json.Marshal(status.Inventory)
-	if err := errors.Join(managedErr, err); err != nil {
-		return fmt.Errorf("encode inventory: %w", err)
-	}
 	body := map[string]json.RawMessage{}
 	maps.Copy(body, status.Fields)
-	body[fieldInventory] = inventory
+	managed, err := json.Marshal(list)
+	if err != nil {
+		return fmt.Errorf("encode managed resources: %w", err)
+	}
+	inventory := status.Inventory
 	if len(list) > 0 && len(managed) <= maxManaged {
 		body[fieldManaged] = managed
+		if len(list) == len(inventory.Entries) {
+			inventory.Entries = withoutManaged(inventory.Entries)
+		}
+	}
+	if body[fieldInventory], err = json.Marshal(inventory); err != nil {
+		return fmt.Errorf("encode inventory: %w", err)
 	}
 	return deployerlib.SetProviderStatus(di, body, f.Kind)
 }

@@ -46,6 +46,8 @@ func TestDecodeStatus(t *testing.T) {
 	kept := entry("b", "u")
 	kept.Policy, kept.AnnotateBeforeDelete = apply.Keep, map[string]string{"a": "b"}
 	kept.PatchBeforeDelete = map[string]any{"data": map[string]any{"x": int64(9007199254740993)}}
+	adopted := entry("a", "")
+	adopted.Hash, adopted.Adopted = "x", true
 	for name, tc := range map[string]struct {
 		raw     string
 		want    []apply.Entry
@@ -57,6 +59,9 @@ func TestDecodeStatus(t *testing.T) {
 		"References":      {raw: status1 + `,"managedResources":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","namespace":"ns"}]}`, want: []apply.Entry{entry("a", "")}},
 		"Landscapers":     {raw: status2 + `,"managedResources":[` + managedA + `,{"policy":"keep","annotateBeforeDelete":{"a":"b"},"patchBeforeDelete":{"data":{"x":9007199254740993}},"resource":{"apiVersion":"v1","kind":"ConfigMap","name":"b","namespace":"ns","uid":"u"}}]}`, want: []apply.Entry{entry("a", ""), kept}},
 		"Ours":            {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"v":"v1","k":"ConfigMap","ns":"ns","n":"c"}]}}`, want: []apply.Entry{entry("c", "")}},
+		"Shared":          {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{adopted}},
+		"OtherList":       {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"h":"x","a":true},{"h":"y"}]}}`, want: []apply.Entry{entry("a", "")}},
+		"NoList":          {raw: status2 + `,"inventory":{"entries":[{"h":"x"}]}}`, want: []apply.Entry{}},
 		"NullInventory":   {raw: status2 + `,"inventory":null,"managedResources":[` + managedA + `]}`, want: []apply.Entry{entry("a", "")}},
 		"OtherKind":       {raw: `{"apiVersion":"v1","kind":"ProviderStatus"}`, wantErr: "status.providerStatus: is v1"},
 		"NoKind":          {raw: `{"managedResources":[]}`, wantErr: "status.providerStatus: is "},
@@ -120,9 +125,33 @@ func TestStoreStatus(t *testing.T) {
 		if err := chartStatus.Store(di, status); err != nil {
 			t.Fatal(err)
 		}
-		want := status2 + `,"future":{"a":1},"release":{"name":"web"},"inventory":{"entries":[{"v":"v1","k":"ConfigMap","ns":"ns","n":"a"}]},"managedResources":[` + managedA + `]}`
+		want := status2 + `,"future":{"a":1},"release":{"name":"web"},"inventory":{"entries":[{}]},"managedResources":[` + managedA + `]}`
 		if !sameJSON([]byte(want), di.Status.ProviderStatus.Raw) {
 			t.Errorf("Store(...): want %s, got %s", want, di.Status.ProviderStatus.Raw)
+		}
+	})
+	t.Run("stores each field once, and decodes what it has stored [D11]", func(t *testing.T) {
+		kept, own := entry("a", "u"), entry("b", "v")
+		kept.Policy, kept.AnnotateBeforeDelete = apply.Keep, map[string]string{"a": "b"}
+		kept.PatchBeforeDelete = map[string]any{"data": map[string]any{"x": int64(9007199254740993)}}
+		own.Hash, own.Key, own.Adopted = "hash", "key", true
+		protected := entry("c", "") // Landscaper's deployer must not delete it, so it is not in the list
+		protected.Policy = apply.Fallback
+		for size, entries := range map[int][]apply.Entry{450: {kept, own}, 700: {kept, own, protected}} {
+			di := withStatus("")
+			if err := chartStatus.Store(di, &Status{Inventory: apply.Inventory{Entries: entries}}); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(di.Status.ProviderStatus.Raw); got > size {
+				t.Errorf("Store(...): %d bytes, want at most %d: %s", got, size, di.Status.ProviderStatus.Raw)
+			}
+			got, err := chartStatus.Decode(di)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(entries, got.Inventory.Entries); diff != "" {
+				t.Errorf("Decode(...): -want, +got:\n%s", diff)
+			}
 		}
 	})
 	t.Run("leaves out a large list for others, never the inventory [D11]", func(t *testing.T) {

@@ -45,15 +45,15 @@ func toJSON(value any) []byte {
 // addToInventory returns a function that adds objects to the inventory of the manifest deployer.
 func addToInventory(objects ...*corev1.ConfigMap) func(map[string]json.RawMessage) {
 	return func(status map[string]json.RawMessage) {
-		inventory := apply.Inventory{}
+		inventory, managed := apply.Inventory{}, []map[string]any{}
 		Expect(json.Unmarshal(status["inventory"], &inventory)).To(Succeed())
+		Expect(json.Unmarshal(status["managedResources"], &managed)).To(Succeed())
 		Expect(inventory.Entries).To(HaveLen(1))
 		for _, obj := range objects {
-			entry := inventory.Entries[0]
-			entry.Name, entry.UID = obj.Name, obj.UID
-			inventory.Entries = append(inventory.Entries, entry)
+			inventory.Entries = append(inventory.Entries, inventory.Entries[0])
+			managed = append(managed, managedResource(obj))
 		}
-		status["inventory"] = toJSON(inventory)
+		status["inventory"], status["managedResources"] = toJSON(inventory), toJSON(managed)
 	}
 }
 
@@ -64,12 +64,16 @@ func asLandscapers(objects ...*corev1.ConfigMap) func(map[string]json.RawMessage
 		delete(status, "inventory")
 		managed := []map[string]any{}
 		for _, obj := range objects {
-			managed = append(managed, map[string]any{"policy": "manage", "resource": map[string]any{
-				"apiVersion": "v1", "kind": "ConfigMap", "namespace": obj.Namespace, "name": obj.Name, "uid": string(obj.UID),
-			}})
+			managed = append(managed, managedResource(obj))
 		}
 		status["managedResources"] = toJSON(managed)
 	}
+}
+
+func managedResource(obj *corev1.ConfigMap) map[string]any {
+	return map[string]any{"policy": "manage", "resource": map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "namespace": obj.Namespace, "name": obj.Name, "uid": string(obj.UID),
+	}}
 }
 
 var _ = Describe("an item whose status names objects of others", func() {
