@@ -81,7 +81,7 @@ const (
 // DefaultTimeout is the timeout of a run if the item does not set spec.timeout. Landscaper has the same default.
 const DefaultTimeout = 10 * time.Minute
 
-// AbortTimeout is the maximum duration of Abort. Under [RevisionAnnotation], the default of Landscaper is the same.
+// AbortTimeout is the maximum duration of Abort. Under [RevisionAnnotation], Landscaper has the same default.
 const AbortTimeout = 5 * time.Minute
 
 // managedByLabel is the label of items that an Execution manages.
