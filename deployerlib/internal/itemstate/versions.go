@@ -46,8 +46,8 @@ type versions struct {
 func (v *versions) lags(version string) bool { return v.newest != "" && older(version, v.newest) }
 
 // covers reports whether a version is v.newest or an older version. The event of such a version requires no reconcile,
-// because this process already knows all versions up to v.newest: each of its writes succeeds only if it is based on the
-// newest version. After a change by another client, covers returns false until a reconcile has acted on the change.
+// because this process already knows all versions up to v.newest: each of its writes succeeds only if it is based on
+// the newest version. After a change by another client, covers returns false until a reconcile has acted on the change.
 func (v *versions) covers(version string) bool {
 	return !v.foreign && v.newest != "" && !older(v.newest, version)
 }
