@@ -82,8 +82,8 @@ type DeployerArgs struct {
 
 	// Revision forces a revision of the contract. By default, the revision is detected for each item.
 	Revision contract.Revision
-	// PollInterval is the delay, ±10 %, before the deployer is called again for an item in phase Progressing. The default
-	// is 5 s.
+	// PollInterval is the delay, ±10 %, before the deployer is called again if the call has set status.phase to
+	// Progressing and has returned nil. The default is 5 s.
 	PollInterval time.Duration
 	// Backoff limits the delays between the retries of failing items.
 	Backoff Backoff
