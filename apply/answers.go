@@ -94,8 +94,8 @@ func isImmutable(err error) bool {
 // maxImmutableFields limits the number of fields that an error names.
 const maxImmutableFields = 3
 
-// quotedField matches a quoted name in an error of the API server. The API server quotes the names of the fields that
-// may be changed.
+// quotedField matches a quoted field name in the API server's error about an immutable field. The quoted fields are
+// those that may be changed.
 var quotedField = regexp.MustCompile(`'([A-Za-z]+)'`)
 
 // immutableField returns the error for an object whose manifest changes an immutable field. The API server often names

@@ -85,8 +85,8 @@ func (p *preparing) check(o *object) {
 	p.checkKeys(o, "annotateBeforeDelete", maps.Keys(o.AnnotateBeforeDelete))
 }
 
-// checkPatch rejects a patch that contains reserved labels or annotations, or that would remove the owner's labels or
-// annotations.
+// checkPatch rejects a patch that contains reserved labels or annotations, or that would remove the owner label or the
+// owner annotations.
 func (p *preparing) checkPatch(o *object, where string, patch map[string]any) {
 	p.checkReserved(o, where, patch)
 	if field := ownership.Unmarks(patch); field != "" {

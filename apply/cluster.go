@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cluster sends requests for objects to the API server. It only executes the steps that the decisions return, and makes
-// no decisions itself.
+// cluster sends requests for objects to the API server. It executes the steps that functions of the type decision
+// return. It does not choose the steps itself.
 type cluster struct {
 	client client.Client
 }

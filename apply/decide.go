@@ -53,7 +53,7 @@ func decideUnseen(r rules, k known) step {
 	return decideWrite(r, k)
 }
 
-// decideWritten is called after reading an object that an earlier call wrote. The object has to be read if it was not
+// decideWritten is called after reading an object that an earlier call wrote. Such an object is read if it was not
 // usable yet after that write (see Entry.Pending), or if no watch confirms that it is unchanged.
 func decideWritten(r rules, k known) step {
 	switch live := k.live; {
@@ -127,7 +127,7 @@ func decideCreated(r rules, k known) step {
 }
 
 // decideOnDelete is called after reading an object with the strategy OnDelete. If the object belongs to the item, only
-// the owner's labels and annotations are restored.
+// the owner label and the owner annotations are restored.
 func decideOnDelete(r rules, k known) step {
 	live := k.live
 	switch {

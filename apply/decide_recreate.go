@@ -43,7 +43,7 @@ func decideRecreate(r rules, k known) step {
 }
 
 // decideTried is called after the dry run of an apply. It deletes the object if the apply would change more than the
-// owner's labels and annotations.
+// owner label and the owner annotations.
 func decideTried(r rules, k known) step {
 	switch {
 	case k.result == resultImmutable, isWithoutDryRun(k.err):
@@ -92,7 +92,8 @@ func decideImmutableOurs(r rules, k known) step {
 const isReplaced = "is replaced, because an immutable field changed"
 
 // decideImmutableOwn deletes an object of the inventory because an immutable field changed. A later call creates the
-// object again. decideImmutableOwn fails if the object does not carry the item's label, annotations or field manager.
+// object again. decideImmutableOwn fails if the object has another UID, or if no label, annotation or field manager
+// names the item.
 func decideImmutableOwn(r rules, k known) step {
 	if r.showsAsOurs(k.seen, k.Entry) {
 		return decideDelete(r, k, isReplaced)
@@ -141,13 +142,13 @@ func decideDelete(r rules, k known, why string) step {
 	})
 }
 
-// differ reports whether two versions of an object differ. It ignores the owner's labels and annotations and the fields
-// that the API server maintains itself.
+// differ reports whether two versions of an object differ. It ignores reserved labels and annotations (see
+// ownership.IsReserved), and the fields that the API server maintains itself.
 func differ(a, b *unstructured.Unstructured) bool {
 	return len(fields.Diff(unmarked(a), unmarked(b))) > 0
 }
 
-// unmarked returns a copy of the object without the owner's labels and annotations.
+// unmarked returns a copy of the object without reserved labels and annotations (see ownership.IsReserved).
 func unmarked(obj *unstructured.Unstructured) map[string]any {
 	out := obj.DeepCopy().Object
 	metadata, _ := out["metadata"].(map[string]any)

@@ -183,8 +183,8 @@ func isRefused(k known) bool {
 	return k.result != resultOK && k.result != resultGone && k.result != resultMismatch
 }
 
-// decideUnmark releases an object that existed before the item. It removes the owner's labels and annotations, and then
-// removes the object from the inventory.
+// decideUnmark releases an object that existed before the item. It removes the owner label and the owner annotations,
+// and then removes the object from the inventory.
 func decideUnmark(r rules, k known) step {
 	annotations := map[string]any{annotationAdopted: nil, r.owner.SharedKey(): nil}
 	for _, key := range []string{ownership.AnnotationLandscape, ownership.AnnotationNamespace, ownership.AnnotationName} {
@@ -201,8 +201,8 @@ func decideUnmark(r rules, k known) step {
 }
 
 // decideResign removes this item's labels, annotations and fields from an object that other items still own. It removes
-// the labels and annotations first. These writes require the resource version that was read. If the process is stopped
-// before the fields are removed, a later call removes the fields.
+// the labels and annotations first. These requests fail if another writer changes the object in the meantime. If the
+// process is stopped before the fields are removed, a later call removes the fields.
 func decideResign(r rules, k known, next ownership.Owner) step {
 	annotations := map[string]any{}
 	for _, owner := range ownership.OwnersOf(k.live) {

@@ -46,8 +46,8 @@ const (
 	MergeOverwrite Strategy = "mergeOverwrite"
 	// Recreate creates the object by server-side apply and never changes its fields in place. If the manifest changes,
 	// or another writer changes a field that the manifest contains, the object is deleted. A later call creates it
-	// again when it is gone. Only the owner's labels and annotations are corrected in place. An object with the policy
-	// Keep is recreated as well. Keep only prevents its deletion when the item no longer needs it.
+	// again when it is gone. Only the owner label and the owner annotations are corrected in place. An object with the
+	// policy Keep is recreated as well. Keep prevents a deletion only if the item no longer needs the object.
 	Recreate Strategy = "recreate"
 	// OnDelete creates a missing object and does not change it later. A changed manifest takes effect only after
 	// another writer has deleted the object. If the object exists and has no owner, the engine adopts it in the same
@@ -63,8 +63,8 @@ const (
 	// AdoptNever writes the fields of the manifest to the object, but never deletes the object. With
 	// Options.RefuseUnowned, such an object is an error instead.
 	AdoptNever Adoption = "never"
-	// AdoptIfUnowned adopts the object. When the item no longer needs the object, it is released: the owner's labels
-	// and annotations are removed, and the object stays.
+	// AdoptIfUnowned adopts the object. When the item no longer needs the object, it is released: the owner label and
+	// the owner annotations are removed, and the object stays.
 	AdoptIfUnowned Adoption = "ifUnowned"
 	// AdoptAlways adopts the object as if the item had created it. The object is deleted together with the item.
 	AdoptAlways Adoption = "always"

@@ -107,10 +107,10 @@ type Options struct {
 	// last owner deletes the object. If SharedKinds is nil, DefaultSharedKinds is used. An empty list means that no
 	// kinds are shared.
 	SharedKinds []schema.GroupKind
-	// OwnerExists reports whether the given deploy item exists and is not being deleted. It is called for items in the
-	// same Landscaper cluster as the owner. If OwnerExists returns true for the item to which an object belongs, the
-	// error about this object is Permanent, because a retry does not help. If OwnerExists is nil, the error has the
-	// class Retry. OwnerExists must be fast.
+	// OwnerExists reports whether the given deploy item exists and is not being deleted. It is called only for items in
+	// the same Landscaper cluster as the engine's own item. If OwnerExists returns true for the item to which an object
+	// belongs, the error about this object is Permanent, because a retry does not help. If OwnerExists is nil, the
+	// error has the class Retry. OwnerExists must be fast.
 	OwnerExists func(context.Context, ownership.Owner) bool
 }
 

@@ -50,7 +50,7 @@ type Error struct {
 
 	told  bool             // the reason comes from the API server
 	rival *ownership.Owner // the item that owns the object, or nil
-	cause error            // the cause, except an answer of the API server, which may quote values of the object
+	cause error            // the cause; nil for an answer of the API server, because it may quote values of the object
 }
 
 func (e *Error) Error() string {
@@ -130,8 +130,8 @@ func waiting(ref Ref, format string, args ...any) *Error {
 const (
 	// longestText limits the length of one error text.
 	longestText = 1024
-	// shortestSecret is the length of the shortest value that is hidden. Hiding shorter values would remove ordinary
-	// words. Errors about Secrets contain no values at all.
+	// shortestSecret is the length in bytes of the shortest value that is hidden. Hiding shorter values would remove
+	// ordinary words. Short values in errors about Secrets are safe, because such errors contain no values at all.
 	shortestSecret = 4
 )
 

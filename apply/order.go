@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// stage is a group of objects that Apply writes together. The constants have the order in which Apply writes them.
-// Deletions use the reverse order.
+// stage is a group of objects that Apply writes together. The order of the constants is the order in which Apply writes
+// the stages. Deletions use the reverse order.
 type stage int
 
 const (

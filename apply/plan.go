@@ -171,7 +171,8 @@ func (p *planner) orphan(ctx context.Context, s entryState) error {
 }
 
 // pursue takes the steps for one object, up to the step that would create or delete the object. It sends writes as dry
-// runs. It skips steps that would change only field managers or the owner's labels and annotations.
+// runs. It skips steps that do not affect the plan: merge patches, changes of field managers, and applies to objects
+// that are no longer desired.
 func (p *planner) pursue(ctx context.Context, s step) step {
 	for range maxSteps {
 		var live *unstructured.Unstructured

@@ -22,7 +22,7 @@ import (
 
 // object is a Desired that is ready to be written.
 type object struct {
-	Desired // Policy and Strategy are set; Object contains the owner's labels and annotations, but no fields that only the API server sets
+	Desired // Policy and Strategy are set; Object contains the owner label and annotations, but no fields that only the API server sets
 
 	ref  Ref
 	kind kind

@@ -91,8 +91,8 @@ func split(entries []entryState, group Group) (members, rest []entryState) {
 }
 
 // removeKind lists and deletes the objects of a kind. Kubernetes recreates some objects after each deletion, such as
-// the ConfigMap with the cluster's certificates. They do not block removeKind, because it waits for the deleted objects
-// but not for their successors.
+// the ConfigMap with the cluster's certificates. Such objects do not block the next group, because an object counts as
+// deleted as soon as an object with another UID has replaced it.
 func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	there := *r
 	if group.Cluster != nil {

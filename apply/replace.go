@@ -153,8 +153,8 @@ func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructu
 	return out
 }
 
-// stamp copies the owner's labels and annotations from one object to another. The strategy Merge needs it because
-// fields.Fill would keep the labels and annotations of an earlier item with the same name.
+// stamp copies the owner label and the owner annotations from one object to another. The strategy Merge needs it
+// because fields.Fill would keep the labels and annotations of an earlier item with the same name.
 func stamp(obj, from *unstructured.Unstructured) {
 	if owner, owned := ownership.OwnerOf(from); owned {
 		owner.Stamp(obj)

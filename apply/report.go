@@ -99,9 +99,9 @@ const (
 	// ReasonReleased means that the object no longer belongs to this item but stays in the cluster. Either other items
 	// own the object too, or the object existed before the item.
 	ReasonReleased = "Released"
-	// ReasonLeftAlone means that the object was not changed. Either the object belongs to another owner, and the policy
-	// does not allow changing it. Or the object was to be deleted, but it does not carry the label, annotations or
-	// field manager of the item.
+	// ReasonLeftAlone means that the object was not changed. Either the policy does not allow changing it, because it
+	// does not belong to this item. Or the object was to be deleted, but no label, annotation or field manager names
+	// the item.
 	ReasonLeftAlone = "LeftAlone"
 )
 

@@ -157,9 +157,9 @@ func (r rules) claimable(ref Ref, e Entry, live *unstructured.Unstructured) (boo
 	return marked, nil
 }
 
-// isMarkedForAnother reports whether Landscaper's own deployer labelled the object for another item. It returns false
-// if the inventory contains the object's UID, for example because the inventory was converted from Landscaper's
-// provider status. The inventory takes precedence over the label.
+// isMarkedForAnother reports whether Landscaper's own deployer labeled the object for another item. It returns false if
+// the inventory contains the object's UID, for example because the inventory was converted from Landscaper's provider
+// status. The inventory takes precedence over the label.
 func (r rules) isMarkedForAnother(e Entry, live *unstructured.Unstructured) bool {
 	name, marked := live.GetLabels()[r.LandscaperLabel]
 	return marked && name != r.owner.Name && live.GetUID() != e.UID
@@ -202,8 +202,8 @@ func holderOf(live metav1.Object) string {
 	return "the field manager " + strings.Join(managers[:min(len(managers), maxHolders)], ", ")
 }
 
-// updaters returns the field managers from which the item takes over fields. It is the argument `updaters` of
-// ownership.TakeOver.
+// updaters returns the field managers from which the item takes over fields. The result is used as the argument
+// `updaters` of ownership.TakeOver.
 func (r rules) updaters() []string {
 	return append(slices.Clone(r.LandscaperManagers), r.owner.Manager())
 }

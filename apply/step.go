@@ -32,7 +32,7 @@ const (
 	effectApply        effect = "apply"
 	effectUpdate       effect = "update"
 	effectPatch        effect = "patch"
-	effectMerge        effect = "merge" // sends a merge patch, for example for the owner's labels and annotations
+	effectMerge        effect = "merge" // sends a merge patch, for example for the owner label and annotations
 	effectTakeOver     effect = "takeOver"
 	effectDelete       effect = "delete"
 )
@@ -97,7 +97,7 @@ type known struct {
 
 	written  bool  // the object belonged to the item before the first apply of this call
 	prepared bool  // AnnotateBeforeDelete and PatchBeforeDelete were sent
-	fault    error // the error of an earlier step, which is returned unless reading the object shows how to continue
+	fault    error // the error of an earlier step; it is returned unless reading the object shows how to continue
 	outcome  *unstructured.Unstructured
 	events   []Event
 }

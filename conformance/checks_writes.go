@@ -50,8 +50,8 @@ var writeChecks = []Check{
 	},
 }
 
-// shownWork returns the number of runs that are in progress in at least one version. A deployer needs one more write
-// for each of these runs.
+// shownWork returns how many runs the versions of an item show as being in progress. For each of these runs, the check
+// permits one write in addition to twoJobs or aDeletion.
 func shownWork(versions []item) int {
 	n := 0
 	for _, phase := range phasesOf(versions) {

@@ -16,9 +16,9 @@ import (
 )
 
 // Run checks subjects against the contract. It creates a spec per check and revision. The name of a spec contains the
-// rows that the check covers, so that -ginkgo.focus can select specs by row. At the end it writes the report of each
-// subject to Options.Report and Options.JUnit. Ginkgo runs all specs of a test binary together, including the specs of
-// the caller's package, and can do so only once. Therefore, call Run only once.
+// IDs of the rows of the specification that the check covers, so that -ginkgo.focus can select specs by row. At the end
+// it writes the report of each subject to Options.Report and Options.JUnit. Ginkgo runs all specs of a test binary
+// together, including the specs of the caller's package, and can do so only once. Therefore, call Run only once.
 func Run(t *testing.T, subjects ...Subject) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)

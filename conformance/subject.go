@@ -119,8 +119,8 @@ type Bounds struct {
 	Start time.Duration
 	// Finish limits the time from the request of a run to the end of the run. The default is 30 s.
 	Finish time.Duration
-	// Quiet is how long a check watches an item that the deployer must not change. Before that, most of these checks
-	// create another item and wait until its run has ended. The default is 500 ms.
+	// Quiet is how long a check watches an item that the deployer must not change. Most checks first wait for the end
+	// of the run of another item, and then watch the item for this time. The default is 500 ms.
 	Quiet time.Duration
 	// Timeout is the value of spec.timeout for an item whose run must time out. The default is 2 s.
 	Timeout time.Duration

@@ -235,9 +235,9 @@ func (t *testContext) restart(meanwhile func()) {
 }
 
 // restartToLook restarts the deployer and waits until the new instance has begun to process the items that existed when
-// it started. To detect that, it deploys another item while the deployer is stopped, and waits for the end of the run
-// of this item. The deployer may process the items of the check after that item, so the caller must still wait for
-// them.
+// it started. To detect that, restartToLook deploys another item while the deployer is stopped, and waits for the end
+// of the run of this item. The deployer may process the items of the check after that item, so the caller must still
+// wait for them.
 func (t *testContext) restartToLook() {
 	meanwhile := t.item("meanwhile", t.env.subject.Valid)
 	t.restart(func() { meanwhile.deploy() })

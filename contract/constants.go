@@ -12,7 +12,7 @@ import (
 // These names belong to the older revision of the contract, [RevisionAnnotation]. Newer versions of the Landscaper API
 // module no longer define them.
 const (
-	// AbortOperation asks the deployer to stop gracefully and to end the run as failed.
+	// AbortOperation is the operation that asks the deployer to stop gracefully and to end the run as failed.
 	AbortOperation lsv1alpha1.Operation = "abort"
 	// AbortTimestampAnnotation contains the time at which the abort was requested, in RFC 3339.
 	AbortTimestampAnnotation = lsv1alpha1.LandscaperDomain + "/abort-time"
@@ -81,7 +81,7 @@ const (
 // DefaultTimeout is the timeout of a run if the item does not set spec.timeout. Landscaper has the same default.
 const DefaultTimeout = 10 * time.Minute
 
-// AbortTimeout is the maximum duration of Abort. Under [RevisionAnnotation], the default of Landscaper is the same.
+// AbortTimeout is the maximum duration of Abort. Under [RevisionAnnotation], Landscaper has the same default.
 const AbortTimeout = 5 * time.Minute
 
 // managedByLabel is the label of items that an Execution manages.

@@ -16,7 +16,7 @@ type Return struct {
 	Revision Revision
 	Action   Action
 	Deleting bool
-	// Phase is the value of di.Status.Phase after the call. Before the call, the value was [HandedPhase].
+	// Phase is the value of di.Status.Phase after the call. Before the call, it was the result of [HandedPhase].
 	Phase lsv1alpha1.DeployItemPhase
 	// KeepPhase lets the deployer manage the phase, as in Landscaper's library. If the deployer sets a phase that belongs
 	// to a run in progress, such as Progressing, this phase is stored unchanged, even if the call returns an error. If the

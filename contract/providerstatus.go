@@ -43,7 +43,7 @@ func CheckProviderStatus(raw *runtime.RawExtension) error {
 const maxGrowth = 6
 
 // providerObject decodes a provider status. It returns nil if the status is null, and an error if the encoded status is
-// too large. A short status is never too large after encoding, so providerObject does not encode it.
+// too large. It does not encode a short status, because a short status cannot become too large.
 func providerObject(raw *runtime.RawExtension) (map[string]json.RawMessage, error) {
 	var small map[string]json.RawMessage
 	if len(raw.Raw) <= MaxProviderStatus/maxGrowth && json.Unmarshal(raw.Raw, &small) == nil && small != nil {

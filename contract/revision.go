@@ -61,7 +61,7 @@ type rules interface {
 	claims(di *lsv1alpha1.DeployItem) bool
 	accepts(di *lsv1alpha1.DeployItem) bool
 
-	// evaluate decides whether a run is due and why. The action has already been decided.
+	// evaluate decides whether a run for the action in d is due, and why. It writes the result to d.
 	evaluate(v view, d *Decision)
 	// continues reports whether the run that d requests is already in progress.
 	continues(v view, d Decision) bool
@@ -101,7 +101,8 @@ type phaseNames struct {
 	writable []phase
 }
 
-// revisions lists all revisions, newest first. Every item can follow the oldest revision.
+// revisions lists all revisions, newest first. Every item can follow the oldest revision, so [Detect] always finds a
+// revision in this list.
 var revisions = []rules{jobID{}, annotation{}}
 
 // rulesOf returns the rules of a revision. The rules of an unknown revision start no run and allow no write.

@@ -24,7 +24,8 @@ var annotationPhases = phaseNames{
 
 func (annotation) phases() phaseNames { return annotationPhases }
 
-// requested returns the time of the deletion, because the item does not show the time of any other request.
+// requested returns the deletionTimestamp, or nil if the item is not deleted. Under this revision, the item does not
+// show when any other run was requested.
 func (annotation) requested(di *lsv1alpha1.DeployItem) *metav1.Time { return di.DeletionTimestamp }
 
 func (annotation) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
@@ -110,8 +111,8 @@ func (v view) annotationRun() (why Reason, isNew bool) {
 	}
 }
 
-// annotationStarted reports whether a run is in progress. The phase alone is not enough: if there is no start time, no
-// deployer has set the phase, and the run would never reach a deadline. An abort does not need a start time.
+// annotationStarted reports whether a run is in progress. This requires a phase of a run in progress and, except for an
+// abort, a start time. If the start time is missing, no deployer has set the phase, and the run would have no deadline.
 func (v view) annotationStarted() bool {
 	return IsWorking(v.phase) && (v.op == AbortOperation || !v.di.Status.LastReconcileTime.IsZero())
 }

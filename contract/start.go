@@ -33,7 +33,8 @@ func Start(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 }
 
 // FinishUnchanged ends a job that needs no call of the deployer. It sets the fields of a start and the fields of a
-// finish together, so that one write is enough. The phase stays Succeeded. It does nothing unless d.Unchanged is set.
+// finish together, so that one write is enough. The phase stays Succeeded. If d.Unchanged is not set, FinishUnchanged
+// does nothing.
 func FinishUnchanged(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	if di == nil || !d.Unchanged {
 		return

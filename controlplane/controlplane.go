@@ -22,8 +22,8 @@ import (
 // processTimeout limits the start and the stop of each process. It is long because the machine may be busy.
 const processTimeout = 3 * time.Minute
 
-// abandonedStart limits how long giveUp waits for a start to fail. The wait begins when giveUp has killed the processes
-// of that start.
+// abandonedStart is how long giveUp, which cleans up after an interrupted start, waits for the start to fail. The wait
+// begins when giveUp has killed the processes of the start.
 const abandonedStart = time.Second
 
 // Options configures Start.

@@ -98,7 +98,7 @@ func As[T any](c Child) (*T, error) {
 }
 
 // Children is a list of observed children. Its methods select children without copying the objects. The methods of
-// Child and the function [As] copy them.
+// Child and the function [As] return copies of the objects or of their fields.
 type Children []Child
 
 // NewChildren returns the given objects as children, ordered by kind, namespace and name. The objects must not be

@@ -13,8 +13,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// differences returns the paths of the fields in which two sets of children differ, at most `limit` paths. The paths
-// never contain values of fields.
+// differences returns the paths of the fields in which two sets of children differ. It returns at most `limit` paths.
+// The paths never contain values of fields.
 func differences(before, after map[string][]byte, limit int) []string {
 	d := &differ{limit: limit}
 	for _, name := range union(before, after) {

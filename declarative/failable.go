@@ -12,7 +12,7 @@ import (
 // FailableHandler to a [Handler].
 type FailableHandler interface {
 	// Validate checks whether the item can be handled at all. It returns a deployerlib.ConfigError for an error that
-	// only a change of the configuration can correct. Such an error ends the job at once.
+	// only a change of the configuration can correct. Such an error ends the item's Landscaper job at once.
 	Validate(ctx context.Context, req *SyncRequest) error
 	// SyncChildren returns the desired children, as in [SyncResponse].Children. It is not called if Validate returned
 	// an error.

@@ -24,8 +24,9 @@ type Handler interface {
 	//
 	// If Sync returns an error, no child is changed. The error is counted and stored in the item's lastError. Sync is
 	// called again after a delay that grows from 100 ms to 10 min, unless the error has an unrecoverable Landscaper
-	// code, such as an error of [Config]. In that case, the job ends at once. If Sync returns a response and an error,
-	// only the Status of the response is used. A nil response with a nil error counts as an error.
+	// code, such as an error of [Config]. In that case, the item's Landscaper job ends at once. If Sync returns a
+	// response and an error, only the Status of the response is used. A nil response with a nil error counts as an
+	// error.
 	Sync(ctx context.Context, req *SyncRequest) (*SyncResponse, error)
 }
 
@@ -67,7 +68,7 @@ type SyncRequest struct {
 	// Raw is the item as JSON.
 	Raw json.RawMessage
 	// Target is the Target to which the item refers, without its configuration and its secretRef. It therefore contains
-	// no credentials. It is nil in tests and if the handler is called by [Plan].
+	// no credentials. It is nil if the handler is called by [Plan] or by package declarativetest.
 	Target *lsv1alpha1.Target
 	// Status is the last status that the handler returned, with apiVersion, kind and observedGeneration. It is nil if
 	// there is none yet. Read it with [LastStatus].
@@ -106,7 +107,7 @@ func (r *SyncRequest) Name(parts ...string) string { return Name(r.Item.Name, pa
 
 // Config decodes the item's configuration into a T. Unknown and duplicate fields are errors. T need not have fields for
 // apiVersion and kind. The error is a deployerlib.ConfigError with the path of the invalid field. If the handler
-// returns it, the job ends at once.
+// returns it, the item's Landscaper job ends at once.
 func Config[T any](req *SyncRequest) (*T, error) { return deployerlib.DecodeConfig[T](req.Item) }
 
 // LastStatus decodes the status that the handler returned last. It ignores unknown fields. If there is no status or

@@ -23,7 +23,7 @@ const maxPace = 10 * time.Minute
 // memories contains the in-memory state of all items. If this state is lost, the only consequence is additional reads.
 type memories struct {
 	items     client.Reader   // reads from the cache; if it is nil, there is no search for deleted items
-	forgotten func(types.UID) // called for each item that is forgotten
+	forgotten func(types.UID) // called for each item whose memory is discarded
 
 	mu    sync.Mutex
 	all   map[types.UID]*memory
@@ -36,8 +36,8 @@ func newMemories(items client.Reader) *memories {
 	return &memories{items: items, forgotten: func(types.UID) {}, all: map[types.UID]*memory{}, sweep: sweepFrom}
 }
 
-// memory is the in-memory state of one item. The library makes only one call at a time for an item, but children may
-// change during a call.
+// memory is the in-memory state of one item. The library makes only one call at a time for an item. However, children
+// may change during a call, so a lock guards the fields that the deployer uses when a child changes.
 type memory struct {
 	uid types.UID
 	key types.NamespacedName
@@ -137,7 +137,7 @@ func (m *memory) wish(request func()) {
 
 // takeWish is called when a run begins. It calls the function `take`, which removes all requests for runs. takeWish
 // reports whether this deployer itself made one of these requests. If it returns false, the run has another cause, such
-// as a schedule, and the caller must record that the run took place.
+// as a schedule. The run must then not end with deployerlib.ErrUnchanged, because its time would not be stored.
 func (m *memory) takeWish(take func()) bool {
 	m.wishing.Lock()
 	defer m.wishing.Unlock()

@@ -19,8 +19,8 @@ const (
 	resultUnstable = "unstable" // the response was accepted, but the handler is unstable
 )
 
-// metrics contains the metrics of a deployer. The number of time series is bounded, except for the optional series for
-// each item. These are removed when the item is deleted.
+// metrics contains the metrics of a deployer. The number of time series is bounded, except for the optional series of
+// the items. The series of an item is removed when the item is deleted.
 type metrics struct {
 	registerer prometheus.Registerer
 

@@ -29,7 +29,7 @@ type SyncResponse struct {
 	ResyncAfter time.Duration
 	// Wait explains in one line why the item is not ready yet, such as "1 of 3 pods is running". If it is not empty,
 	// the children are applied, but the item stays in phase Progressing. Sync is called again when a child changes or
-	// after ResyncAfter. If Wait is empty, the job succeeds when all children are applied.
+	// after ResyncAfter. If Wait is empty, the item succeeds when all children are applied.
 	Wait string
 	// Exports are the values that the item exports, by name. Landscaper's data exports refer to these names. Each value
 	// must marshal to JSON. The values are written to the item's export Secret when the children are applied and Wait

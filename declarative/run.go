@@ -30,7 +30,7 @@ type run struct {
 	memory  *memory
 	target  *lsv1alpha1.Target
 	watcher *watch.Watcher // nil before connect
-	wished  bool           // this deployer itself requested the run, so the run need not be reported to a schedule
+	wished  bool           // this deployer itself requested the run, so its time need not be stored if nothing changes
 
 	unobserved map[schema.GroupKind]bool // kinds for which not all children are watched
 

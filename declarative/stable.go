@@ -42,7 +42,7 @@ type stability struct {
 	items map[types.UID]*steadiness
 	kept  int // the total size of the children in the field `last` of all items, in bytes
 
-	room, roomPerItem int // the maximum values of the field kept and of each steadiness.lastSize
+	room, roomPerItem int // room is the maximum of the field kept, and roomPerItem of each steadiness.lastSize
 }
 
 // steadiness is the data that stability stores for one item.
@@ -133,7 +133,7 @@ func (s *stability) changed(known *steadiness, sameInputs bool, all map[string][
 	return unstable{Paths: paths, Delay: known.delay}
 }
 
-// keep stores the children of an item whose handler may be unstable. It stores nothing if that exceeds a limit.
+// keep stores the children of an item whose handler may be unstable. It stores nothing if their size exceeds a limit.
 func (s *stability) keep(known *steadiness, all map[string][]byte) {
 	s.drop(known)
 	size := 0

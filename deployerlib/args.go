@@ -82,8 +82,8 @@ type DeployerArgs struct {
 
 	// Revision forces a revision of the contract. By default, the revision is detected for each item.
 	Revision contract.Revision
-	// PollInterval is the delay, ±10 %, before the deployer is called again for an item in phase Progressing. The default
-	// is 5 s.
+	// PollInterval is the delay, ±10 %, before the deployer is called again if the call has set status.phase to
+	// Progressing and has returned nil. The default is 5 s.
 	PollInterval time.Duration
 	// Backoff limits the delays between the retries of failing items.
 	Backoff Backoff
@@ -105,7 +105,8 @@ type DeployerArgs struct {
 	// Observe is called for each step of each reconcile. It receives the steps of one item in order. It may be nil. The
 	// function must be fast and safe for concurrent use.
 	Observe func(Step)
-	// History records each reconcile. By default, nothing is recorded. deployermain sets a store and serves its content.
+	// History records each reconcile. By default, nothing is recorded. The package deployermain sets a store and serves
+	// its content.
 	History *history.Store
 	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after this
 	// code has returned, even if the library has abandoned the call. CountCalls may be nil. It must be fast and safe

@@ -36,7 +36,7 @@ type attempt struct {
 	decision    contract.Decision     // set by phase `contract`; a ShouldReconcile hook may change it
 	call        callResult            // set by phase `operate`
 
-	hooks *extension.HookResult // the merged results of all hooks so far, without AbortReconcile
+	hooks *extension.HookResult // the merged results of all hooks so far; AbortReconcile is never set
 	wait  time.Duration         // delay before the next reconcile; set by phase `fetch` if the cache lags behind
 }
 

@@ -27,7 +27,7 @@ type callResult struct {
 }
 
 // verdict returns the verdict of the phase that made the call. If the outcome contains no error and the call did not
-// return WaitFor, the verdict is `proceed`, and the end hooks run. Otherwise, the verdict is `stop`.
+// return WaitFor, the verdict is `proceed`, and the hooks of the type End run. Otherwise, the verdict is `stop`.
 func (c callResult) verdict() verdict {
 	if c.outcome == nil || c.outcome.Err != nil || c.asked {
 		return stop

@@ -19,7 +19,7 @@ type facts struct {
 	now, began    time.Time
 	start         contract.StartInfo
 	decision      contract.Decision
-	abortDeadline time.Time // set if the action is Abort
+	abortDeadline time.Time // the time after which a failing Abort is not retried; zero for every other action
 
 	read    *lsv1alpha1.DeployItem // the item as the attempt read it
 	stored  *lsv1alpha1.DeployItem // the item as the API server stored it last

@@ -111,9 +111,10 @@ const (
 	reasonTargetNotFound = "TargetNotFound"
 )
 
-// targetMissing returns the error for an item whose Target does not exist. For a deletion, the error is final after the
-// grace period, because the objects may have been deleted with their cluster. A deployment waits for its Target until
-// the deadline of the run.
+// targetMissing returns the error for an item whose Target does not exist. A deployment waits for its Target until the
+// deadline of the run. A deletion waits only for the grace period, because its Target may never exist again: the
+// cluster of the Target may be gone, together with the deployed objects. After the grace period, the error has the code
+// ERR_CONFIGURATION_PROBLEM, which ends the run.
 func (l *loader) targetMissing(a *attempt) error {
 	if rest, waits := l.targetGrace(a, a.session.Working()); waits && rest <= 0 {
 		return lserrors.NewError(opResolveTarget, reasonTargetNotFound,

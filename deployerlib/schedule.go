@@ -55,7 +55,7 @@ type ending struct {
 	due         contract.Decision // what is now due for the item; set if a run ended
 	wait        time.Duration     // how long to wait after WaitFor, for the next poll, or for a newer version in the cache
 
-	abortDeadline time.Time     // set if the action is Abort
+	abortDeadline time.Time     // the time after which a failing Abort is not retried; zero for every other action
 	targetGrace   time.Duration // how long a deletion waits for its Target
 	waitsTarget   bool          // a deletion waits for its Target
 }

@@ -181,7 +181,7 @@ func (e *statusWrittenError) LandscaperError() *lsv1alpha1.Error {
 }
 
 // causeOf returns why a call was cancelled, or nil if it was not. If the deployer wrote the status with its own client,
-// causeOf ignores an interrupt, because the write may have caused the interrupt.
+// causeOf returns nil instead of ErrInterrupted, because the write of the deployer may have caused the cancellation.
 func causeOf(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if _, own := errors.AsType[*statusWrittenError](err); own && errors.Is(cause, ErrInterrupted) {

@@ -53,8 +53,8 @@ func (w *watchdog) await(ctx, attemptCtx context.Context, a *attempt, done <-cha
 	return w.awaitCancelled(a.inflight, done)
 }
 
-// awaitCancelled waits for the end of a cancelled attempt. It abandons the attempt if user code does not return within
-// one grace period. The writes after user code has returned have their own time limits.
+// awaitCancelled waits for the end of a cancelled attempt. It abandons the attempt if the hooks and the call do not
+// return within one grace period. If they return in time, a second time limit applies to the rest of the attempt.
 func (w *watchdog) awaitCancelled(inflight *itemstate.Attempt, done <-chan ending) (ending, bool) {
 	e, ok := w.within(w.grace, done)
 	if ok || inflight.Abandon() {

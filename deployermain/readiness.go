@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// probeTimeout limits the duration of a check. By default, a kubelet waits one second for a probe.
+// probeTimeout limits the duration of a check. It is less than one second, which is how long a kubelet waits for a
+// probe by default.
 const probeTimeout = 800 * time.Millisecond
 
 // addChecks adds the checks of the process. The process is healthy if it responds. It is ready if it can read deploy

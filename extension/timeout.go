@@ -95,7 +95,8 @@ func (o outcome) judged(ctx context.Context) (*HookResult, error) {
 	}
 }
 
-// adoptName copies the name that was set in the goroutine, if any, to the outer record.
+// adoptName copies the name that the hook stored in its own context, if any, to the record in ctx. It does not
+// overwrite a name in that record.
 func adoptName(ctx context.Context, own *record) {
 	if outer, name := recordOf(ctx), own.name.Load(); outer != nil && name != nil {
 		outer.name.CompareAndSwap(nil, name)

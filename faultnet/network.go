@@ -26,8 +26,8 @@ type Scenario struct {
 	// Alias returns an alias for an object whose name differs between runs of the test. The alias must be the same in each
 	// run, so that a Point can be found again in another run. Alias may be nil.
 	Alias func(Request) string
-	// AtLeast is the minimum number of hits of all rules together. It is for scenarios with optional rules. The default is
-	// 0.
+	// AtLeast is the minimum number of hits of all rules together. If there are fewer hits, the test fails. AtLeast is
+	// for scenarios with optional rules. The default is 0.
 	AtLeast int
 	// Clock measures the delays of faults. The default is the real clock.
 	Clock clock.Clock
@@ -146,7 +146,7 @@ func (n *Network) closeKilled() {
 }
 
 // end is called when the test ends. It ends all delays and logs the report. If a rule had no effect and is not
-// Optional, end fails the test.
+// Optional, or if there were fewer hits than Scenario.AtLeast, end fails the test.
 func (n *Network) end() {
 	n.t.Helper()
 	n.mu.Lock()

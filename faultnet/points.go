@@ -86,8 +86,8 @@ func nameOf(r Request, alias func(Request) string) string {
 	return alias(r)
 }
 
-// Hit reports whether the first fault in a report has hit exactly this request. The scenario must have only one rule,
-// the result of Rule.
+// Hit reports whether the first fault in a report has hit exactly this request. The scenario must have only one rule:
+// the rule that p.Rule returned.
 func (p Point) Hit(r Report) bool {
 	return len(r.Injected) > 0 && r.Injected[0].Nth == p.Nth
 }

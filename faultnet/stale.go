@@ -15,8 +15,8 @@ import (
 // Stale returns a fault that makes the API server appear to lag behind. A get or list request receives an earlier
 // response to the same request. The parameter `back` selects the earlier response: 1 (or less) means the previous
 // response, 2 the response before that, and so on. If there are not so many earlier responses, the oldest one is used.
-// The selected response must differ from the current one. "Not found" counts as a response. If no different response is
-// known, the fault misses.
+// If the selected response equals the current response, the next newer response that differs is used instead. If there
+// is none, the fault misses. "Not found" counts as a response.
 //
 // Two lists in JSON differ if their items differ. Two lists in another format differ if their resource versions differ.
 func Stale(back int) Fault {
@@ -68,7 +68,8 @@ func keyOfRead(req *http.Request) string {
 	return strings.Join([]string{req.URL.Host, req.URL.RequestURI(), req.Header.Get("Accept"), req.Header.Get("Accept-Encoding")}, " ")
 }
 
-// note stores a response unless it is an error or too long. The body of the response can still be read afterwards.
+// note stores a response with the status 200 or 404 unless it is too long. The body of the response can still be read
+// afterwards.
 func (m *memory) note(req *http.Request, res *http.Response) error {
 	if !memorable(res) {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Input contains the arguments of a call of a Fake. Item is the library's working copy. Like a deployer, an Answer may
-// change the status of this copy.
+// Input contains the arguments of a call of a Fake. Item is deployerlib's working copy of the deploy item. Like a
+// deployer, an Answer may change the status of this copy.
 type Input struct {
 	Action  contract.Action
 	Context *lsv1alpha1.Context

@@ -82,8 +82,8 @@ func (f *Fake) Forget() {
 	f.calls = nil
 }
 
-// Faults describes each pair of calls for one item that overlapped. The library guarantees that there are none.
-// Tests with concurrency should check at the end that Faults returns nothing.
+// Faults describes each pair of overlapping calls for the same item. deployerlib guarantees that there are no such
+// pairs. Tests with concurrency should check at the end that Faults returns nothing.
 func (f *Fake) Faults() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

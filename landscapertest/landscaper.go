@@ -49,8 +49,9 @@ type LandscaperOptions struct {
 	Clock clock.PassiveClock
 }
 
-// Landscaper simulates the parts of Landscaper that a deployer can observe, in either revision of the contract. Its
-// writes contain no resourceVersion, so they cannot conflict with the deployer's writes. It is safe for concurrent use.
+// Landscaper simulates the parts of Landscaper that a deployer can observe, in either revision of the contract. Writes
+// of the deployer do not make its own writes fail, because these contain no resourceVersion or are retried after a
+// conflict. It is safe for concurrent use.
 //
 // If ManagedBy and DeployerType are set, the deploy items contain the same values as those of the real Landscaper
 // v0.127.0. A test suite compares the deploy items of the simulated and the real Landscaper after an installation, an

@@ -99,8 +99,8 @@ func (c *call) reconcile(ctx context.Context) error {
 	return c.next(ctx, result, next, thorough)
 }
 
-// openWalk prepares a walk. From now on, changes that a watch reports are held back until `settle` compares them with
-// the result of the walk.
+// openWalk prepares a walk of the graph. From now on, changes that a watch reports are held back until `settle`
+// compares them with the result of the walk.
 func (c *call) openWalk(ctx context.Context) *run {
 	var reached client.Client
 	if c.run.Cluster != nil {

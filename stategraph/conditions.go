@@ -44,8 +44,8 @@ type result struct {
 	moving bool   // at least one component is Progressing; others may have failed
 }
 
-// conclude writes the result of a walk to the status of the item in memory. The parameters `left` and `removal` are the
-// results of removeLeft.
+// conclude writes the result of a walk to the status of the item in memory. The parameter `left` contains the
+// components whose removal is not complete. The parameter `removal` is the error of the removal.
 func (c *call) conclude(w *walked, left []ComponentStatus, removal error) result {
 	walkErr := c.failure(w)
 	c.status.Components, c.status.Omitted = w.componentStatuses()
@@ -71,8 +71,7 @@ func (c *call) condition(status lsv1alpha1.ConditionStatus, reason, message stri
 }
 
 // failure joins the errors of all components. While at least one component makes progress, the joined error contains no
-// error codes. A code could end the item with the phase Failed before the components that do not require a failed
-// component are complete.
+// error codes, because a code could end the item with the phase Failed before this component is complete.
 func (c *call) failure(w *walked) error {
 	if all := w.err(); w.ended != nil || errors.Is(all, deployerlib.ErrSuperseded) {
 		return all

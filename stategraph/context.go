@@ -27,8 +27,8 @@ type nodeRun struct {
 	component string
 	*element        // the instance of a ForEach; nil for other components
 	kept      *kept // the objects of the component; nil until Prepare has returned them
-	ahead     bool  // the call needs only the names of the objects; required components may not be ready yet
-	exports   bool  // the call evaluates an export; an export may use the outputs of its own component
+	ahead     bool  // only the names of the objects are needed; required components may not be ready yet
+	exports   bool  // an export is evaluated, which may use the outputs of its own component
 }
 
 // element contains an element of the list of a ForEach, and the name of the instance for this element.

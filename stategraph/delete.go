@@ -213,7 +213,7 @@ func (g *Graph) relations(entries []apply.Entry, undo []UndoEntry) map[string][]
 	return out
 }
 
-// waiting returns the states of those components of a group that still exist.
+// waiting returns the states of those components of the group `wave` that still exist.
 func (r *removing) waiting(wave, reasons []string, errs []error) (left []ComponentStatus) {
 	for i, name := range wave {
 		switch {
@@ -226,7 +226,8 @@ func (r *removing) waiting(wave, reasons []string, errs []error) (left []Compone
 	return left
 }
 
-// behind returns the states of the components in the remaining groups. They are blocked by the components in `left`.
+// behind returns the state Blocked for each component in the remaining groups `waves`. These components wait for the
+// components in `left`.
 func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []ComponentStatus) {
 	var by []string
 	for _, one := range left[:min(len(left), maxStatusBlockers)] {

@@ -33,10 +33,10 @@ type run struct {
 	visits []nodeContext // by index of the node
 
 	mu       sync.Mutex
-	under    *walk                   // nil before the walk begins
+	under    *walk                   // the current walk; nil before it begins
 	owners   map[apply.Ref]string    // the component of each object
 	outputs  map[int][]*output       // by index of the node
-	asked    map[int]bool            // the indexes of nodes whose objects were requested
+	asked    map[int]bool            // the indexes of nodes whose claims already exist; foresee omits these nodes
 	foreseen map[int][]*output       // the expected outputs of nodes that have not been visited yet, by index of the node
 	prepared map[int][]apply.Desired // the objects that were prepared last, by index of the node
 	after    time.Duration           // the requested time until the next run, or 0
@@ -131,7 +131,8 @@ func (r *run) foresee(ctx context.Context) (claims []claim) {
 	return claims
 }
 
-// ask records that the desired objects of a node were requested. It reports whether this is the first request.
+// ask records that the claim of a node is created, so that later calls of foresee omit the node. It reports whether
+// this is the first call for the node.
 func (r *run) ask(place int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -80,7 +80,7 @@ type field struct {
 }
 
 // resolved returns the full names of the requirements. The parameter `local` contains the full names of all components
-// in the struct. A required name is first looked up in the group of the tag.
+// in the struct. If the group of the tag does not contain a required name, the name is already the full name.
 func (f field) resolved(local map[string]bool) []string {
 	var out []string
 	for _, w := range f.required {

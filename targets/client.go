@@ -43,7 +43,7 @@ type Client struct {
 	ctx    context.Context // canceled when the client leaves the pool
 	end    context.CancelFunc
 
-	// The lock of the pool guards the fields below.
+	// The lock of the pool guards the fields key, ties and pins.
 	key, place string
 	ties       map[types.NamespacedName]struct{} // the Target objects that use the client
 	pins       int
@@ -51,7 +51,7 @@ type Client struct {
 
 	mu         sync.Mutex
 	connected  bool
-	connecting context.Context // context of the current attempt to connect; done when it ends or GetTimeout has passed
+	connecting context.Context // context of the current attempt to connect; done after the attempt or GetTimeout
 	forgotten  time.Time       // the last time at which a 401 removed the secrets from the cache of the Resolver
 }
 

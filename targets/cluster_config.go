@@ -57,7 +57,8 @@ var (
 
 // readContent reads the content of a Target by the rules of Landscaper. If the content is an object with a field
 // kubeconfig, oidcConfig or selfConfig, the first of these fields that is set is used. Any other content is a
-// kubeconfig. The secretRef is read from the raw document, because the Go type of Landscaper no longer has this field.
+// kubeconfig. The content is not decoded into Landscaper's Go type, because this type no longer has the field
+// kubeconfig.secretRef.
 func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error) {
 	if t == nil || t.Target == nil {
 		return nil, fault("target", "is missing")
@@ -84,7 +85,7 @@ func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error)
 	return readText(tree)
 }
 
-// readText reads the value of the field kubeconfig, which may be an object or a string.
+// readText reads a kubeconfig, which may be an object or a string.
 func readText(tree any) (*clusterConfig, error) {
 	if inner, isString := tree.(string); isString {
 		var err error

@@ -94,8 +94,8 @@ func (t *turn) resume() {
 	t.h.underWay[t.id] = t.clk.Now()
 }
 
-// complete records that the response has arrived completely. Call it if the request has not ended yet, because it still
-// waits for memory of the deployer.
+// complete records that the response has arrived completely. Call it before the request waits for memory of the
+// deployer. That wait does not count as slowness of the target.
 func (t *turn) complete() {
 	t.pause()
 	t.h.report(t.clk.Now(), nil)

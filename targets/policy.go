@@ -7,8 +7,8 @@ package targets
 // policy. Some features are rejected under every policy: programs (exec), authentication plugins (auth-provider), files
 // of the deployer, impersonation, user names with passwords, and redirects.
 type Policy struct {
-	// AllowInsecureTLS allows the field insecure-skip-tls-verify. Anyone on the network path to such a server can read and
-	// change the traffic, including the credentials.
+	// AllowInsecureTLS allows the field insecure-skip-tls-verify. If a Target sets this field, anyone on the network
+	// path to its server can read and change the traffic, including the credentials.
 	AllowInsecureTLS bool
 	// AllowHTTP allows servers without TLS. Credentials for such a server are sent in clear text.
 	AllowHTTP bool

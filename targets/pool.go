@@ -25,8 +25,8 @@ type PoolOptions struct {
 	Policy Policy
 	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}. When a target rejects its
 	// credentials, the pool makes the Resolver read the secret again. Therefore, use the same Resolver that resolves
-	// your Targets. If Resolver is nil, the pool rejects the old form. After a target has rejected its credentials,
-	// your own Resolver then returns the old content of the secret until its maximum age has passed.
+	// your Targets. If Resolver is nil, the pool rejects the old form. The pool also cannot make your own Resolver
+	// read a secret again. After a rejection, this Resolver returns the old secret until its maximum age has passed.
 	Resolver *Resolver
 	// Landscaper is a config for the Landscaper cluster. Targets with selfConfig use the address and the CA of this
 	// config, but never the credentials. If Policy.EnableSelf is true, Landscaper must be set.
@@ -284,7 +284,7 @@ func (p *Pool) unpin(c *Client) {
 	p.shrink(nil)
 }
 
-// forget removes the secrets of all Targets that use the client from the cache of the Resolver, so that they are read
+// forget makes the Resolver drop the cached secrets of all Targets that use the client, so that these secrets are read
 // again.
 func (p *Pool) forget(c *Client) {
 	if p.o.Resolver == nil {

@@ -91,8 +91,8 @@ func (r *Resolver) Forget(t types.NamespacedName) {
 	}
 }
 
-// value returns the value in a secret that ref refers to. The content of the Target t contains this reference. Errors
-// are *ResolveError.
+// value reads the secret that ref names, and returns the value of the key in ref. The content of the Target t contains
+// this reference. Errors are *ResolveError.
 func (r *Resolver) value(ctx context.Context, t *lsv1alpha1.Target, ref *secretKey) ([]byte, error) {
 	why := func(reason Reason, cause error) error {
 		return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: ref.Name, Err: cause}

@@ -18,8 +18,8 @@ const selectorsPath = "targetSelectors"
 
 // Matches reports whether a deployer with these selectors is responsible for the Target. At least one of the selectors
 // must match. A selector matches if at least one reference in targets and all requirements in annotations and labels
-// match. A part of a selector that is empty always matches. If the list of selectors is empty, every Target matches. If
-// t is nil because the item names no Target, Matches returns true. The caller must handle an item whose Target does not
+// match. An empty part of a selector always matches. If the list of selectors is empty, every Target matches. If t is
+// nil because the item names no Target, Matches returns true. The caller must handle an item whose Target does not
 // exist. If a requirement has an invalid key, operator or value, Matches returns a *SelectorError with the path of the
 // requirement, for example targetSelectors[0].labels[1].operator. Matches does not check the selectors after the first
 // match.

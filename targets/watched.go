@@ -23,8 +23,8 @@ import (
 const watchBurst = 10
 
 // watched is the body of the response to a watch request. It checks each event and returns one event at a time. A
-// client reads the next event only when it has decoded the previous one, so this read returns the memory for the
-// previous event to the budget.
+// client reads the next event only after it has decoded the previous event. Therefore, when the client reads the next
+// event, watched returns the memory for the previous event to the budget.
 type watched struct {
 	a      *answers
 	ctx    context.Context // the context of the watch request

@@ -25,8 +25,8 @@ import (
 
 const (
 	redacted = "[redacted]"
-	// minSecret is the minimum length of a token that is removed from texts. A shorter token is not secret, and may be
-	// part of many words.
+	// minSecret is the minimum length of a token that is removed from texts. A shorter token is not removed, because
+	// it is too short to be secret and may be part of ordinary words.
 	minSecret = 8
 	// quickAnswer is the time that a target gets to respond. If a caller's deadline ends earlier, the missing response
 	// does not count as a failure of the target.

@@ -71,10 +71,11 @@ func (c *corrections) settle() bool {
 	return settles
 }
 
-// may reports whether the run is allowed to correct an object that another client has changed. A job, or a run that
-// checks every object, is always allowed to correct it. In any other run, the correction may be delayed, because the
-// other client changes the object again after each correction. The method then queues the correction and returns false.
-// To detect such a fight, the method counts each correction that was not counted when a watch reported the change.
+// may reports whether the run is allowed to correct an object that another client has changed. In a Landscaper job, and
+// in a run that checks every object, it always returns true. In any other run, it returns false if the correction is
+// delayed, because the other client changes the object again after each correction. A delayed correction is queued. To
+// detect such a client, the deployer counts corrections, usually when a watch reports a change. If no watch has
+// reported the change, the method `may` counts the correction itself.
 func (c *corrections) may(at *Cluster, d apply.Drift) bool {
 	if !c.taken || c.all {
 		return true
@@ -101,7 +102,7 @@ func (c *corrections) may(at *Cluster, d apply.Drift) bool {
 }
 
 // changes returns which manager changed an object, and which fields this manager changed. The parameter `own` is the
-// item's own field manager, which is ignored.
+// item's own field manager, whose changes do not count.
 func changes(at *Cluster, object watch.Object, d apply.Drift, own string) []watch.Change {
 	if d.Live == nil {
 		seen, _ := at.watcher.Get(object.Resource, object.NamespacedName)

@@ -23,10 +23,10 @@ const maxText = 1024
 
 func oneLine(text string) string { return contract.OneLine(text, maxText) }
 
-// ApplyError adds an error code to an error of the apply engine. If only a different configuration can resolve the
-// error, the job fails. If the target rejects the credentials, they are read again, because they may have been replaced
-// a moment ago. A second rejection within the same run fails the job. Settle calls ApplyError itself. ApplyError
-// returns nil if err is nil.
+// ApplyError adds an error code to an error of the apply engine if the item's Landscaper job must fail. This is the
+// case if only a different configuration can resolve the error, or if the target rejects the credentials for the second
+// time in a run. After the first rejection, the credentials are read again, because they may have been replaced a
+// moment ago. ApplyError returns other errors, and nil, unchanged. Settle calls ApplyError itself.
 func (r *Run) ApplyError(err error) error {
 	if isUnauthorized(err) {
 		if !r.item.refuse() {

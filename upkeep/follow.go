@@ -48,10 +48,11 @@ type Follower struct {
 	stop  context.CancelFunc // stops polling
 }
 
-// earlyEvents contains the events that a watch has reported since the last list.
+// earlyEvents contains the events that a watch reports before Saw is called. When the watch reads a complete list of
+// the objects, the list replaces all earlier events.
 type earlyEvents struct {
 	last   map[types.NamespacedName]objectEvent
-	listed string // the resource version of the list; empty if there was none
+	listed string // the resource version of the last list; empty if there was none
 	lost   bool   // there were too many events
 }
 
@@ -250,7 +251,8 @@ func (f *Follower) Stop() {
 	f.stop()
 }
 
-// follow waits until one of the selected objects changes. It returns false if ctx ends first or the target is closed.
+// follow waits until one of the selected objects changes. If it cannot list the objects, it returns true after
+// maxFollowPause. It returns false if ctx ends or the cluster is closed before that.
 func (s Sight) follow(ctx context.Context, clk clock.Clock) (changed bool) {
 	for pause := followPause; ; pause = min(2*pause, maxFollowPause) {
 		switch s.wait(ctx, func() {}) {

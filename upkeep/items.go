@@ -75,8 +75,8 @@ func (s *items) forget(uid types.UID) {
 	delete(s.all, uid)
 }
 
-// item contains the data about one deploy item. The library runs only one call at a time for an item. However,
-// events may occur at any time, and a call may use several goroutines.
+// item contains the data about one deploy item. The library runs only one call at a time for an item. However, events
+// may occur at any time, and a call may use several goroutines. The methods are therefore safe for concurrent use.
 type item struct {
 	key      types.NamespacedName
 	queue    *queue      // the triggers of the next runs

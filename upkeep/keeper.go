@@ -155,8 +155,8 @@ func (k *Keeper) Forget(uid types.UID) {
 // exactly one further run. A run that begins for another reason also fulfils the request.
 //
 // The parameter `notBefore` is the earliest time of the run. The zero value means now. If several calls specify
-// different times, the earliest applies. If the owner of the item has disabled continuous reconcile, the run begins
-// when the owner enables it again.
+// different times, the earliest applies. If an annotation of the item disables continuous reconcile, the run begins
+// when continuous reconcile is enabled again.
 func (k *Keeper) Wake(uid types.UID, notBefore time.Time) {
 	if it := k.items.find(uid); it != nil {
 		it.queue.wake(notBefore)

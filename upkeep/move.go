@@ -15,11 +15,11 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Planned returns the owner and the inventory with which a reconcile of an item would begin now. Pass them to
-// apply.Engine.Plan. The parameter `ls` is a client for the cluster of the deploy items, and `inv` is the inventory
-// from the provider status of the item. If the item has no UID, it has not been created yet and owns no objects. If the
-// item was deployed to another cluster before, Inventory.Former lists the objects in that cluster. Planned reads the
-// kube-system namespaces of both clusters, and returns an error if a cluster does not answer.
+// Planned returns an owner that identifies the item, and the inventory with which a reconcile of the item would begin
+// now. Pass both to apply.Engine.Plan. The parameter `ls` is a client for the cluster of the deploy items, and `inv`
+// is the inventory from the provider status of the item. If the item has no UID, it has not been created yet and owns
+// no objects. If the item was deployed to another cluster before, Inventory.Former lists the objects in that cluster.
+// Planned reads the kube-system namespaces of both clusters, and returns an error if a cluster does not answer.
 func Planned(ctx context.Context, ls, target client.Reader, di *lsv1alpha1.DeployItem, inv apply.Inventory) (ownership.Owner, apply.Inventory, error) {
 	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
 	var err error

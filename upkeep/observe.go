@@ -19,8 +19,9 @@ import (
 // immediately. The message explains why. Other items do not have this condition.
 const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 
-// Observe watches the objects in the inventory, in order to detect drift: changes by other writers to the objects in
-// `owned`. It writes nothing to the target. Settle calls Observe itself.
+// Observe watches the objects in the inventory in order to detect drift (changes by other writers). The parameter
+// `owned` contains the states of the objects after the item's last writes. The watches compare later states with these
+// states. Observe writes nothing to the target. Settle calls Observe itself.
 //
 // If the target forbids watching a kind, Observe sets the condition DriftDetection in memory and returns no error. It
 // returns an error if a kind cannot be watched for a temporary reason.

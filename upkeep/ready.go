@@ -28,8 +28,8 @@ const readers = 16
 
 // AwaitReady checks whether all objects of the item are ready. It returns nil if they are, and otherwise the error of
 // Wait. If an object cannot be read, it returns the error of the request. If `bound` is greater than 0, it limits how
-// long the item waits. Otherwise the item waits as long as the job may take. An object that was ready before is not
-// read again if a watch shows that it has not changed since.
+// long the item waits. Otherwise the item waits as long as its Landscaper job may take. An object that was ready before
+// is not read again if a watch shows that it has not changed since.
 func (r *Run) AwaitReady(ctx context.Context, bound time.Duration) error {
 	check := readyCheck{at: r.Cluster, states: &r.item.ready, judge: r.Judge}
 	waiting, err := check.all(ctx, r.Inventory.Entries)

@@ -34,7 +34,7 @@ type Run struct {
 	item        *item
 	store       func(apply.Inventory) error
 	corrections *corrections
-	background  bool // the run is a background run, not a job
+	background  bool // the item's last Landscaper job had finished before the run began
 	unwatched   bool // at least one kind cannot be watched
 }
 

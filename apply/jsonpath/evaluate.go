@@ -181,8 +181,8 @@ func (e *evaluation) wildcard(values []any) ([]any, error) {
 	return out, nil
 }
 
-// descend appends all objects and lists that are not empty to `out`, at any depth. Each object or list precedes its
-// contents.
+// descend finds all non-empty objects and lists among the values and inside them, at any depth, and appends them to
+// `out`. Each object or list precedes its contents.
 func (e *evaluation) descend(out, values []any, depth int) ([]any, error) {
 	if err := e.spend(len(values)); err != nil {
 		return nil, err

@@ -14,11 +14,11 @@ import (
 )
 
 // Lookup reads the objects that a check selects. An implementation reads them from the target that the check names, and
-// returns the errors of that target. It is not an error if no object is found.
+// returns an error if it cannot access this target. It is not an error if no object is found.
 type Lookup interface {
 	// Get reads one object. It returns nil if the object does not exist or if the cluster does not know its kind.
 	Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
-	// List reads the objects of a kind in all namespaces that carry all of the given labels.
+	// List reads all objects of a kind that carry all of the given labels, in all namespaces.
 	List(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error)
 }
 

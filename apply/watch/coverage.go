@@ -107,7 +107,7 @@ func distinct(namespaces []string) []string {
 // opening is the result of Watcher.open: a stream, or the reason why there is no stream.
 type opening struct {
 	stream *stream
-	fresh  bool // the stream was started by this call
+	fresh  bool // Watcher.open started the stream
 	err    error
 }
 
@@ -253,9 +253,9 @@ func (w *Watcher) collect() {
 	}
 }
 
-// needed reports whether any item needs the stream. An item needs a stream if it expects objects that the stream
-// watches. A stream of whole objects is also needed if it has stored objects of an item that expects none, because
-// ObjectsOf returns these objects.
+// needed reports whether the stream must stay open. This is the case if an item expects an object that the stream
+// watches (see Watcher.Expect). A stream of whole objects also stays open if it watches the whole cluster or has stored
+// any object, because ObjectsOf also returns objects that no item expects.
 func (s *stream) needed() bool {
 	p := s.place
 	if s.whole && (p.namespace == "" || len(s.objects) > 0) {

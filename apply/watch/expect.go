@@ -58,7 +58,7 @@ func shared[T ~string](text, stored T) T {
 // expectations contains the expectations for the objects of one resource.
 type expectations map[name]*expectation
 
-// plan contains the expectations of an item.
+// plan contains the expected states of all objects of an item.
 type plan struct {
 	item    types.UID
 	held    bool
@@ -116,8 +116,8 @@ func (w *Watcher) expect(e *expectation, before *plan) {
 	all[e.name] = e
 }
 
-// Forget removes the expectations of an item. Call it when the item is deleted or another process is responsible for
-// the item.
+// Forget removes the objects that Expect has set for an item. Call it when the item is deleted or another process is
+// responsible for the item.
 func (w *Watcher) Forget(item types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,8 +18,8 @@ type GuardOptions struct {
 	Heals int
 	// Window is the period within which corrections are counted. The default is 5 min.
 	Window time.Duration
-	// FirstDelay is the delay of the correction with which the number Heals is reached. The delay doubles with each
-	// further correction of the same field. The default is 10 s.
+	// FirstDelay is the delay before the correction with which the number of corrections reaches Heals. The delay
+	// doubles with each further correction of the same field. The default is 10 s.
 	FirstDelay time.Duration
 	// MaxDelay is the longest delay. The default is 10 min.
 	MaxDelay time.Duration
@@ -118,8 +118,8 @@ func (g *Guard) Len() int {
 }
 
 // fights returns the keys under which a drift is counted: one for each changed field. For a manager whose fields are
-// not known, it returns one key without a field. If no manager is known either, it returns one key for the kind of
-// drift.
+// not known, it returns one key, which contains the kind of drift instead of a field. If no manager is known, it
+// returns one key with the kind of drift and without a manager.
 func fights(e Event) []fight {
 	var out []fight
 	for _, c := range e.By {

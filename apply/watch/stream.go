@@ -315,8 +315,8 @@ func (s *stream) Bookmark(version string) error {
 	return nil
 }
 
-// ended reports whether the stream was ended. The reflector may still deliver events to an ended stream, which the
-// stream must ignore. The caller holds the lock.
+// ended reports whether the stream was ended. The reflector may still deliver events to an ended stream. The stream
+// must ignore these events. The caller holds the lock.
 func (s *stream) ended() bool { return s.w.streams[s.place] != s }
 
 func (s *stream) reducedOf(obj any) (*reduced, error) {

@@ -166,11 +166,11 @@ type Stats struct {
 	Watches int
 	// Objects is the number of objects that are stored in memory.
 	Objects int
-	// Items is the number of items with expectations.
+	// Items is the number of items that Expect has added and Forget has not removed.
 	Items int
 }
 
-// Stats returns the current counts. A Watcher with no items may be discarded.
+// Stats returns the current counts. If Stats.Items is 0, the Watcher may be discarded.
 func (w *Watcher) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -52,7 +52,8 @@ func (b *bench) plan(ctx context.Context, req *declarative.SyncRequest) (*Plan, 
 	return plan, err
 }
 
-// unlessWaiting returns err, or nil if err only reports objects that are not finished.
+// unlessWaiting returns nil if each error in err has the class apply.Wait, which means that an object is not finished
+// yet. Otherwise it returns err.
 func unlessWaiting(err error) error {
 	all, ok := errors.AsType[apply.Errors](err)
 	if !ok || slices.ContainsFunc(all, func(one *apply.Error) bool { return one.Class != apply.Wait }) {

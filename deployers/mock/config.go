@@ -53,9 +53,9 @@ func checkPhase(path string, phase *lsv1alpha1.DeployItemPhase) error {
 }
 
 // phaseAfter returns the phase that a call sets. If config.Phase is set, the result is config.Phase. Otherwise, if
-// config.InitialPhase is set, the result is config.InitialPhase at the beginning of a job, and later the phase that the
-// item already has. If neither field is set, the result is Succeeded. The parameter `stored` is the phase of the item
-// in the cluster.
+// config.InitialPhase is set, the result is config.InitialPhase in the first call of a Landscaper job, and in later
+// calls the phase that the item already has. If neither field is set, the result is Succeeded. The parameter `stored`
+// is the phase of the item in the cluster.
 func phaseAfter(config *mockv1alpha1.ProviderConfiguration, stored lsv1alpha1.DeployItemPhase) lsv1alpha1.DeployItemPhase {
 	switch {
 	case isSet(config.Phase):

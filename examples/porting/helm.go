@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Helm installs a release. In this skeleton, a ConfigMap represents the release. After it has deleted the release,
-// Delete itself removes the finalizer of the item and leaves the phase of the item at Deleting.
+// Helm installs a release. In this skeleton, a ConfigMap represents the release. When the release is deleted, the
+// method Delete itself removes the finalizer of the item, and leaves the phase of the item at Deleting.
 type Helm struct {
 	// Target is a client for the cluster in which the release is installed.
 	Target client.Client

@@ -34,7 +34,8 @@ const (
 // a list makes Apply behave as with the option Locked.
 var guardedLists = []string{"finalizers", "ownerReferences"}
 
-// errNoReference is returned if the object has no resourceVersion, but a function or the option Locked needs one.
+// errNoReference is returned if the object is nil. It is also returned if the object has no resourceVersion, but
+// Content.Funcs or the option Locked requires one.
 var errNoReference = errors.New("no reference body: the object has no resourceVersion, so it was never read")
 
 // Apply changes the object in the cluster according to the content, in as few calls as possible. It stores the response

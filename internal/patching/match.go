@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// maxCompared is the maximum number of comparisons between the old and the new items of a group. If more comparisons
-// would be needed, the items of the group are matched in order.
+// maxCompared is the maximum number of item comparisons in one call of matcher.pair. If the call would need more, it
+// matches the items in order.
 const maxCompared = 1 << 14
 
 // matcher determines which item of an old list corresponds to which item of a new list.

@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// endWithParent makes the kernel kill the child when this process ends.
+// endWithParent makes the kernel kill the child process when the calling process ends.
 func endWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

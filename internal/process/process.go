@@ -39,8 +39,7 @@ type Process struct {
 }
 
 // Start starts cmd as the leader of a process group. Unless cmd.Stdout or cmd.Stderr is set, the output of the process
-// is written to `logs`, which may be nil. If the operating system supports this, the kernel kills the started process
-// when this process ends.
+// is written to `logs`, which may be nil. On Linux, the kernel kills the started process when the calling process ends.
 func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 	done := make(chan struct{})
 	p := &Process{Done: done, cmd: cmd, tail: NewTail(keptLog, logs)}

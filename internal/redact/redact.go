@@ -137,7 +137,8 @@ func (r *Redactor) learn() {
 	r.pending = nil
 }
 
-// index adds one form of a value to the indexes.
+// index adds a value, or an unescaped form of it, to one of the two indexes. The parameter `signs` is the same text
+// without the characters that quoting may change.
 func (r *Redactor) index(value, signs []byte) {
 	switch {
 	case len(signs) >= r.shortest:

@@ -41,7 +41,7 @@ func (s *stream) addRune(r rune, at span) {
 func (s *stream) over(i, j int) span { return span{s.at[i].from, s.at[j-1].to} }
 
 // isSign reports whether a character stays the same in every form of quoting. Quoting may change white space, quotes
-// and backslashes. In a URL, a plus sign means a space.
+// and backslashes. It may also change a plus sign, because a plus sign in a URL means a space.
 func isSign(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && r != 0x7f && !isQuote(byte(r)) && r != '+'

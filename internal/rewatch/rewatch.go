@@ -43,9 +43,10 @@ const (
 // transport is the transport that Wrap returns.
 type transport struct{ next http.RoundTripper }
 
-// Wrap returns a transport that sends requests through `next`. If the API server was restored from a backup that is
-// older than a watch, the returned transport refuses to continue the watch. If `next` is nil, http.DefaultTransport is
-// used. If `next` is already the result of Wrap, Wrap returns `next`.
+// Wrap returns a transport that sends requests through `next`. If a request continues a watch from a resource version
+// that is newer than the current one of the API server, the server was restored from a backup. The returned transport
+// then refuses to continue the watch. If `next` is nil, http.DefaultTransport is used. If `next` is already the result
+// of Wrap, Wrap returns `next`.
 func Wrap(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport

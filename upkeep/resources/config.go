@@ -13,7 +13,7 @@ import (
 )
 
 // Config is the validated form of a Spec. Each of its durations limits the time of one step. The durations never extend
-// the time that is left for the job. A duration of 0 means no limit.
+// the time that is left for the item's Landscaper job. A duration of 0 means no limit.
 type Config struct {
 	// DisableDefaultReadiness disables the default readiness check for the objects of the item.
 	DisableDefaultReadiness bool

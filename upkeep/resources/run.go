@@ -28,7 +28,7 @@ type Run struct {
 	// Engine contains the options of the apply engine, such as its strategy. Run sets PruneGroups and MaxInventory.
 	Engine apply.Options
 
-	sights []upkeep.Sight // the objects that the last custom check, or the exports, have read
+	sights []upkeep.Sight // select the objects that the last custom check or the last call of Export has read
 }
 
 // Begin decodes the provider status of an item and returns a Run for the current call. It returns a

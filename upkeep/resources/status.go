@@ -180,8 +180,8 @@ func (f StatusFormat) Store(di *lsv1alpha1.DeployItem, status *Status) error {
 }
 
 // managedOf returns the list of managed resources, for users and for Landscaper's own deployer. That deployer deletes
-// every object in the list. The list therefore omits an object if it does not belong to the item and the policy of its
-// manifest protects it.
+// every object in the list. The list therefore omits objects that do not belong to the item, if the policy of their
+// manifest is Fallback or Immutable.
 func managedOf(inventory apply.Inventory) (managedresource.ManagedResourceStatusList, error) {
 	list := managedresource.ManagedResourceStatusList{}
 	for _, e := range inventory.Entries {

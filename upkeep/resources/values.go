@@ -96,8 +96,8 @@ type object struct {
 	ref    lsv1alpha1.TypedObjectReference
 }
 
-// maxObjects is the maximum number of objects that a reader stores. An item may refer to thousands of objects, and each
-// of them may be large.
+// maxObjects is the maximum number of objects that a reader stores. The limit is necessary, because an item may refer
+// to thousands of large objects.
 const maxObjects = 64
 
 // reader reads each object only once, as long as it can store all of them.

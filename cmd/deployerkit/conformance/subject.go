@@ -101,8 +101,8 @@ func (f *flags) addCommands(s *conformance.Subject) error {
 	return f.addFinish(s, &kubeconfig)
 }
 
-// addFinish sets Subject.Finish according to --finish-item or --finish-command. This function lets the run of a slow
-// item succeed.
+// addFinish sets Subject.Finish, the function that lets the run of a slow item succeed, according to --finish-item or
+// --finish-command.
 func (f *flags) addFinish(s *conformance.Subject, kubeconfig *string) error {
 	switch {
 	case f.finish != "" && f.finishCommand != "":

@@ -126,8 +126,8 @@ func (e *environment) deploy(ctx context.Context, f *files) error {
 	return landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{}).Deploy(ctx, f.item)
 }
 
-// createNamespace creates a namespace if it does not exist. If Landscaper runs, it waits until Landscaper has prepared
-// the namespace.
+// createNamespace creates a namespace if it does not exist. If Landscaper runs, createNamespace then waits until
+// Landscaper has prepared the namespace.
 func (e *environment) createNamespace(ctx context.Context, name string) error {
 	err := e.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

@@ -22,8 +22,8 @@ type source struct {
 	sums    string // the content of go.sum in that directory, so that go mod tidy need not look up known modules
 }
 
-// findSource returns the source of DeployerKit. If dir is not empty, it is the checkout in dir. Otherwise it is the
-// release of this program or, for a development build, the checkout from which the program was built.
+// findSource returns the source of DeployerKit. If dir is not empty, the result is the checkout in dir. Otherwise the
+// result is the release of this program or, for a development build, the checkout from which the program was built.
 func findSource(dir string, info *debug.BuildInfo) (source, error) {
 	if dir == "" {
 		if version := releaseOf(info); version != "" {

@@ -36,8 +36,8 @@ const untouchable = "must not change; only labels, annotations, finalizers, owne
 
 // Diff returns the changes that convert the item `base` to the item `wanted`: a metadata patch (labels, annotations,
 // finalizers, ownerReferences) and a status patch. The item `base` is the item as it was read. The patches contain the
-// resourceVersion of this item, so they fail with a conflict if the stored item has changed since. The item `wanted` is
-// usually a changed deep copy of base. Both items must have the same Go type, and neither is changed.
+// resourceVersion of this item, so they fail with a conflict if the stored item has changed since it was read. The item
+// `wanted` is usually a changed deep copy of base. Both items must have the same Go type. Diff changes neither of them.
 //
 // A status that contains only zero values counts as absent, because a Go object always has a status. The schema
 // requires an observedGeneration in a stored status, and all fields in a stored status.deployer. Diff therefore adds an

@@ -38,7 +38,7 @@ type Attempt struct {
 	work      *Work                  // set by the last Track or EnterCall, and kept after the call has returned
 	inCall    bool
 	timer     clock.Timer
-	sealed    bool // no user code runs any more
+	sealed    bool // the hooks and the call have returned
 	abandoned bool // the watchdog has abandoned the attempt and freed its worker
 }
 
@@ -131,7 +131,7 @@ func (a *Attempt) Unlimit() {
 	}
 }
 
-// Seal records that the attempt will not run any more user code. It returns false if the attempt was abandoned.
+// Seal records that the hooks and the call of the attempt have returned. It returns false if the attempt was abandoned.
 func (a *Attempt) Seal() bool {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -139,8 +139,8 @@ func (a *Attempt) Seal() bool {
 	return a.sealed
 }
 
-// Abandon gives up an attempt whose user code does not return. It returns false if Seal was called before, because then
-// no user code runs any more.
+// Abandon gives up an attempt whose hooks or call do not return. It returns false if Seal was called before, because
+// the hooks and the call have returned then.
 func (a *Attempt) Abandon() bool {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -148,7 +148,7 @@ func (a *Attempt) Abandon() bool {
 	return a.abandoned
 }
 
-// AbandonSealed gives up an attempt that does not end although its user code has returned.
+// AbandonSealed gives up an attempt that does not end although its hooks and its call have returned.
 func (a *Attempt) AbandonSealed() {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()

@@ -149,8 +149,8 @@ func (i *Item) ExpectWrite(digests ...Digest) {
 }
 
 // Wrote records the response to a write. If the response is a terminating item without finalizers, the item no longer
-// exists. Wrote then also records the UID of the item, because the resourceVersion does not show the deletion: the
-// cache already contains a version with the resourceVersion of the response.
+// exists. The resourceVersion of this response does not show the deletion, because it is equal to the resourceVersion
+// of the previous version. In this case, Wrote therefore also records the UID of the item.
 func (i *Item) Wrote(di *lsv1alpha1.DeployItem) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -45,10 +45,9 @@ type versions struct {
 // lags reports whether a version is older than v.newest.
 func (v *versions) lags(version string) bool { return v.newest != "" && older(version, v.newest) }
 
-// covers reports whether a version is v.newest or an older version, so that the event of this version requires no
-// reconcile. This process knows all versions up to v.newest, because each of its writes without a conflict is based on
-// the version directly before the write. After a change by another client, covers returns false until a reconcile has
-// acted on the change.
+// covers reports whether a version is v.newest or an older version. The event of such a version requires no reconcile,
+// because this process already knows all versions up to v.newest: each of its writes succeeds only if it is based on
+// the newest version. After a change by another client, covers returns false until a reconcile has acted on the change.
 func (v *versions) covers(version string) bool {
 	return !v.foreign && v.newest != "" && !older(v.newest, version)
 }

@@ -15,7 +15,7 @@ type usage struct {
 	namespaces map[string]int
 	places     map[Place]int
 	doubtful   int            // number of shares held for targets that are unhealthy or not yet known to be healthy
-	doubtfulIn map[string]int // number of these shares by namespace
+	doubtfulIn map[string]int // the shares that the field `doubtful` counts, by namespace
 	suspects   int            // number of shares held for suspect targets (see isSuspect)
 	total      int
 	lent       bool                     // whether a target uses more workers than TargetShare allows
@@ -101,14 +101,15 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
 }
 
-// isIdle reports whether a target may use more workers than Options.TargetShare allows. This is the case if there are
-// extra workers, items of only one place wait, and a worker is free.
+// isIdle reports whether enough workers are idle for a target to use more workers than Options.TargetShare allows. This
+// is the case if there are extra workers (see Options.Workers), a worker that is not an extra worker is free, and all
+// waiting items have the same namespace and target.
 func (s *Shares) isIdle(use *usage) bool {
 	return s.extra > 0 && len(s.waiting.lines) == 1 && use.total < s.options.Workers
 }
 
-// limit returns the number of workers that items of any namespace may use. It never counts the extra worker that only
-// serves a namespace without another worker. It counts the other extra worker only while a target uses more workers
+// limit returns the number of workers that items of any namespace may use. If there are two extra workers (see
+// Options.Workers), limit never counts the first one. It counts the second one only while a target uses more workers
 // than Options.TargetShare allows.
 func (s *Shares) limit(use *usage) int {
 	if use.lent {

@@ -36,7 +36,8 @@ func newQueue() queue {
 
 func (q *queue) len() int { return len(q.tickets) }
 
-// add adds an item to the line of its place. An item that already waits in that line keeps its number.
+// add adds an item with its claim. If the item already waits, add replaces the claim. The ticket of the item then keeps
+// its number, unless the namespace or the target in the claim has changed.
 func (q *queue) add(item types.NamespacedName, claim Claim) {
 	t, waits := q.tickets[item]
 	switch {

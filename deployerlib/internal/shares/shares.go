@@ -57,9 +57,9 @@ type Claim struct {
 // Shares decides which items may run. It is safe for concurrent use.
 type Shares struct {
 	options   Options
-	extra     int // 1 if there are two extra workers (see Options.Workers), otherwise 0
+	extra     int // half the number of extra workers: 1 if there are two (see Options.Workers), otherwise 0
 	perTarget int // the maximum number of workers for one target while items of other targets wait
-	doubtful  int // the maximum number of workers for all targets that are unhealthy or unproven
+	doubtful  int // the maximum number of workers for all targets that are unhealthy or not yet known to be healthy
 	suspects  int // the maximum number of workers for all suspect targets together (see isSuspect)
 
 	mu      sync.Mutex

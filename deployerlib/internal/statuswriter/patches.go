@@ -27,8 +27,8 @@ import (
 // userPatches contains the changes that hooks and the deployer record with patch.FromContext. Each write includes the
 // changes recorded so far.
 type userPatches struct {
-	noted patch.Patch    // recorded since the last write began
-	taken []*patch.Patch // included in a write, and not stored yet
+	noted patch.Patch    // the changes that no write has included yet
+	taken []*patch.Patch // the patches that a write has included, but that are not stored yet
 }
 
 // take returns all patches that are not stored yet. Changes that are recorded later are part of the next write.

@@ -108,10 +108,10 @@ func (s *Session) Checkpoint(ctx context.Context) error {
 	return err
 }
 
-// Foreign returns the path of a status field that user code has written with its own client, or "" if there is none. A
-// client stores the response to a write in the object that it wrote. Foreign therefore reads the item from the API
-// server only if the resourceVersion of the working copy has changed. If Foreign returns a path, the version at the API
-// server becomes the base of the next write.
+// Foreign returns the path of a status field that user code has written with its own client, or "" if there is none. If
+// user code writes the working copy, its client also stores the new resourceVersion in the working copy. Foreign
+// therefore reads the item from the API server only if this resourceVersion has changed. If Foreign returns a path, the
+// version at the API server becomes the base of the next write.
 func (s *Session) Foreign(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,10 +109,10 @@ func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (item
 	return left, err
 }
 
-// rebase reads the item from the API server. If the version that it reads belongs to the same run, rebase returns the
-// changes that apply the update to this version. If statusStored is set, these changes do not include the status. If
-// this version belongs to another run, rebase stores only the provider status and the export reference, so that the
-// deployer can still find the objects that it deployed. It then returns an error.
+// rebase reads the item from the API server and returns the changes that apply the update to the version that it reads.
+// If statusStored is set, these changes do not include the status. If they include the status, but this version belongs
+// to another run, rebase stores only the provider status and the export reference, so that the deployer can still find
+// the objects that it deployed. It then returns an error.
 func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored bool) (itempatch.Changes, error) {
 	s.NoteForeign()
 	mine := s.stored

@@ -64,7 +64,7 @@ type Update struct {
 // pendingUpdate is the update of a write in a form that can be applied to a newer version of the item after a conflict.
 type pendingUpdate struct {
 	own           itempatch.Changes            // the changes of the library
-	outcomeStatus *lsv1alpha1.DeployItemStatus // nil if the write is not an outcome
+	outcomeStatus *lsv1alpha1.DeployItemStatus // the status of the outcome; nil if the write stores no outcome
 	metadata      MetadataPatch
 	userPatches   []*patch.Patch // applied after the changes in the fields `own` and `metadata`
 }

@@ -80,7 +80,8 @@ type site struct {
 	timeout                    bool // set if the called function adds ERR_TIMEOUT
 }
 
-// site returns the error that a node creates by a call of a constructor or by a composite literal.
+// site returns the error that the syntax node n creates. It returns false if n is neither a call of a known error
+// constructor nor a composite literal with the fields of an error.
 func (s *scope) site(n ast.Node) (site, bool) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -133,8 +134,8 @@ func literal(lit *ast.CompositeLit) (site, bool) {
 	return out, out.operation != nil && out.reason != nil
 }
 
-// add adds the error that a site creates. It ignores a site whose reason is not constant, because such a site
-// passes on another error.
+// add adds the error that is created at a place in the code. It ignores a place at which the reason is not constant,
+// because the code there only passes on another error.
 func (s *scope) add(made site, found map[[2]string]*Error) error {
 	operation := Action
 	if values := s.values(made.operation); len(values) == 1 {

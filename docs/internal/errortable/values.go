@@ -113,7 +113,7 @@ func assignments(decl ast.Decl) map[string][]ast.Expr {
 	return out
 }
 
-// scope is the context of an expression.
+// scope resolves the names in expressions: local variables, constants of the package, and imported constants.
 type scope struct {
 	sources *sources
 	pkg     *pkg
@@ -162,7 +162,8 @@ func (s *scope) values(e ast.Expr) []string {
 	return nil
 }
 
-// appended returns the codes that the declaration appends to the error that n creates.
+// appended returns the codes that are appended to the field Codes of the local variable to which the node n is
+// assigned.
 func (s *scope) appended(n ast.Node) []ast.Expr {
 	var out []ast.Expr
 	for name, values := range s.locals {

@@ -59,7 +59,7 @@ var (
 	_ declarative.Finalizer = Handler{}
 )
 
-// Sync returns the Job of an item. The item succeeds when the Job has ended.
+// Sync returns the Job of an item. The item succeeds when the Job is complete, and fails when the Job fails.
 func (Handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[Config](req)
 	if err != nil {

@@ -78,7 +78,7 @@ func (h *Handler) SyncChildren(ctx context.Context, req *declarative.SyncRequest
 	return []any{secret}, nil
 }
 
-// DetermineStatus reports the error. If a licence exists, it also reports the licence's customer.
+// DetermineStatus returns a status that contains the given error and, if a licence exists, the licence's customer.
 func (h *Handler) DetermineStatus(_ context.Context, req *declarative.SyncRequest, cause error) (any, error) {
 	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", req.Name("licence"))
 	status := Status{Customer: string(secret.Data["customer"])}

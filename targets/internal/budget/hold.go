@@ -17,7 +17,7 @@ type Hold struct {
 	ended  bool
 }
 
-// WithHold returns a context that contains a new Hold for one call, and the Hold.
+// WithHold returns a context for one call of a client, and the new Hold that the context contains.
 func WithHold(ctx context.Context) (context.Context, *Hold) {
 	h := &Hold{}
 	return context.WithValue(ctx, holdKey{}, h), h

@@ -33,7 +33,7 @@ type Scan struct {
 	// number of these bytes.
 	word    [8]byte
 	length  int
-	foreign bool // the name or string is longer than 8 bytes or contains an escape sequence
+	foreign bool // the name or string in `word` is longer than 8 bytes or contains an escape sequence
 	isType  bool
 }
 

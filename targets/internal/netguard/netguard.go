@@ -16,7 +16,7 @@ import (
 )
 
 // metadataServers contains the addresses of the metadata services of cloud providers. It omits link-local addresses,
-// because the guard refuses all of them. Amazon's prefix covers a range around the address.
+// because the guard refuses all of them. For Amazon, it contains a range of addresses that includes the service.
 var metadataServers = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"),          // Amazon
 	netip.MustParsePrefix("fd20:ce::254/128"),       // Google

@@ -126,7 +126,7 @@ func (s *Source) create(ctx context.Context) (string, error) {
 
 // mustBeForeign returns an error if the Landscaper's API server accepts the token for itself, because the target could
 // then use the token there. It makes two reviews. The first checks that the API server accepts the token for the
-// audience of the target, which shows that the API server already knows the service account. The second checks that the
+// audience of the target. This shows that the API server already knows the service account. The second checks that the
 // API server rejects the token for its own audience.
 func (s *Source) mustBeForeign(ctx context.Context, token string) error {
 	forTarget, err := s.accepted(ctx, token, s.o.Audience)
