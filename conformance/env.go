@@ -60,7 +60,7 @@ func (e *env) open(ctx context.Context) error {
 		return err
 	}
 	if err := apiextv1.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("add types of definitions: %w", err)
+		return fmt.Errorf("add CustomResourceDefinition types to scheme: %w", err)
 	}
 	if err := e.connect(scheme); err != nil {
 		return err

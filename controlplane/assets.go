@@ -40,11 +40,11 @@ type AssetsOptions struct {
 func Assets(ctx context.Context, o AssetsOptions) (string, error) {
 	f, err := newFinder(o)
 	if err != nil {
-		return "", fmt.Errorf("find control plane: %w", err)
+		return "", fmt.Errorf("find control plane binaries: %w", err)
 	}
 	dir, err := f.Find(ctx)
 	if err != nil {
-		return "", fmt.Errorf("find control plane: %w", err)
+		return "", fmt.Errorf("find control plane binaries: %w", err)
 	}
 	return dir, nil
 }

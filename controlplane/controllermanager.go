@@ -50,7 +50,7 @@ func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers 
 	case cp.controllerManager != nil:
 		return errors.New("start kube-controller-manager: it is already running")
 	case len(gobuild.Missing(cp.assets, []string{controllerManagerName})) > 0:
-		return fmt.Errorf("start kube-controller-manager: it is not in %s", cp.assets)
+		return fmt.Errorf("start kube-controller-manager: program not found in %s", cp.assets)
 	}
 	if len(controllers) == 0 {
 		controllers = DefaultControllers()

@@ -31,7 +31,7 @@ func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
 		mapping, err := r.up.Cluster.Mapping(gvk)
 		if err != nil {
-			return nil, fmt.Errorf("look up %s: %w", gvk.GroupKind(), err)
+			return nil, fmt.Errorf("find the resource of %s: %w", gvk.GroupKind(), err)
 		}
 		if mapping == nil {
 			continue // the target does not serve the kind

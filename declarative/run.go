@@ -75,7 +75,7 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	return nil
 }
 
-var errClosed = errors.New("the client of the target was closed in the meantime")
+var errClosed = errors.New("the target client was closed during the call")
 
 // failed ends a run that could not do its work, and returns `err`. It adds the triggers (the reasons for the run) to
 // the queue again, so that the next run handles them.

@@ -154,7 +154,7 @@ func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 	}
 	for _, src := range r.sources(mgr) {
 		if err := c.Watch(src); err != nil {
-			return fmt.Errorf("watch for deployer %q: %w", r.args.Name, err)
+			return fmt.Errorf("add watch to controller of deployer %q: %w", r.args.Name, err)
 		}
 	}
 	return nil

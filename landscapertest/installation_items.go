@@ -95,7 +95,7 @@ func newItem(in *lsv1alpha1.Installation, item itemTemplate) (*lsv1alpha1.Deploy
 	if item.Target.Import != "" {
 		i := slices.IndexFunc(in.Spec.Imports.Targets, func(t lsv1alpha1.TargetImport) bool { return t.Name == item.Target.Import })
 		if i < 0 {
-			return nil, fmt.Errorf("deploy item %s: the blueprint has no Target import %q", item.Name, item.Target.Import)
+			return nil, fmt.Errorf("deploy item %s: the Installation has no Target import %q", item.Name, item.Target.Import)
 		}
 		name = in.Spec.Imports.Targets[i].Target
 	}

@@ -167,7 +167,7 @@ func (m *Manager) End() error {
 	case <-m.ended:
 		return m.err
 	case <-timer.C:
-		return errors.New("did not end within a minute")
+		return errors.New("the manager did not end within a minute")
 	}
 }
 

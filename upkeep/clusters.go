@@ -108,7 +108,7 @@ func (s *clusters) get(ctx context.Context, target *lsv1alpha1.ResolvedTarget) (
 func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 	release, ok := c.Pin()
 	if !ok {
-		return nil, errors.New("the client of the target was closed in the meantime")
+		return nil, errors.New("the target client was closed during the call")
 	}
 	metadataClient, metadataErr := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
 	objects, objectsErr := dynamic.NewForConfigAndClient(c.Config(), c.HTTPClient())

@@ -163,7 +163,7 @@ func (w *kindWatch) list(ctx context.Context, opts metav1.ListOptions) (runtime.
 	}
 	if w.listed += len(list.Items); w.listed > maxKindObjects {
 		w.refuse()
-		return nil, fmt.Errorf("there are more than %d objects", maxKindObjects)
+		return nil, fmt.Errorf("too many objects to watch: there are more than %d", maxKindObjects)
 	}
 	for i := range list.Items {
 		reduceMetadata(&list.Items[i])

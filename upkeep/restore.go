@@ -45,7 +45,7 @@ func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map
 	for _, gvk := range slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
 		mapping, err := r.Cluster.Mapping(gvk)
 		if err != nil {
-			return fmt.Errorf("look up %s: %w", gvk.GroupKind(), err)
+			return fmt.Errorf("find the resource of %s: %w", gvk.GroupKind(), err)
 		}
 		if mapping == nil {
 			continue

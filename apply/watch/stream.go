@@ -190,7 +190,7 @@ func (s *stream) Resync() error { return nil }
 var (
 	errForeign = errors.New("not an object")
 	errNoWatch = errors.New("the target has not answered the watch request yet")
-	errTooMany = fmt.Errorf("the target has more than %d objects with the label of the library, or more than %d MiB of them", maxObjects, maxBytes>>20)
+	errTooMany = fmt.Errorf("the target has more than %d objects with the label deployerkit.dev/item, or more than %d MiB of them", maxObjects, maxBytes>>20)
 )
 
 func (s *stream) put(obj any) error {

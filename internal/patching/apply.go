@@ -36,7 +36,7 @@ var guardedLists = []string{"finalizers", "ownerReferences"}
 
 // errNoReference is returned if the object is nil. It is also returned if the object has no resourceVersion, but
 // Content.Funcs or the option Locked requires one.
-var errNoReference = errors.New("no reference body: the object has no resourceVersion, so it was never read")
+var errNoReference = errors.New("the object must be read before it is patched: it has no resourceVersion")
 
 // Apply changes the object in the cluster according to the content, in as few calls as possible. It stores the response
 // of the API server in obj.

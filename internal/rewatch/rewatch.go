@@ -111,7 +111,7 @@ func (t *transport) current(req *http.Request, query url.Values) (current string
 	}
 	switch {
 	case err != nil:
-		return "", nil, fmt.Errorf("read the version of the API server: %w", err)
+		return "", nil, fmt.Errorf("read the latest resourceVersion from the API server: %w", err)
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError:
 		resp.Body, resp.Request = io.NopCloser(bytes.NewReader(body)), req
 		return "", resp, nil

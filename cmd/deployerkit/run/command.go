@@ -83,7 +83,7 @@ func (o *options) read(stdin io.Reader) (*files, error) {
 		return nil, errors.New("--item, --installation: set exactly one of them")
 	}
 	if len(o.command) == 0 {
-		return nil, errors.New("want the command of the deployer after --")
+		return nil, errors.New("the command of the deployer is required after --")
 	}
 	if _, err := exec.LookPath(o.command[0]); err != nil {
 		return nil, fmt.Errorf("command: %w", err)

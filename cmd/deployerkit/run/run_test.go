@@ -25,7 +25,7 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		"no file":              {[]string{"--", "true"}, "--item, --installation: set exactly one of them"},
 		"both files":           {[]string{"--item=a", "--installation=b", "--", "true"}, "--item, --installation: set exactly one of them"},
-		"no command":           {[]string{"--item=" + valid}, "want the command of the deployer after --"},
+		"no command":           {[]string{"--item=" + valid}, "the command of the deployer is required after --"},
 		"unknown command":      {[]string{"--item=" + valid, "--", "./missing"}, "command: "},
 		"missing file":         {[]string{"--item=missing.yaml", "--", "true"}, "--item: "},
 		"no name":              {[]string{"--item=" + nameless, "--", "true"}, "--item: metadata.name: required"},

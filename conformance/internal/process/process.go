@@ -69,7 +69,7 @@ func (p *Process) Failure() error {
 		err = p.command.Err()
 	}
 	if err == nil {
-		err = errors.New("it reported no error")
+		err = errors.New("no error was reported")
 	}
 	return fmt.Errorf("the deployer ended unexpectedly: %w", err)
 }

@@ -91,7 +91,7 @@ func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pe
 			return nil
 		}
 	}
-	return &writeError{err: fmt.Errorf("gave up after %d conflicts in a row", maxRebases)}
+	return &writeError{err: fmt.Errorf("cannot update the deploy item: %d conflicts in a row", maxRebases)}
 }
 
 // sendOnce sends the changes and stores the response in the session.

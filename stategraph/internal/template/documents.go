@@ -44,7 +44,7 @@ func document(text string, before int) (*unstructured.Unstructured, error) {
 	}
 	var body any
 	if err := utiljson.Unmarshal(asJSON, &body); err != nil {
-		return nil, fmt.Errorf("line %d of the rendered text: it cannot be read", before+1)
+		return nil, fmt.Errorf("line %d of the rendered text: cannot decode the document", before+1)
 	}
 	switch fields := body.(type) {
 	case nil:

@@ -17,7 +17,7 @@ import (
 
 // ErrDeclared is the error of all functions of this package. The functions exist only so that code that calls them
 // compiles.
-var ErrDeclared = errors.New("only declared")
+var ErrDeclared = errors.New("not implemented: this package contains only declarations")
 
 // DeployerArgs are the arguments of Add.
 type DeployerArgs struct {
