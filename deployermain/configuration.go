@@ -141,7 +141,7 @@ func readConfiguration(path string, config Config, kinds []schema.GroupVersionKi
 
 func checkKind(meta metav1.TypeMeta, kinds []schema.GroupVersionKind) error {
 	if len(kinds) == 0 && (meta.Kind != "Configuration" || meta.APIVersion == "") {
-		return fmt.Errorf("must have kind \"Configuration\" and an apiVersion, has %s %q", meta.APIVersion, meta.Kind)
+		return fmt.Errorf("must have an apiVersion and the kind \"Configuration\", has apiVersion %q and kind %q", meta.APIVersion, meta.Kind)
 	}
 	if len(kinds) > 0 && !slices.Contains(kinds, meta.GroupVersionKind()) {
 		return fmt.Errorf("is %s %q, want %s %q", meta.APIVersion, meta.Kind, kinds[0].GroupVersion(), kinds[0].Kind)

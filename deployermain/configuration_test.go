@@ -115,7 +115,7 @@ func TestConfigurationRefuses(t *testing.T) {
 			}
 		})
 	}
-	if err := readConfiguration(write(t, "apiVersion: example.org/v1\nkind: Secret\n"), &Configuration{}, nil); err == nil || !strings.Contains(err.Error(), `must have kind "Configuration"`) {
+	if err := readConfiguration(write(t, "apiVersion: example.org/v1\nkind: Secret\n"), &Configuration{}, nil); err == nil || !strings.Contains(err.Error(), `must have an apiVersion and the kind "Configuration"`) {
 		t.Errorf("without kinds: want an error about the kind, got %v", err)
 	}
 	if err := readConfiguration("", &Configuration{}, nil); err != nil {

@@ -97,7 +97,7 @@ func NewNetwork() *Network {
 	return &Network{armed: true, ended: make(chan struct{}), killed: make(chan struct{}), dice: map[diceKey]uint64{}}
 }
 
-// Wrap returns a copy of cfg. The requests of clients with this copy go through the network.
+// Wrap returns a copy of cfg. Clients that use this copy send their requests through n.
 func (n *Network) Wrap(cfg *rest.Config) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
 	wrapped.Wrap(n.Transport)

@@ -50,7 +50,7 @@ func TestRBAC(t *testing.T) {
 		got, err := g.RBAC()
 		want := "component file: the kinds of its objects are not known before a run; set them with WithKinds\n" +
 			"component own: its resource is not a Ruler, so its rights are not known\n" +
-			"component ext: the External has no Rules; set Rules, which may be empty"
+			"component ext: the field Rules of the External is nil; set it to an empty list if no rights are needed"
 		if err == nil || err.Error() != want || len(got) != 1 {
 			t.Error(got, err)
 		}

@@ -169,7 +169,7 @@ func (e *external) Listeners() []Listener { return e.spec.Listeners }
 // Rules returns the rules of the spec.
 func (e *external) Rules() ([]rbacv1.PolicyRule, error) {
 	if e.spec.Rules == nil {
-		return nil, errors.New("the External has no Rules; set Rules, which may be empty")
+		return nil, errors.New("the field Rules of the External is nil; set it to an empty list if no rights are needed")
 	}
 	return e.spec.Rules, nil
 }

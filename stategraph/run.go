@@ -108,10 +108,10 @@ func (r *run) prepare(ctx context.Context, place int) error {
 // foreseeTime is the maximum duration of foresee.
 const foreseeTime = 50 * time.Millisecond
 
-// foresee returns claims for nodes that no earlier call included. A claim contains the objects that a node will write,
-// if their names are already known. With these claims, the inventory is stored once for all nodes instead of once for
-// each node. The claims have no other effect, and Prepare is called again when the node is visited. A claim includes
-// the Delete of its node only if the node may be visited now.
+// foresee returns claims for the nodes that have no claim yet. A claim contains the objects that a node will write, if
+// their names are already known. With these claims, the inventory is stored once for all nodes instead of once for each
+// node. The claims have no other effect, and Prepare is called again when the node is visited. If a node has a method
+// Delete, its claim records that Delete must be called later. It records this only if the node may be visited now.
 func (r *run) foresee(ctx context.Context) (claims []claim) {
 	ctx, cancel := context.WithTimeout(ctx, foreseeTime)
 	defer cancel()

@@ -248,7 +248,7 @@ func (c *Client) connect(done context.CancelFunc) {
 
 // judge marks the target as down if an attempt to connect has failed. It ignores a failure if the credentials were
 // replaced during the attempt, if the target is already marked as down and the request was therefore not sent, or if
-// the response waited too long for memory of the deployer.
+// the deployer had no memory for the response in time.
 func (c *Client) judge(l *link, err error) {
 	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || budget.IsExhausted(err) || c.wire.link.Load() != l {
 		return

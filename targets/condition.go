@@ -79,8 +79,8 @@ func (h *health) begin(clk clock.PassiveClock) *turn {
 	return t
 }
 
-// pause records that the request no longer waits for its target, because it has ended or waits for a budget of the
-// deployer.
+// pause records that the request is not waiting for its target: it has ended, or it waits until the deployer has memory
+// for the response.
 func (t *turn) pause() {
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()

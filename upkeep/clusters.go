@@ -26,7 +26,7 @@ type clusters struct {
 	pool   *targets.Pool
 	limit  *watch.Limit
 	guard  *watch.Guard
-	seen   *prometheus.CounterVec // counts the changes by other writers that watches report
+	seen   *prometheus.CounterVec // counts changes by other writers, as reported by the watches
 	kinds  *kinds                 // the watches that Followers share
 
 	running sync.WaitGroup
@@ -216,7 +216,7 @@ func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.Na
 	s.keeper.Forget(uid)
 }
 
-// leave makes the Watchers of all clusters except the given one forget the objects of an item. The other clusters no
+// leave removes the objects of an item from the Watchers of all clusters except the given one. The other clusters no
 // longer stay open for the item.
 func (s *clusters) leave(uid types.UID, except *Cluster) {
 	s.mu.Lock()

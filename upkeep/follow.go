@@ -71,7 +71,7 @@ const maxEarly = 1000
 //
 // Follow uses one watch for all objects of the kind in the cluster. If the target forbids this watch, Follow watches
 // all objects of the kind in the namespace of the Sight. If the target forbids this watch as well, Follow watches only
-// the selected objects, or lists them every 30 seconds. If the target also forbids listing, Follow calls the function
+// the selected objects. If the target forbids that too, Follow lists them every 30 seconds. If the target also forbids listing, Follow calls the function
 // `changed` after 30 seconds.
 func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
 	f := &Follower{kinds: k.clusters.kinds, sight: sight, changed: changed, stop: func() {}}

@@ -20,7 +20,7 @@ import (
 //   - the Update entries of the managers in the list `updaters`. These are the field managers of a program that the
 //     item replaces.
 //
-// TakeOver does not transfer entries for subresources, and no status fields of Update entries. It returns false if
+// TakeOver transfers neither entries for subresources nor status fields of Update entries. It returns false if
 // there is nothing to transfer. It does not modify obj.
 //
 // TakeOver extends client-go's csaupgrade, which transfers only Update entries. TakeOver merges the transferred entries

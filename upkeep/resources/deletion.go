@@ -63,8 +63,8 @@ func (r *Run) groups(ctx context.Context, path string, definitions []managedreso
 	return groups, nil
 }
 
-// formerGroups returns the deletion groups for clusters that the item no longer uses. It omits groups for another
-// target and groups that also delete objects of other owners.
+// formerGroups returns the deletion groups for clusters that the item no longer uses. It omits groups with a targetName
+// and groups that also delete objects of other owners.
 func (r *Run) formerGroups(ctx context.Context) ([]apply.Group, error) {
 	if len(r.Up.Inventory.Former) == 0 || r.Config.DeletionGroups == nil {
 		return nil, nil
