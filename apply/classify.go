@@ -61,7 +61,8 @@ func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 
 func (r Ref) isSecret() bool { return r.APIVersion == "v1" && r.Kind == "Secret" }
 
-// isPermanent reports whether only a change of the configuration, usually of the manifest, can resolve the error. The
+// isPermanent reports whether only a change of the configuration, usually of the manifest, or new credentials can resolve
+// the error. The
 // API server reports such errors with several status codes, in some cases even with 500 and no reason.
 func isPermanent(status metav1.Status) bool {
 	switch status.Code {
@@ -128,8 +129,8 @@ var (
 	missingRight = regexp.MustCompile(`^secrets … is forbidden: User … cannot \w+ resource … in API group \S+ in the namespace …$`)
 )
 
-// withoutExplanation removes the API server's explanation from an error about a Secret. It is called if the current
-// manifests do not contain the Secret, because the redactor then does not know its values.
+// withoutExplanation removes the API server's explanation from an error about a Secret. It is called unless
+// this call has claimed the Secret for the item, because the redactor may not know its values then.
 func (e *Error) withoutExplanation() {
 	switch {
 	case !e.told || missingRight.MatchString(e.Reason):

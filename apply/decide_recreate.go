@@ -43,7 +43,8 @@ func decideRecreate(r rules, k known) step {
 }
 
 // decideTried is called after the dry run of an apply. It deletes the object if the apply would change more than the
-// owner label and the owner annotations.
+// owner label and the owner annotations, or would change an immutable field. It also deletes the object if a webhook
+// does not support dry runs, because the effect of the apply is unknown then.
 func decideTried(r rules, k known) step {
 	switch {
 	case k.result == resultImmutable, isWithoutDryRun(k.err):
@@ -92,8 +93,7 @@ func decideImmutableOurs(r rules, k known) step {
 const isReplaced = "is replaced, because an immutable field changed"
 
 // decideImmutableOwn deletes an object of the inventory because an immutable field changed. A later call creates the
-// object again. decideImmutableOwn fails if the object has another UID, or if no label, annotation or field manager
-// names the item.
+// object again. decideImmutableOwn fails if the object no longer exists, has another UID, or does not belong to the item.
 func decideImmutableOwn(r rules, k known) step {
 	if r.showsAsOurs(k.seen, k.Entry) {
 		return decideDelete(r, k, isReplaced)

@@ -139,9 +139,10 @@ func decideDeleted(_ rules, k known) step {
 	return k.readMetadata(func(r rules, k known) step { return decideAnother(r, k, before) })
 }
 
-// decideAnother is called after a delete request failed with a conflict, usually because the object has another UID
-// than expected. If the new object belongs to the item, for example because the process was stopped after the item
-// created it, a later call deletes it. Otherwise, the object is only removed from the inventory.
+// decideAnother is called after a delete request, or the patch before it, failed with a conflict, usually because the
+// object has another UID than expected. If the object belongs to the item and has the expected UID, decideAnother returns
+// the error. If it belongs to the item and has another UID, for example because the process was stopped after the item
+// created it, a later call deletes it. Otherwise, the entry is only removed from the inventory.
 func decideAnother(r rules, k known, before types.UID) step {
 	switch {
 	case k.live == nil || !r.isOwn(k.live, k.Entry):

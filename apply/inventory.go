@@ -40,8 +40,8 @@ type Cluster struct {
 	Target string `json:"target,omitempty"`
 }
 
-// Entry describes one object of an Inventory. A provider status may contain an Entry without a reference to the object
-// if another list of the same status contains this reference.
+// Entry describes one object of an Inventory. A provider status may store an Entry without the reference, UID, Policy,
+// AnnotateBeforeDelete and PatchBeforeDelete, if another list of the same status contains them.
 type Entry struct {
 	APIVersion string `json:"v,omitempty"`
 	Kind       string `json:"k,omitempty"`

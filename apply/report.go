@@ -100,8 +100,8 @@ const (
 	// own the object too, or the object existed before the item.
 	ReasonReleased = "Released"
 	// ReasonLeftAlone means that the object was not changed. Either the policy does not allow changing it, because it
-	// does not belong to this item. Or the object was to be deleted, but no label, annotation or field manager names
-	// the item.
+	// does not belong to this item. Or the object was to be deleted, but its label names another item, or no label,
+	// annotation or field manager names this item.
 	ReasonLeftAlone = "LeftAlone"
 )
 

@@ -242,7 +242,8 @@ func (r rules) mayBeOwned(conflict error) bool {
 
 // existedBefore reports whether another writer created the object. It returns true if another manager wrote the object
 // at its creation time, or if several managers wrote the object and the item did not write it at that time. It returns
-// false if the item itself created the object, even if the process was stopped before it recorded this.
+// false if the item itself created the object, even if the process was stopped before it recorded this, unless another
+// manager wrote the object within the same second.
 func (r rules) existedBefore(live *unstructured.Unstructured) bool {
 	entries, created := ownership.Entries(live), live.GetCreationTimestamp()
 	ours, _ := ownership.AppliedBy(entries, r.owner.Manager())

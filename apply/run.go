@@ -102,7 +102,7 @@ func (r *run) pursue(ctx context.Context, k known, first decision) step {
 }
 
 // errDenied is the result of a step that Options.MayHeal does not allow.
-var errDenied = errors.New("another writer keeps changing the object, so the item corrects it later")
+var errDenied = errors.New("Options.MayHeal does not allow the correction now")
 
 // do takes one step. If an admission plugin denies a deletion, the error is not Permanent, whatever status code the
 // answer has, because the same request may succeed later.

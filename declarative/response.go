@@ -18,7 +18,8 @@ type SyncResponse struct {
 	Status any
 	// Children are all desired children. Each child contains only the fields that the handler wants to set. An element
 	// may be a typed object, *unstructured.Unstructured, a map, JSON (json.RawMessage or []byte), YAML (a string, which
-	// may contain several documents), or a slice of these. The children are applied in this order.
+	// may contain several documents), or a slice of these. The children are applied in this order within
+	// each of the groups that [Options.Concurrency] describes.
 	//
 	// A child that consists only of apiVersion, kind, namespace and name is neither changed nor created; see
 	// [Child.Keep]. There is one exception: the child is a typed object, and an earlier run has written it. In this

@@ -79,7 +79,8 @@ func (s skippedChildren) keep(inventory apply.Inventory) apply.Inventory {
 }
 
 // settle records the fingerprints of the children that have the desired state after a run. The next run does not read
-// such a child if its version is still the same, because a further write would change nothing.
+// such a child if its version has not changed since before this run. A child that this run has changed is therefore read
+// once more.
 func (m *memory) settle(prints map[apply.Ref]fingerprint, report apply.Report, err error) {
 	m.settled = nil
 	if err != nil {

@@ -54,17 +54,17 @@ func (f *Facts) provider() (*Objects, *Graph) {
 	return f.objects(&s), graphOf(&s)
 }
 
-// complete adds the references that only the list of managed resources contains to the inventory. See
-// resources.StatusFormat.Store.
+// complete adds the references that only the list of managed resources contains to the inventory. If the list and the
+// inventory differ in length, it removes the entries that lack a reference. See resources.StatusFormat.Store.
 func (s *providerStatus) complete() {
-	if len(s.Managed) != len(s.Inventory.Entries) {
-		return
-	}
-	for i, m := range s.Managed {
-		if e := &s.Inventory.Entries[i]; e.Name == "" {
-			e.APIVersion, e.Kind, e.Namespace, e.Name = m.Resource.APIVersion, m.Resource.Kind, m.Resource.Namespace, m.Resource.Name
+	if len(s.Managed) == len(s.Inventory.Entries) {
+		for i, m := range s.Managed {
+			if e := &s.Inventory.Entries[i]; e.Name == "" {
+				e.APIVersion, e.Kind, e.Namespace, e.Name = m.Resource.APIVersion, m.Resource.Kind, m.Resource.Namespace, m.Resource.Name
+			}
 		}
 	}
+	s.Inventory.Entries = slices.DeleteFunc(s.Inventory.Entries, func(e apply.Entry) bool { return e.Name == "" })
 }
 
 // objects returns the objects of the item with their states.

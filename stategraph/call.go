@@ -161,8 +161,8 @@ type session interface {
 	reader
 
 	// Claim adds objects to the inventory before a component writes them. If the component has a Delete, Claim also
-	// records in the status that Delete must be called. If this changes the status, Claim calls `foresee` and also adds
-	// the objects that other components will probably write. It then stores the status.
+	// records in the status that Delete must be called. If this changes the status, Claim calls `foresee`, adds the
+	// objects that other components will probably write, and records their Deletes. It then stores the status.
 	Claim(ctx context.Context, c claim, foresee func() []claim) error
 	// Apply writes those objects of one component that are not known to be up to date. The outcomes are in the order of
 	// the objects in `desired`. An error that concerns one object is in the outcome of that object. Apply returns only

@@ -36,7 +36,7 @@ type run struct {
 	under    *walk                   // the current walk; nil before it begins
 	owners   map[apply.Ref]string    // the component of each object
 	outputs  map[int][]*output       // by index of the node
-	asked    map[int]bool            // the indexes of nodes whose claims already exist; foresee omits these nodes
+	asked    map[int]bool            // the indexes of nodes that foresee omits, because they have been claimed or foreseen
 	foreseen map[int][]*output       // the expected outputs of nodes that have not been visited yet, by index of the node
 	prepared map[int][]apply.Desired // the objects that were prepared last, by index of the node
 	after    time.Duration           // the requested time until the next run, or 0
@@ -110,7 +110,7 @@ const foreseeTime = 50 * time.Millisecond
 
 // foresee returns claims for the nodes that have no claim yet. A claim contains the objects that a node will write, if
 // their names are already known. With these claims, the inventory is stored once for all nodes instead of once for each
-// node. The claims have no other effect, and Prepare is called again when the node is visited. If a node has a method
+// node. Except for the records of Delete, the claims have no other effect, and Prepare is called again when the node is visited. If a node has a method
 // Delete, its claim records that Delete must be called later. It records this only if the node may be visited now.
 func (r *run) foresee(ctx context.Context) (claims []claim) {
 	ctx, cancel := context.WithTimeout(ctx, foreseeTime)

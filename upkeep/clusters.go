@@ -180,7 +180,9 @@ func (s *clusters) closeIdle(open *Cluster) bool {
 
 // close closes a cluster. If its target is requested again, a new Cluster is created. The caller holds s.mu.
 func (s *clusters) close(open *Cluster) {
-	delete(s.open, open.Client)
+	if s.open[open.Client] == open {
+		delete(s.open, open.Client)
+	}
 	open.end()
 }
 

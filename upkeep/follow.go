@@ -69,10 +69,10 @@ const maxEarly = 1000
 // read the objects, and pass the objects to Saw afterwards. The Follower works until Stop is called, even after the end
 // of the run. The watches of Run.LookOut, in contrast, end with the run.
 //
-// Follow uses one watch for all objects of the kind in the cluster. If the target forbids this watch, Follow watches
-// all objects of the kind in the namespace of the Sight. If the target forbids this watch as well, Follow watches only
-// the selected objects. If the target forbids that too, Follow lists them every 30 seconds. If the target also forbids listing, Follow calls the function
-// `changed` after 30 seconds.
+// Follow uses one watch for all objects of the kind in the cluster. If this watch is not possible, because the target
+// forbids it or there are too many watches or objects, Follow watches all objects of the kind in the namespace of the
+// Sight. If this watch is not possible either, Follow watches only the selected objects. If the target forbids that too,
+// Follow lists them every 30 seconds. If listing fails, Follow calls the function `changed` after 30 seconds.
 func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
 	f := &Follower{kinds: k.clusters.kinds, sight: sight, changed: changed, stop: func() {}}
 	f.early.last = map[types.NamespacedName]objectEvent{}

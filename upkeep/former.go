@@ -96,8 +96,8 @@ func objectsLeft(reasons []string) string {
 	return oneLine("objects of the item remain in clusters that the item has left: " + strings.Join(reasons, "; "))
 }
 
-// Abandon removes the item's objects in former clusters from the inventory without deleting the objects. It returns the
-// error of the function `note` that was passed to Begin.
+// Abandon removes the item's objects in former clusters from the inventory without deleting the objects. It writes an
+// event with the reason for each of these clusters, and removes the condition FormerClusters. It returns the error of the function `note` that was passed to Begin.
 func (r *Run) Abandon(reason string) error {
 	for _, former := range r.Inventory.Former {
 		r.release(*former.Cluster, len(former.Entries), reason)

@@ -54,8 +54,8 @@ type kindPlace struct {
 	namespace string
 }
 
-// join adds a follower to a watch of the whole cluster or, if the target refuses such a watch, to a watch of the
-// namespace that the follower selects. It returns false if the target refuses both.
+// join adds a follower to a watch of the whole cluster or, if such a watch is not possible, to a watch of the
+// namespace that the follower selects. It returns false if neither is possible.
 func (k *kinds) join(f *Follower) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

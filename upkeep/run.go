@@ -40,8 +40,8 @@ type Run struct {
 
 // Begin returns a Run for the current call. The parameter `inv` is the inventory from the item's provider status. The
 // function `note` must set an inventory in the provider status, in memory. The Run calls it after each call of the
-// apply engine and before each [deployerlib.Checkpoint]. In the first call for an item, Begin marks the inventory as
-// empty and passes it to `note`. LostInventory uses this mark to detect that an item never had objects. Call Begin
+// apply engine and before each [deployerlib.Checkpoint]. In the first call for an item whose inventory has no objects,
+// Begin marks the inventory as empty and passes it to `note`. LostInventory uses this mark to detect that an item never had objects. Call Begin
 // before steps that can fail, so that the mark is stored. Begin returns an error if the Landscaper cluster cannot be
 // identified.
 func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply.Inventory, note func(apply.Inventory) error) (*Run, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Take takes the triggers of this run from the queue of the item. Triggers are the reasons for a run: changes by other
-// writers, and calls of Wake and Thorough. Triggers that arrive later start another run, so call Take before you read
+// Take takes the triggers of this run from the queue of the item. Triggers are changes by other writers and calls of
+// Wake, which request a run, and calls of Thorough, which only affect the next run. Triggers that arrive later start another run, so call Take before you read
 // any state. Further calls of Take return the same values. Apply calls Take if the deployer has not called it.
 //
 // If the result `thorough` is true, the run must check every object, even if no watch reported a change. If the run

@@ -17,7 +17,7 @@ import (
 // corrected.
 const maxDrifts = 8
 
-// triggers contains the reasons for a run of an item.
+// triggers contains the reasons for the next run of an item, and whether this run must be thorough.
 type triggers struct {
 	thorough  bool      // the run must check every object, even if no watch reported a change
 	drifts    []drift   // the drifts that are not corrected yet

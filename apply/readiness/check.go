@@ -14,7 +14,7 @@ import (
 )
 
 // Lookup reads the objects that a check selects. An implementation reads them from the target that the check names, and
-// returns an error if it cannot access this target. It is not an error if no object is found.
+// returns an error if it cannot open this target or cannot read the objects. It is not an error if no object is found.
 type Lookup interface {
 	// Get reads one object. It returns nil if the object does not exist or if the cluster does not know its kind.
 	Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)

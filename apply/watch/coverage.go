@@ -107,7 +107,7 @@ func distinct(namespaces []string) []string {
 // opening is the result of Watcher.open: a stream, or the reason why there is no stream.
 type opening struct {
 	stream *stream
-	fresh  bool // Watcher.open started the stream
+	fresh  bool // this call of Watcher.open started the stream, not an earlier call
 	err    error
 }
 

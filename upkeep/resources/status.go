@@ -4,11 +4,14 @@ package resources
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
@@ -27,11 +30,13 @@ const (
 	statusPath     = "status.providerStatus"
 	fieldManaged   = "managedResources"
 	fieldInventory = "inventory"
+	fieldDigest    = "managedDigest"
 )
 
 const (
-	// maxManaged is the maximum size of managedResources in a status, encoded as JSON. This list contains the same
-	// objects as the inventory, for readers that do not know the inventory. Both must fit into the provider status.
+	// maxManaged is the maximum size of managedResources in a status, encoded as JSON. This list contains the references,
+	// UIDs and policies of the objects, for Landscaper's deployer and for Decode. It must fit into the provider status
+	// together with the inventory.
 	maxManaged = 128 << 10
 	// maxInventory is the maximum size of an inventory. It leaves space for the other fields of the provider status,
 	// which may have up to 1 MiB in all.
@@ -54,9 +59,9 @@ type Status struct {
 	// inventory from the list of managed resources. The apply engine then takes over these objects, and deletes the
 	// objects that the item no longer contains.
 	Inventory apply.Inventory
-	// Fields contains all fields of the status except apiVersion, kind, managedResources and inventory. The deployer
-	// may add its own fields. Fields that a newer version of the deployer wrote are kept, because Store writes all
-	// Fields back. After Decode, Fields is not nil.
+	// Fields contains all fields of the status except apiVersion, kind, managedResources, managedDigest and inventory. The
+	// deployer may add its own fields. Fields that a newer version of the deployer wrote are kept, because Store writes
+	// all Fields back. After Decode, Fields is not nil.
 	Fields map[string]json.RawMessage
 }
 
@@ -90,13 +95,15 @@ func (f StatusFormat) Decode(di *lsv1alpha1.DeployItem) (*Status, error) {
 	if err := status.decodeInventory(); err != nil {
 		return nil, err
 	}
-	for _, field := range []string{"apiVersion", "kind", fieldManaged, fieldInventory} {
+	for _, field := range []string{"apiVersion", "kind", fieldManaged, fieldInventory, fieldDigest} {
 		delete(status.Fields, field)
 	}
 	return status, nil
 }
 
-// decodeInventory decodes the inventory. If there is none, it makes one from the list of managed resources.
+// decodeInventory decodes the inventory. If the entries lack the fields that the list of managed resources contains, it
+// completes them from the element at the same position. If there is no inventory, or if another program has changed the
+// list, it makes the entries from the list alone.
 func (s *Status) decodeInventory() error {
 	var managed []managedEntry
 	if raw, found := s.Fields[fieldManaged]; found {
@@ -112,14 +119,20 @@ func (s *Status) decodeInventory() error {
 			return nil
 		}
 	}
-	if len(s.Inventory.Entries) != len(managed) {
-		s.Inventory.Entries = make([]apply.Entry, len(managed)) // another program changed the list
-	}
+	var listed []apply.Entry
 	for i := range managed {
-		entry := &s.Inventory.Entries[i]
-		if err := managed[i].complete(entry); err != nil {
+		entry := apply.Entry{}
+		if err := managed[i].complete(&entry); err != nil {
 			return deployerlib.ConfigError(statusPath+"."+fieldManaged, "patchBeforeDelete of %s: %s", entry.Name, err.Error())
 		}
+		listed = append(listed, entry)
+	}
+	if string(s.Fields[fieldDigest]) != digestOf(listed) || len(s.Inventory.Entries) != len(listed) {
+		s.Inventory.Entries = listed
+		return nil
+	}
+	for i := range managed {
+		_ = managed[i].complete(&s.Inventory.Entries[i]) // there was no error above
 	}
 	return nil
 }
@@ -138,6 +151,16 @@ func (m *managedEntry) complete(entry *apply.Entry) error {
 	return nil
 }
 
+// digestOf returns a hash of the references and UIDs of entries, as a JSON string. Store stores it together with entries
+// that have no reference of their own.
+func digestOf(entries []apply.Entry) string {
+	sum := sha256.New()
+	for _, e := range entries {
+		_, _ = fmt.Fprintf(sum, "%q %q %q %q %q\n", e.APIVersion, e.Kind, e.Namespace, e.Name, e.UID) // a hash returns no error
+	}
+	return strconv.Quote(base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:16]))
+}
+
 // withoutManaged returns the entries without the fields that complete sets.
 func withoutManaged(entries []apply.Entry) []apply.Entry {
 	out := slices.Clone(entries)
@@ -151,7 +174,8 @@ func withoutManaged(entries []apply.Entry) []apply.Entry {
 
 // Store sets the provider status of the item, in memory. Landscaper's own deployer can read this status, but ignores
 // the inventory. The elements of managedResources and the entries of the inventory have the same order, and fields that
-// managedResources contains are not stored a second time in the inventory. There are two exceptions, in which the
+// managedResources contains are not stored a second time in the inventory. The field managedDigest shows whether another
+// program has changed managedResources since then. There are two exceptions, in which the
 // inventory contains all fields: managedResources does not contain all objects, or it would be larger than 128 KiB
 // (about 900 objects), so that Store omits it. If the status is larger than 1 MiB, Store returns a
 // deployerlib.ConfigError, so that the item fails before anything is written to its target.
@@ -170,6 +194,7 @@ func (f StatusFormat) Store(di *lsv1alpha1.DeployItem, status *Status) error {
 	if len(list) > 0 && len(managed) <= maxManaged {
 		body[fieldManaged] = managed
 		if len(list) == len(inventory.Entries) {
+			body[fieldDigest] = json.RawMessage(digestOf(inventory.Entries))
 			inventory.Entries = withoutManaged(inventory.Entries)
 		}
 	}

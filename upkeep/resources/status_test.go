@@ -59,9 +59,11 @@ func TestDecodeStatus(t *testing.T) {
 		"References":      {raw: status1 + `,"managedResources":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","namespace":"ns"}]}`, want: []apply.Entry{entry("a", "")}},
 		"Landscapers":     {raw: status2 + `,"managedResources":[` + managedA + `,{"policy":"keep","annotateBeforeDelete":{"a":"b"},"patchBeforeDelete":{"data":{"x":9007199254740993}},"resource":{"apiVersion":"v1","kind":"ConfigMap","name":"b","namespace":"ns","uid":"u"}}]}`, want: []apply.Entry{entry("a", ""), kept}},
 		"Ours":            {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"v":"v1","k":"ConfigMap","ns":"ns","n":"c"}]}}`, want: []apply.Entry{entry("c", "")}},
-		"Shared":          {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{adopted}},
+		"Shared":          {raw: status2 + `,"managedResources":[` + managedA + `],"managedDigest":` + digestOf([]apply.Entry{adopted}) + `,"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{adopted}},
+		"ChangedList":     {raw: status2 + `,"managedResources":[` + managedA + `],"managedDigest":` + digestOf([]apply.Entry{kept}) + `,"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{entry("a", "")}},
+		"NoDigest":        {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{entry("a", "")}},
 		"OtherList":       {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"h":"x","a":true},{"h":"y"}]}}`, want: []apply.Entry{entry("a", "")}},
-		"NoList":          {raw: status2 + `,"inventory":{"entries":[{"h":"x"}]}}`, want: []apply.Entry{}},
+		"NoList":          {raw: status2 + `,"inventory":{"entries":[{"h":"x"}]}}`},
 		"NullInventory":   {raw: status2 + `,"inventory":null,"managedResources":[` + managedA + `]}`, want: []apply.Entry{entry("a", "")}},
 		"OtherKind":       {raw: `{"apiVersion":"v1","kind":"ProviderStatus"}`, wantErr: "status.providerStatus: is v1"},
 		"NoKind":          {raw: `{"managedResources":[]}`, wantErr: "status.providerStatus: is "},
@@ -125,7 +127,7 @@ func TestStoreStatus(t *testing.T) {
 		if err := chartStatus.Store(di, status); err != nil {
 			t.Fatal(err)
 		}
-		want := status2 + `,"future":{"a":1},"release":{"name":"web"},"inventory":{"entries":[{}]},"managedResources":[` + managedA + `]}`
+		want := status2 + `,"future":{"a":1},"release":{"name":"web"},"inventory":{"entries":[{}]},"managedDigest":` + digestOf([]apply.Entry{entry("a", "")}) + `,"managedResources":[` + managedA + `]}`
 		if !sameJSON([]byte(want), di.Status.ProviderStatus.Raw) {
 			t.Errorf("Store(...): want %s, got %s", want, di.Status.ProviderStatus.Raw)
 		}
@@ -137,7 +139,7 @@ func TestStoreStatus(t *testing.T) {
 		own.Hash, own.Key, own.Adopted = "hash", "key", true
 		protected := entry("c", "") // Landscaper's deployer must not delete it, so it is not in the list
 		protected.Policy = apply.Fallback
-		for size, entries := range map[int][]apply.Entry{450: {kept, own}, 700: {kept, own, protected}} {
+		for size, entries := range map[int][]apply.Entry{500: {kept, own}, 700: {kept, own, protected}} {
 			di := withStatus("")
 			if err := chartStatus.Store(di, &Status{Inventory: apply.Inventory{Entries: entries}}); err != nil {
 				t.Fatal(err)

@@ -28,7 +28,11 @@ type queue struct {
 	lines   map[Place][]ticket // every line is sorted and is not empty
 	tickets map[types.NamespacedName]ticket
 	last    uint64
+	most    int // the largest number of tickets in the map
 }
+
+// smallQueue is the number of tickets up to which an empty queue keeps its memory.
+const smallQueue = 64
 
 func newQueue() queue {
 	return queue{lines: map[Place][]ticket{}, tickets: map[types.NamespacedName]ticket{}}
@@ -55,6 +59,7 @@ func (q *queue) add(item types.NamespacedName, claim Claim) {
 	i, _ := slices.BinarySearchFunc(line, t, compare)
 	q.lines[t.Place] = slices.Insert(line, i, t)
 	q.tickets[item] = t
+	q.most = max(q.most, len(q.tickets))
 }
 
 // remove removes an item.
@@ -74,7 +79,9 @@ func (q *queue) remove(item types.NamespacedName) {
 	if q.lines[t.Place] = line; len(line) == 0 {
 		delete(q.lines, t.Place)
 	}
-	if q.len() == 0 {
-		q.tickets = map[types.NamespacedName]ticket{} // an emptied map keeps its memory
+	if q.len() == 0 && q.most > smallQueue {
+		last := q.last
+		*q = newQueue() // emptied maps keep their memory
+		q.last = last
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
 // forged is the namespace of items whose status names objects that do not belong to the item.
@@ -45,15 +46,18 @@ func toJSON(value any) []byte {
 // addToInventory returns a function that adds objects to the inventory of the manifest deployer.
 func addToInventory(objects ...*corev1.ConfigMap) func(map[string]json.RawMessage) {
 	return func(status map[string]json.RawMessage) {
-		inventory, managed := apply.Inventory{}, []map[string]any{}
-		Expect(json.Unmarshal(status["inventory"], &inventory)).To(Succeed())
-		Expect(json.Unmarshal(status["managedResources"], &managed)).To(Succeed())
+		di := &lsv1alpha1.DeployItem{}
+		di.Status.ProviderStatus = &runtime.RawExtension{Raw: toJSON(status)}
+		decoded, err := manifest.DecodeStatus(di)
+		Expect(err).NotTo(HaveOccurred())
+		inventory := decoded.Inventory
 		Expect(inventory.Entries).To(HaveLen(1))
 		for _, obj := range objects {
-			inventory.Entries = append(inventory.Entries, inventory.Entries[0])
-			managed = append(managed, managedResource(obj))
+			entry := inventory.Entries[0]
+			entry.Name, entry.UID = obj.Name, obj.UID
+			inventory.Entries = append(inventory.Entries, entry)
 		}
-		status["inventory"], status["managedResources"] = toJSON(inventory), toJSON(managed)
+		status["inventory"] = toJSON(inventory)
 	}
 }
 
@@ -64,16 +68,12 @@ func asLandscapers(objects ...*corev1.ConfigMap) func(map[string]json.RawMessage
 		delete(status, "inventory")
 		managed := []map[string]any{}
 		for _, obj := range objects {
-			managed = append(managed, managedResource(obj))
+			managed = append(managed, map[string]any{"policy": "manage", "resource": map[string]any{
+				"apiVersion": "v1", "kind": "ConfigMap", "namespace": obj.Namespace, "name": obj.Name, "uid": string(obj.UID),
+			}})
 		}
 		status["managedResources"] = toJSON(managed)
 	}
-}
-
-func managedResource(obj *corev1.ConfigMap) map[string]any {
-	return map[string]any{"policy": "manage", "resource": map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "namespace": obj.Namespace, "name": obj.Name, "uid": string(obj.UID),
-	}}
 }
 
 var _ = Describe("an item whose status names objects of others", func() {

@@ -299,7 +299,7 @@ var _ = Describe("what goes wrong", func() {
 		obj := create(ctx, apart)
 		obj.SetResourceVersion("")
 		_, err := combination{bodyFunc: true}.patch().Apply(ctx, c, obj)
-		Expect(err).To(MatchError(ContainSubstring("no reference body")))
+		Expect(err).To(MatchError(ContainSubstring("must be read before it is patched")))
 		Expect(wire.sent()).To(BeEmpty())
 	})
 

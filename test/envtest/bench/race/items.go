@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -25,15 +26,31 @@ import (
 // Deployer, it connects to the target in its first job. It does not handle drift, deletion, timeouts, conflicts or
 // errors.
 func BareDeployer() Contender {
-	return jobs("bare deployer", func(d *deployer, mgr ctrl.Manager) error {
-		connect := sync.OnceValues(func() (client.Client, error) { return NewClient(d.ControlPlane.Config) })
-		l := &loop{client: mgr.GetClient(), connect: connect, items: map[string]Item{}}
-		for _, owner := range d.owners {
-			l.items[owner.Name] = Item{Owner: owner}
+	return jobs("bare deployer", addLoop)
+}
+
+// WatchingDeployer is like BareDeployer, but also watches the metadata of the objects, as Deployer does to detect drift.
+// It stores the metadata in the cache of its manager and does nothing with it.
+func WatchingDeployer() Contender {
+	return jobs("bare deployer with a watch", func(d *deployer, mgr ctrl.Manager) error {
+		objects := &metav1.PartialObjectMetadata{}
+		objects.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		if _, err := mgr.GetCache().GetInformer(context.Background(), objects, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watch ConfigMaps: %w", err)
 		}
-		return ctrl.NewControllerManagedBy(mgr).Named("bare").For(&lsv1alpha1.DeployItem{}).
-			WithOptions(controller.Options{MaxConcurrentReconciles: AtOnce}).Complete(l)
+		return addLoop(d, mgr)
 	})
+}
+
+// addLoop adds the hand-written loop to a manager.
+func addLoop(d *deployer, mgr ctrl.Manager) error {
+	connect := sync.OnceValues(func() (client.Client, error) { return NewClient(d.ControlPlane.Config) })
+	l := &loop{client: mgr.GetClient(), connect: connect, items: map[string]Item{}}
+	for _, owner := range d.owners {
+		l.items[owner.Name] = Item{Owner: owner}
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("bare").For(&lsv1alpha1.DeployItem{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: AtOnce}).Complete(l)
 }
 
 type loop struct {

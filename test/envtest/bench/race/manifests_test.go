@@ -16,8 +16,9 @@ import (
 // rounds is the number of rounds. The best round of each contender counts.
 const rounds = 3
 
-// BenchmarkManifests deploys 20 items of 50 ConfigMaps with four contenders: the whole manifest deployer, the engine of
-// the manifest deployer (package apply), a bare loop that sends the same patches as the engine, and a bare deployer.
+// BenchmarkManifests deploys 20 items of 50 ConfigMaps with five contenders: the whole manifest deployer, the engine of
+// the manifest deployer (package apply), a bare loop that sends the same patches as the engine, and a bare deployer with
+// and without a watch of the objects.
 // Package peers compares the engine with other tools.
 func BenchmarkManifests(b *testing.B) {
 	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
@@ -31,15 +32,16 @@ func BenchmarkManifests(b *testing.B) {
 	})
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	bare, ours := race.BareDeployer(), race.Deployer()
+	bare, watching, ours := race.BareDeployer(), race.WatchingDeployer(), race.Deployer()
 	for b.Loop() {
-		result, err := race.Run(b.Context(), cp, rounds, race.Bare(), race.Engine(), bare, ours)
+		result, err := race.Run(b.Context(), cp, rounds, race.Bare(), race.Engine(), bare, watching, ours)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Logf("\n%s", result)
 		b.ReportMetric(result.PerSecond(ours.Name, race.Install), "objects/s")
 		b.ReportMetric(result.Ratio(ours.Name, bare.Name, race.Install), "ratio")
+		b.ReportMetric(result.Ratio(ours.Name, watching.Name, race.Install), "ratio-watching")
 		b.ReportMetric(result.Calls(ours.Name, race.Install), "calls/object")
 	}
 }
