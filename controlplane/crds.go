@@ -10,8 +10,8 @@ import (
 // CRDs returns new copies of Landscaper's current custom resource definitions.
 func CRDs() []*apiextv1.CustomResourceDefinition { return crds.CRDs() }
 
-// newerFields lists the DeployItem fields that Landscaper added in v0.29. An older Landscaper, which follows the
-// annotation revision of the deployer contract, does not have these fields.
+// newerFields lists the DeployItem fields that a Landscaper of the annotation revision of the deployer contract does not
+// have.
 var newerFields = map[string][]string{
 	"spec": {"onDelete", "updateOnChangeOnly"},
 	"status": {
@@ -19,9 +19,9 @@ var newerFields = map[string][]string{
 	},
 }
 
-// ClassicCRDs returns Landscaper's custom resource definitions without the DeployItem fields that Landscaper added in
-// v0.29, such as status.jobID. With the returned definitions, an API server silently drops the added fields, as it does
-// with the definitions of an older Landscaper.
+// ClassicCRDs returns Landscaper's custom resource definitions without the DeployItem fields that a Landscaper of the
+// annotation revision does not have, such as status.jobID. With the returned definitions, an API server silently drops
+// these fields, as it does with the definitions of such a Landscaper.
 func ClassicCRDs() []*apiextv1.CustomResourceDefinition {
 	all := CRDs()
 	for _, crd := range all {

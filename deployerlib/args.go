@@ -82,8 +82,9 @@ type DeployerArgs struct {
 
 	// Revision forces a revision of the contract. By default, the revision is detected for each item.
 	Revision contract.Revision
-	// PollInterval is the delay, ±10 %, before the deployer is called again if the call has set status.phase to
-	// Progressing and has returned nil. The default is 5 s.
+	// PollInterval is the delay, ±10 %, before the deployer is called again if the call has returned nil and status.phase
+	// is Progressing. In Delete, this also applies to the phase Deleting, and in a ported deployer to each phase of a
+	// run that has not ended. The default is 5 s.
 	PollInterval time.Duration
 	// Backoff limits the delays between the retries of failing items.
 	Backoff Backoff

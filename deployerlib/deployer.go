@@ -84,8 +84,8 @@ type Runtime struct {
 
 // Resumer is implemented by deployers that keep state about finished items in memory, such as watches on a target.
 type Resumer interface {
-	// Resume is called once per process and item, on the first reconcile that finds no run due for the item. It may
-	// read from the target, but must not write. Changes of di are dropped. If Resume returns an error, the error is
+	// Resume is called once per process and item, on the first successful reconcile in which no run is due or held back
+	// by a pause, unless the item is being deleted. It may read from the target, but must not write. Changes of di are dropped. If Resume returns an error, the error is
 	// logged and Resume is retried with backoff.
 	Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 }

@@ -84,7 +84,7 @@ func (w *watchdog) within(d time.Duration, done <-chan ending) (ending, bool) {
 func (w *watchdog) abandon(ctx context.Context, a *attempt, cause error, done <-chan ending) {
 	work := a.inflight.Work()
 	a.state.Quarantine(true)
-	a.log.Error(cause, "a call of the deployer did not return after its cancellation and was abandoned")
+	a.log.Error(cause, "a call of the deployer or of a hook did not return after its cancellation and was abandoned")
 	w.telemetry.quarantined(+1)
 	go func() {
 		<-done
@@ -127,7 +127,7 @@ func (w *watchdog) storeAbandoned(ctx context.Context, state *itemstate.Item, wo
 
 // ignoredError returns the error for an ignored cancellation.
 func ignoredError(work *itemstate.Work, cause error, now time.Time) *lsv1alpha1.Error {
-	e := contract.NewError(fmt.Errorf("the deployer did not return after its call was canceled: %w", cause), string(work.Decision.Action), "CancellationIgnored", now)
+	e := contract.NewError(fmt.Errorf("the deployer or one of its hooks did not return after its context was canceled: %w", cause), string(work.Decision.Action), "CancellationIgnored", now)
 	if errors.Is(cause, ErrDeadline) {
 		e.Codes = append(e.Codes, lsv1alpha1.ErrorTimeout)
 	}

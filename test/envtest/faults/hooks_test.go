@@ -195,7 +195,7 @@ func (w *env) givenUp(ctx context.Context, key types.NamespacedName, release cha
 	di := w.finished(ctx, key)
 	timedOut(di)
 	Expect(di.Status.LastReconcileTime).To(Equal(began), "the run was not started a second time")
-	Expect(di.Status.LastError.Message).To(ContainSubstring("did not return after its call was canceled"))
+	Expect(di.Status.LastError.Message).To(ContainSubstring("did not return after its context was canceled"))
 	Expect(w.metric(quarantined)).To(BeEquivalentTo(1))
 	w.othersGoOn(ctx)
 	n := len(w.fake.Calls(key))
