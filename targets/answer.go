@@ -162,6 +162,7 @@ func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c
 	if resp.ContentLength > c.limit {
 		return b, tooLarge(c.option, c.what, c.limit)
 	}
+	b.Grow(int(min(max(resp.ContentLength, 0), smallAnswer, c.limit)) + bytes.MinRead)
 	if _, err := io.CopyN(b, resp.Body, min(smallAnswer, c.limit)); errors.Is(err, io.EOF) {
 		return b, nil
 	} else if err != nil {
@@ -204,8 +205,9 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 		return err
 	}
 	s := jsonscan.Scan{}
-	for _, c := range b.Bytes() {
-		s.Next(c)
+	for text := b.Bytes(); len(text) > 0; {
+		n, _ := s.Read(text) // a client may decode what follows the outermost object
+		text = text[n:]
 	}
 	if err := a.limits.check(&s); err != nil {
 		return err

@@ -137,18 +137,21 @@ func (w *watched) collect() (jsonscan.Scan, error) {
 	w.space.Reset()
 	s, end := jsonscan.Scan{}, false
 	for !end {
-		c, err := w.in.ReadByte()
-		if err != nil && w.space.Len() == 0 {
+		if _, err := w.in.Peek(1); err != nil && w.space.Len() == 0 {
 			return s, err
-		}
-		if err != nil {
+		} else if err != nil {
 			break // the event is incomplete; decoding it will fail
 		}
-		if w.space.Len() == 0 && (c == '\n' || c == '\r') {
-			continue // the line break after the previous event
+		text, _ := w.in.Peek(w.in.Buffered()) // cannot fail, because it reads nothing
+		if w.space.Len() == 0 {
+			trimmed := bytes.TrimLeft(text, "\r\n") // the line break after the previous event
+			_, _ = w.in.Discard(len(text) - len(trimmed))
+			text = trimmed
 		}
-		w.space.WriteByte(c)
-		end = s.Next(c)
+		var n int
+		n, end = s.Read(text)
+		w.space.Write(text[:n])
+		_, _ = w.in.Discard(n)
 		if s.Bytes > w.a.limits.Object {
 			w.a.hit("event")
 			return s, tooLarge("Object", "an event of a watch", w.a.limits.Object)

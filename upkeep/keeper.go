@@ -102,7 +102,7 @@ func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 		return fmt.Errorf("register types: %w", err)
 	}
 	var err error
-	if k.secrets, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: scheme}); err != nil {
+	if k.secrets, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: mgr.GetRESTMapper()}); err != nil {
 		return fmt.Errorf("make client for Secrets: %w", err)
 	}
 	pool := targets.NewPool(targets.PoolOptions{

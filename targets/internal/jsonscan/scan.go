@@ -3,6 +3,8 @@
 // Package jsonscan estimates how much memory it takes to decode a JSON text, before the text is decoded.
 package jsonscan
 
+import "bytes"
+
 // These constants are the maximum memory, in bytes, that decoding takes for each object; for each member, item and
 // list; and for each byte of the text. The numbers were measured with unstructured and typed objects. Decoding stores a
 // text up to three times.
@@ -12,7 +14,7 @@ const (
 	costOfByte   = 3
 )
 
-// Scan reads JSON byte by byte. It does not check the syntax. If the text is not JSON, the decoder fails, and does not
+// Scan reads JSON. It does not check the syntax. If the text is not JSON, the decoder fails, and does not
 // use more memory than Scan estimates.
 type Scan struct {
 	// Bytes is the number of bytes read.
@@ -37,13 +39,27 @@ type Scan struct {
 	isType  bool
 }
 
-// Next reads one byte. It returns true at the end of the outermost object.
-func (s *Scan) Next(c byte) bool {
-	s.Bytes++
-	if s.quoted {
-		s.inText(c)
-		return false
+// Read reads the next part of the text, up to the end of the outermost object. It returns the number of bytes that it
+// has read, and whether the object has ended.
+func (s *Scan) Read(text []byte) (n int, end bool) {
+	for n < len(text) && !end {
+		switch {
+		case !s.quoted:
+			end = s.inStructure(text[n])
+			n++
+		case s.depth == 1:
+			s.inText(text[n])
+			n++
+		default:
+			n += s.skip(text[n:])
+		}
 	}
+	s.Bytes += int64(n)
+	return n, end
+}
+
+// inStructure reads one byte outside of strings. It returns true at the end of the outermost object.
+func (s *Scan) inStructure(c byte) bool {
 	switch c {
 	case '"':
 		s.quoted, s.length, s.foreign = true, 0, false
@@ -66,12 +82,28 @@ func (s *Scan) Next(c byte) bool {
 	return false
 }
 
+// skip reads a string of an inner object or list up to its end or the next backslash. Only the end of such a string
+// matters. skip returns the number of bytes that it has read.
+func (s *Scan) skip(text []byte) int {
+	if s.escaped {
+		s.escaped = false
+		return 1
+	}
+	i := bytes.IndexAny(text, `"\`)
+	if i < 0 {
+		return len(text)
+	}
+	s.quoted, s.escaped = text[i] != '"', text[i] == '\\'
+	return i + 1
+}
+
 func (s *Scan) open() {
 	s.began = true
 	s.depth++
 	s.Depth = max(s.Depth, s.depth)
 }
 
+// inText reads one byte of a name or string of the outermost object.
 func (s *Scan) inText(c byte) {
 	switch {
 	case s.escaped:
@@ -80,17 +112,17 @@ func (s *Scan) inText(c byte) {
 		s.escaped, s.foreign = true, true
 	case c == '"':
 		s.quoted = false
-		if s.depth == 1 && s.isType {
+		if s.isType {
 			s.Event = string(s.word[:s.length])
 			if s.foreign {
 				s.Event = EventUnknown
 			}
 			s.isType = false
 		}
-	case s.depth == 1 && s.length < len(s.word):
+	case s.length < len(s.word):
 		s.word[s.length] = c
 		s.length++
-	case s.depth == 1:
+	default:
 		s.foreign = true
 	}
 }
