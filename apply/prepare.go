@@ -218,6 +218,16 @@ func (k *kinds) find(ref Ref) (kind, error) {
 	return kind{resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
 
+// resourceOf returns the resource of an entry. If the entry does not contain it, resourceOf looks it up, unless k is
+// nil. The result is empty if the resource cannot be determined.
+func (k *kinds) resourceOf(s entryState) schema.GroupVersionResource {
+	if k == nil || !s.resource.Empty() {
+		return s.resource
+	}
+	found, _ := k.find(s.Ref()) // after an error, the resource is empty
+	return found.resource
+}
+
 // learn adds the kinds that the CustomResourceDefinitions in the manifests define.
 func (k *kinds) learn(desired []Desired) {
 	k.mu.Lock()

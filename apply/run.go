@@ -72,14 +72,11 @@ func (r *run) look(s entryState) *Seen {
 	if r.rules.Seen == nil || s.UID == "" || s.Deleting {
 		return nil
 	}
-	if s.resource.Empty() {
-		found, err := r.kinds.find(s.Ref())
-		if err != nil {
-			return nil
-		}
-		s.resource = found.resource
+	resource := r.kinds.resourceOf(s)
+	if resource.Empty() {
+		return nil
 	}
-	if seen, known := r.rules.Seen.Seen(s.resource, s.Ref().Key()); known {
+	if seen, known := r.rules.Seen.Seen(resource, s.Ref().Key()); known {
 		return &seen
 	}
 	return nil
