@@ -162,7 +162,7 @@ func (e *Engine) begin(owner ownership.Owner, inv Inventory) *run {
 	hide := redact.New(shortestSecret, e.options.Hide...)
 	return &run{
 		rules: rules{Options: &e.options, owner: owner}, cluster: cluster{e.client}, hide: hide,
-		kinds: &kinds{mapper: e.mapper, defined: definitions{}}, objects: newTracker(inv), results: newResults(hide),
+		kinds: &kinds{mapper: e.mapper, defined: map[schema.GroupVersionKind]kind{}}, objects: newTracker(inv), results: newResults(hide),
 	}
 }
 

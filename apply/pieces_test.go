@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -214,9 +215,9 @@ func TestDefinitions(t *testing.T) {
 			"spec":       map[string]any{"group": "example.com", "names": map[string]any{"kind": "Thing", "plural": "things"}, "versions": []any{map[string]any{"name": "v1"}}},
 		})
 		d.Policy = policy
-		known := definitions{}
-		if known.learn([]Desired{d}); len(known) != want {
-			t.Errorf("%s: %d kinds, want %d", policy, len(known), want)
+		known := &kinds{defined: map[schema.GroupVersionKind]kind{}}
+		if known.learn([]Desired{d}); len(known.defined) != want {
+			t.Errorf("%s: %d kinds, want %d", policy, len(known.defined), want)
 		}
 	}
 }

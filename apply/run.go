@@ -27,13 +27,6 @@ type run struct {
 	hide    *redact.Redactor
 }
 
-// prepare validates the manifests and completes them for the write. It returns the errors of all manifests together. If
-// singly is true, it rejects manifests that are lists.
-func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*object, error) {
-	p := &preparing{owner: r.rules.owner, strategy: r.rules.Strategy, kinds: r.kinds, hide: r.hide, seen: map[Ref]bool{}, singly: singly}
-	return p.objects(ctx, desired)
-}
-
 // apply applies one object of the inventory. The returned error is the same as Outcome.Err.
 func (r *run) apply(ctx context.Context, o *object) (Outcome, *Error) {
 	out := Outcome{Ref: o.ref}
