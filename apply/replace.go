@@ -68,12 +68,10 @@ func decideReplaced(r rules, k known) step {
 		return k.wait("changed while it was written")
 	case k.result == resultImmutable && r.Recreate && k.UID == k.live.GetUID() && r.isOwn(k.live, k.Entry):
 		return decideDelete(r, k, isReplaced)
-	case k.result != resultOK:
-		return k.failed()
-	case k.UID == "" && k.Adopted:
+	case k.result == resultOK && k.UID == "" && k.Adopted:
 		return decideMark(r, k)
 	}
-	return k.landed(r)
+	return decideLanded(r, k)
 }
 
 // readsFirst reports whether the object must be read before it is written, because its strategy computes the new state
