@@ -141,7 +141,7 @@ func TestStringDataMustBeText(t *testing.T) {
 
 func TestForEachIsBounded(t *testing.T) {
 	var now, most, all atomic.Int64
-	forEach(t.Context(), 3, make([]int, 50), func(int) {
+	forEach(t.Context(), 3, make([]int, 50), func(int, int) {
 		for n := now.Add(1); ; {
 			if old := most.Load(); n <= old || most.CompareAndSwap(old, n) {
 				break
