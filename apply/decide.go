@@ -183,9 +183,9 @@ func decideKnown(r rules, k known) step {
 		case k.result == resultMismatch:
 			k.forget()
 			return decideContact(r, k)
-		case k.result == resultConflict && !k.forced && k.live != nil:
+		case k.result == resultConflict && !force && k.live != nil:
 			return decideDisputed(r, k)
-		case k.result == resultConflict && !k.forced:
+		case k.result == resultConflict && !force:
 			return k.read(decideDisputed)
 		case k.result == resultImmutable && r.Recreate:
 			return decideImmutableOwn(r, k)
