@@ -56,10 +56,7 @@ func (c cluster) do(ctx context.Context, s step) (*unstructured.Unstructured, er
 func (c cluster) read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	live := ref.empty()
 	if err := c.client.Get(ctx, ref.Key(), live); err != nil {
-		if apierrors.IsNotFound(err) {
-			err = nil
-		}
-		return nil, err
+		return nil, client.IgnoreNotFound(err)
 	}
 	return live, nil
 }

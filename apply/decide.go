@@ -117,10 +117,15 @@ func decideWrite(r rules, k known) step {
 // decideCreated is called after a create request. If the object already exists and has the strategy OnDelete, the
 // object is read.
 func decideCreated(r rules, k known) step {
-	switch {
-	case k.result == resultExists && k.want.Strategy == OnDelete && k.want.Policy != Immutable:
+	if k.result == resultExists && k.want.Strategy == OnDelete && k.want.Policy != Immutable {
 		return k.read(decideOnDelete)
-	case k.result != resultOK:
+	}
+	return decideLanded(r, k)
+}
+
+// decideLanded is called after the last write of an object.
+func decideLanded(r rules, k known) step {
+	if k.result != resultOK {
 		return k.failed()
 	}
 	return k.landed(r)
@@ -175,19 +180,17 @@ func decideKnown(r rules, k known) step {
 		switch {
 		case k.result == resultOK && r.hasLeftovers(k.answer):
 			return decideInherit(r, k.at(k.answer))
-		case k.result == resultOK:
-			return k.landed(r)
 		case k.result == resultMismatch:
 			k.forget()
 			return decideContact(r, k)
-		case k.result == resultConflict && !k.forced && k.live != nil:
+		case k.result == resultConflict && !force && k.live != nil:
 			return decideDisputed(r, k)
-		case k.result == resultConflict && !k.forced:
+		case k.result == resultConflict && !force:
 			return k.read(decideDisputed)
 		case k.result == resultImmutable && r.Recreate:
 			return decideImmutableOwn(r, k)
 		}
-		return k.failed()
+		return decideLanded(r, k)
 	})
 }
 

@@ -45,12 +45,12 @@ func stages(objects []*object) [][]*object {
 	return out
 }
 
-// forEach calls f for each element of the list, in the order of the list. At most `limit` calls run at the same time.
-// After the context has ended, forEach starts no more calls.
-func forEach[T any](ctx context.Context, limit int, list []T, f func(T)) {
+// forEach calls f for each index and element of the list, in the order of the list. At most `limit` calls run at the
+// same time. After the context has ended, forEach starts no more calls.
+func forEach[T any](ctx context.Context, limit int, list []T, f func(int, T)) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, limit)
-	for _, one := range list {
+	for i, one := range list {
 		select {
 		case <-ctx.Done():
 		case free <- struct{}{}:
@@ -60,7 +60,7 @@ func forEach[T any](ctx context.Context, limit int, list []T, f func(T)) {
 		}
 		all.Go(func() {
 			defer func() { <-free }()
-			f(one)
+			f(i, one)
 		})
 	}
 	all.Wait()

@@ -92,9 +92,9 @@ func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desi
 	}
 	r.rules.dry = true
 	p := &planner{run: r, plan: Plan{Moves: movesOf(inv)}}
-	forEach(ctx, e.options.Concurrency, objects, func(o *object) { r.results.note(o.ref, p.object(ctx, o)) })
+	forEach(ctx, e.options.Concurrency, objects, func(_ int, o *object) { r.results.note(o.ref, p.object(ctx, o)) })
 	orphans, _ := orphansOf(r.objects.all(), objects)
-	forEach(ctx, e.options.Concurrency, orphans, func(s entryState) { r.results.note(s.Ref(), p.orphan(ctx, s)) })
+	forEach(ctx, e.options.Concurrency, orphans, func(_ int, s entryState) { r.results.note(s.Ref(), p.orphan(ctx, s)) })
 	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return compareRefs(a.Ref, b.Ref) })
 	for _, w := range r.results.reported().Waiting {
 		r.results.fail(&Error{Ref: w.Ref, Reason: w.Reason, Class: Wait})
@@ -162,8 +162,7 @@ func (p *planner) orphan(ctx context.Context, s entryState) error {
 	}
 	end := p.pursue(ctx, decideRemove(p.run.rules, known{entryState: s}))
 	isWaiting, ok := errors.AsType[*Error](end.err)
-	switch {
-	case end.effect == effectDelete, ok && isWaiting.Class == Wait:
+	if end.effect == effectDelete || ok && isWaiting.Class == Wait {
 		p.add(s.Ref(), ActionDelete, nil)
 		return nil
 	}
@@ -198,7 +197,7 @@ func (p Plan) String() string {
 	for _, c := range p.Changes {
 		fmt.Fprintf(out, "%s %s\n", c.Action, c.Ref)
 		for _, f := range c.Fields {
-			fmt.Fprintf(out, "  %s: %s -> %s\n", f.Path, orAbsent(f.Old), orAbsent(f.New))
+			fmt.Fprintf(out, "  %s: %s -> %s\n", f.Path, cmp.Or(f.Old, absent), cmp.Or(f.New, absent))
 		}
 	}
 	for _, move := range p.Moves {
@@ -211,12 +210,8 @@ func (p Plan) String() string {
 	return out.String()
 }
 
-func orAbsent(value string) string {
-	if value == "" {
-		return "(absent)"
-	}
-	return value
-}
+// absent is the text for a value that does not exist.
+const absent = "(absent)"
 
 // longestValue limits the length of one value in the plan.
 const longestValue = 200

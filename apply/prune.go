@@ -59,9 +59,9 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 		left = append(left, s)
 	}
 	for _, group := range groups {
-		var members []entryState
-		members, left = split(left, group)
-		forEach(ctx, r.rules.Concurrency, members, func(s entryState) {
+		members := slices.DeleteFunc(slices.Clone(left), func(s entryState) bool { return !group.takes(s.Ref()) })
+		left = slices.DeleteFunc(left, func(s entryState) bool { return group.takes(s.Ref()) })
+		forEach(ctx, r.rules.Concurrency, members, func(_ int, s entryState) {
 			end := r.work(ctx, s.Ref(), known{removeFinalizers: group.ForceDelete}, decideRemove)
 			r.results.fail(r.conclude(ctx, end))
 		})
@@ -77,17 +77,6 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 	for _, s := range left {
 		r.results.leave(s.Ref())
 	}
-}
-
-func split(entries []entryState, group Group) (members, rest []entryState) {
-	for _, s := range entries {
-		if group.takes(s.Ref()) {
-			members = append(members, s)
-		} else {
-			rest = append(rest, s)
-		}
-	}
-	return members, rest
 }
 
 // removeKind lists and deletes the objects of a kind. Kubernetes recreates some objects after each deletion, such as
@@ -112,7 +101,7 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 		r.results.note(Ref{APIVersion: t.APIVersion, Kind: t.Kind}, err)
 		return
 	}
-	forEach(ctx, r.rules.Concurrency, found, func(e Entry) {
+	forEach(ctx, r.rules.Concurrency, found, func(_ int, e Entry) {
 		k := known{entryState: entryState{Entry: e, anyones: true}, removeFinalizers: group.ForceDelete}
 		r.results.fail(r.conclude(ctx, there.pursue(ctx, k, decideRemove)))
 	})

@@ -27,13 +27,6 @@ type run struct {
 	hide    *redact.Redactor
 }
 
-// prepare validates the manifests and completes them for the write. It returns the errors of all manifests together. If
-// singly is true, it rejects manifests that are lists.
-func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*object, error) {
-	p := &preparing{owner: r.rules.owner, strategy: r.rules.Strategy, kinds: r.kinds, hide: r.hide, seen: map[Ref]bool{}, singly: singly}
-	return p.objects(ctx, desired)
-}
-
 // apply applies one object of the inventory. The returned error is the same as Outcome.Err.
 func (r *run) apply(ctx context.Context, o *object) (Outcome, *Error) {
 	out := Outcome{Ref: o.ref}
@@ -72,14 +65,11 @@ func (r *run) look(s entryState) *Seen {
 	if r.rules.Seen == nil || s.UID == "" || s.Deleting {
 		return nil
 	}
-	if s.resource.Empty() {
-		found, err := r.kinds.find(s.Ref())
-		if err != nil {
-			return nil
-		}
-		s.resource = found.resource
+	resource := r.kinds.resourceOf(s)
+	if resource.Empty() {
+		return nil
 	}
-	if seen, known := r.rules.Seen.Seen(s.resource, s.Ref().Key()); known {
+	if seen, known := r.rules.Seen.Seen(resource, s.Ref().Key()); known {
 		return &seen
 	}
 	return nil

@@ -93,7 +93,6 @@ type known struct {
 	answer *unstructured.Unstructured
 	result result
 	err    error // the error of the last step
-	forced bool  // the last step was a forced apply
 
 	written  bool  // the object belonged to the item before the first apply of this call
 	prepared bool  // AnnotateBeforeDelete and PatchBeforeDelete were sent
@@ -119,7 +118,7 @@ func record(s step, live *unstructured.Unstructured, err error) known {
 	case effectTakeOver, effectDelete:
 		k.isCurrent = false
 	case effectCreate, effectApply, effectUpdate, effectPatch, effectMerge:
-		k.answer, k.isCurrent, k.forced = live, false, s.force
+		k.answer, k.isCurrent = live, false
 	}
 	return k
 }

@@ -23,9 +23,10 @@ const (
 // first. It compares the times of the entries in managedFields: a write changes only the time of the writer's own
 // entry, so older entries of other managers belong to earlier changes.
 func blame(obj metav1.Object, manager string) []Change {
-	own, tracked := ownership.Entry(obj, manager)
+	entries := obj.GetManagedFields()
+	own, tracked := ownership.AppliedBy(entries, manager)
 	var suspects []metav1.ManagedFieldsEntry
-	for _, entry := range obj.GetManagedFields() {
+	for _, entry := range entries {
 		switch {
 		case entry.Subresource == "status", entry.FieldsV1 == nil:
 		case entry.Manager == ownership.PatchManagerOf(manager): // the item itself uses this manager, see Owner.PatchManager

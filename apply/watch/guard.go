@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"container/list"
 	"sync"
 	"time"
@@ -28,28 +29,6 @@ type GuardOptions struct {
 	MaxEntries int
 	// Clock provides the time. The default is the real clock.
 	Clock clock.PassiveClock
-}
-
-func (o GuardOptions) withDefaults() GuardOptions {
-	if o.Heals == 0 {
-		o.Heals = 3
-	}
-	if o.Window == 0 {
-		o.Window = 5 * time.Minute
-	}
-	if o.FirstDelay == 0 {
-		o.FirstDelay = 10 * time.Second
-	}
-	if o.MaxDelay == 0 {
-		o.MaxDelay = 10 * time.Minute
-	}
-	if o.MaxEntries == 0 {
-		o.MaxEntries = 10_000
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	return o
 }
 
 // Guard slows down fights. In a fight, another writer, usually a controller, changes a field again each time the item
@@ -80,7 +59,13 @@ type record struct {
 
 // NewGuard returns an empty Guard.
 func NewGuard(opts GuardOptions) *Guard {
-	return &Guard{opts: opts.withDefaults(), entries: map[fight]*list.Element{}, recent: list.New()}
+	opts.Heals = cmp.Or(opts.Heals, 3)
+	opts.Window = cmp.Or(opts.Window, 5*time.Minute)
+	opts.FirstDelay = cmp.Or(opts.FirstDelay, 10*time.Second)
+	opts.MaxDelay = cmp.Or(opts.MaxDelay, 10*time.Minute)
+	opts.MaxEntries = cmp.Or(opts.MaxEntries, 10_000)
+	opts.Clock = cmp.Or[clock.PassiveClock](opts.Clock, clock.RealClock{})
+	return &Guard{opts: opts, entries: map[fight]*list.Element{}, recent: list.New()}
 }
 
 // Heal describes when to correct drift, and whether the correction is part of a fight.
@@ -108,13 +93,6 @@ func (g *Guard) Heal(e Event) Heal {
 		}
 	}
 	return worst
-}
-
-// Len returns the number of fields that are remembered.
-func (g *Guard) Len() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.recent.Len()
 }
 
 // fights returns the keys under which a drift is counted: one for each changed field. For a manager whose fields are

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -177,11 +176,7 @@ func keyOf(text string) uint64 { return maphash.String(keySeed, text) }
 // reduceWhole is like reduceMeta, but also stores the content of the object. The UID and the resource version are not
 // part of the content, because the result contains them anyway.
 func reduceWhole(obj *unstructured.Unstructured, p *packer) *reduced {
-	m := &metav1.ObjectMeta{
-		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
-		Labels: obj.GetLabels(), DeletionTimestamp: obj.GetDeletionTimestamp(), ManagedFields: obj.GetManagedFields(),
-	}
-	r := reduceMeta(m)
+	r := reduceMeta(obj)
 	owner, _ := ownership.OwnerOf(obj)
 	obj.SetManagedFields(nil)
 	obj.SetUID("")
