@@ -82,11 +82,7 @@ func (r *Run) Apply(ctx context.Context, desired []apply.Desired) error {
 	if err != nil {
 		return err
 	}
-	former, err := r.formerGroups(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.Up.LeaveFirst(ctx, r.engine(nil), former); err != nil {
+	if err := r.Up.LeaveFirst(ctx, r.engine(nil), r.formerGroups()); err != nil {
 		return err
 	}
 	_, err = r.Up.Apply(ctx, desired, r.engine(groups))
@@ -95,11 +91,7 @@ func (r *Run) Apply(ctx context.Context, desired []apply.Desired) error {
 
 // CleanUp deletes the item's objects in clusters that the item no longer uses, as far as this is possible now.
 func (r *Run) CleanUp(ctx context.Context) error {
-	former, err := r.formerGroups(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = r.Up.CleanUp(ctx, r.engine(nil), former)
+	_, err := r.Up.CleanUp(ctx, r.engine(nil), r.formerGroups())
 	return err
 }
 
