@@ -147,7 +147,7 @@ func (k *Keeper) Thorough(di *lsv1alpha1.DeployItem) { k.items.get(di).queue.set
 // Run.Delete calls it. If an item disappears without a call of Run.Delete, the Keeper detects this after some time and
 // forgets the item.
 func (k *Keeper) Forget(uid types.UID) {
-	k.clusters.forget(uid)
+	k.clusters.leave(uid, nil)
 	k.items.forget(uid)
 }
 
