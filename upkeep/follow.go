@@ -102,9 +102,6 @@ func (f *Follower) join() {
 	}
 }
 
-// serve sets the shared watch of the follower. The caller holds the lock of kinds.
-func (f *Follower) serve(w *kindWatch) { f.watch.Store(w) }
-
 // poll watches or lists the objects that the follower's Sight selects, without a shared watch. The caller holds the
 // lock.
 func (f *Follower) poll() {
