@@ -151,39 +151,31 @@ func (s *clusters) whileUsed(open *Cluster) {
 	ticker := s.keeper.rt.Clock.NewTicker(idleCheck)
 	defer ticker.Stop()
 	for {
+		onlyIdle := false
 		select {
 		case <-open.ctx.Done():
 		case <-open.ended:
 		case <-ticker.C():
-			if !s.closeIdle(open) {
-				continue
-			}
+			onlyIdle = true
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.close(open)
-		return
+		if s.close(open, onlyIdle) {
+			return
+		}
 	}
 }
 
-// closeIdle closes a cluster if no item needs it, and reports whether it has closed the cluster. A cluster that was
-// requested recently stays open, because an item may be about to use it.
-func (s *clusters) closeIdle(open *Cluster) bool {
+// close closes a cluster, and reports whether it has closed the cluster. If its target is requested again, a new Cluster
+// is created. If `onlyIdle` is true, a cluster that an item needs stays open. A cluster that was requested recently
+// stays open as well, because an item may be about to use it.
+func (s *clusters) close(open *Cluster, onlyIdle bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if open.watcher.Stats().Items > 0 || len(open.users) > 0 || s.keeper.rt.Clock.Since(open.used) < idleCheck {
+	if onlyIdle && (open.watcher.Stats().Items > 0 || len(open.users) > 0 || s.keeper.rt.Clock.Since(open.used) < idleCheck) {
 		return false
 	}
-	s.close(open)
-	return true
-}
-
-// close closes a cluster. If its target is requested again, a new Cluster is created. The caller holds s.mu.
-func (s *clusters) close(open *Cluster) {
-	if s.open[open.Client] == open {
-		delete(s.open, open.Client)
-	}
+	delete(s.open, open.Client)
 	open.end()
+	return true
 }
 
 // sweepEvery is the interval at which the deployer searches its memory for items that no longer exist, and removes them
@@ -219,7 +211,7 @@ func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.Na
 }
 
 // leave removes the objects of an item from the Watchers of all clusters except the given one. The other clusters no
-// longer stay open for the item.
+// longer stay open for the item. If `except` is nil, no cluster stays open for the item.
 func (s *clusters) leave(uid types.UID, except *Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,16 +220,5 @@ func (s *clusters) leave(uid types.UID, except *Cluster) {
 			open.watcher.Forget(uid)
 			delete(open.users, uid)
 		}
-	}
-}
-
-// forget makes the Watchers of all clusters forget the objects of an item. The clusters no longer stay open for the
-// item.
-func (s *clusters) forget(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, open := range s.open {
-		open.watcher.Forget(uid)
-		delete(open.users, uid)
 	}
 }

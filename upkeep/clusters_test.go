@@ -73,7 +73,7 @@ func TestIdleClusters(t *testing.T) {
 			w := newWorld(t)
 			w.use(time.Time{})
 			use.begin(w)
-			if w.keeper.clusters.closeIdle(w.cluster) || !w.isOpen() {
+			if w.keeper.clusters.close(w.cluster, true) || !w.isOpen() {
 				t.Fatal("closed although somebody needs it")
 			}
 			use.end(w)

@@ -102,9 +102,6 @@ func (f *Follower) join() {
 	}
 }
 
-// serve sets the shared watch of the follower. The caller holds the lock of kinds.
-func (f *Follower) serve(w *kindWatch) { f.watch.Store(w) }
-
 // poll watches or lists the objects that the follower's Sight selects, without a shared watch. The caller holds the
 // lock.
 func (f *Follower) poll() {
@@ -296,16 +293,14 @@ type Landscaper struct {
 
 // Landscaper returns a client for the cluster that contains the deploy items. It returns an error if no client can be
 // created.
-func (k *Keeper) Landscaper() (*Landscaper, error) {
-	k.landscaperOnce.Do(func() {
-		metadataClient, err := metadata.NewForConfig(k.rt.Landscaper.GetConfig())
-		if err != nil {
-			k.landscaperErr = fmt.Errorf("make client of the Landscaper cluster: %w", err)
-			return
-		}
-		k.landscaper = &Landscaper{Reader: k.rt.Landscaper.GetAPIReader(), cluster: &Cluster{metadata: metadataClient}}
-	})
-	return k.landscaper, k.landscaperErr
+func (k *Keeper) Landscaper() (*Landscaper, error) { return k.landscaper() }
+
+func (k *Keeper) openLandscaper() (*Landscaper, error) {
+	metadataClient, err := metadata.NewForConfig(k.rt.Landscaper.GetConfig())
+	if err != nil {
+		return nil, fmt.Errorf("make client of the Landscaper cluster: %w", err)
+	}
+	return &Landscaper{Reader: k.rt.Landscaper.GetAPIReader(), cluster: &Cluster{metadata: metadataClient}}, nil
 }
 
 // In returns a copy of a Sight that SightOfAll returned. The copy selects only objects in the given namespace.

@@ -72,15 +72,15 @@ type Keeper struct {
 	secrets  client.Client
 	scape    *landscape
 
-	landscaperOnce sync.Once
-	landscaper     *Landscaper
-	landscaperErr  error
+	landscaper func() (*Landscaper, error) // creates the client of the Landscaper cluster, once
 }
 
 // New returns a Keeper. Call UseRuntime before you use the Keeper.
 func New(o Options) *Keeper {
 	o.StatusGrace = cmp.Or(o.StatusGrace, DefaultStatusGrace)
-	return &Keeper{options: o, items: newItems()}
+	k := &Keeper{options: o, items: newItems()}
+	k.landscaper = sync.OnceValues(k.openLandscaper)
+	return k
 }
 
 // name returns the name of the deployer for use in errors.
@@ -147,7 +147,7 @@ func (k *Keeper) Thorough(di *lsv1alpha1.DeployItem) { k.items.get(di).queue.set
 // Run.Delete calls it. If an item disappears without a call of Run.Delete, the Keeper detects this after some time and
 // forgets the item.
 func (k *Keeper) Forget(uid types.UID) {
-	k.clusters.forget(uid)
+	k.clusters.leave(uid, nil)
 	k.items.forget(uid)
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/contract"
 )
 
 // ConditionDriftDetection is the type of a condition of items for which changes by other clients are not detected
@@ -33,24 +32,13 @@ func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 			failed = fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
 		}
 		if !coverage.Complete() {
-			unwatched = fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason)
+			unwatched = "changes by other writers are not detected immediately: " + oneLine(fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason))
 		}
 	}
-	r.tellUnwatched(unwatched)
+	r.unwatched = unwatched != ""
+	r.Keeper.setCondition(r.Item, ConditionDriftDetection, lsv1alpha1.ConditionFalse, "NotWatched", unwatched)
 	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // also called after an error, because the watches report no drift before this call
 	return failed
-}
-
-// tellUnwatched sets the condition DriftDetection with the given reason. If the reason is empty, it removes the
-// condition.
-func (r *Run) tellUnwatched(reason string) {
-	conditions := &r.Item.Status.Conditions
-	if r.unwatched = reason != ""; !r.unwatched {
-		*conditions = contract.RemoveCondition(*conditions, ConditionDriftDetection)
-		return
-	}
-	*conditions = contract.SetCondition(*conditions, ConditionDriftDetection, lsv1alpha1.ConditionFalse, "NotWatched",
-		"changes by other writers are not detected immediately: "+oneLine(reason), r.Keeper.rt.Clock.Now())
 }
 
 // resources returns the resources of the objects in an inventory and, for each resource, the set of namespaces that

@@ -36,12 +36,6 @@ func Schedule(di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersionKind) *cr.C
 	return spec
 }
 
-// setSchedule validates the schedule.
-func (c *Config) setSchedule(in *ScheduleSpec) (err error) {
-	c.ContinuousReconcile, err = in.schedule()
-	return err
-}
-
 // schedule validates a schedule and converts it to the type of the API module. It returns nil if the schedule is
 // missing or empty.
 func (s *ScheduleSpec) schedule() (*cr.ContinuousReconcileSpec, error) {

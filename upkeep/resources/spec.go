@@ -4,6 +4,7 @@ package resources
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,22 +128,22 @@ type Options struct {
 // Config validates the configuration and prepares its checks and paths. The error is a deployerlib.ConfigError with the
 // path of the first invalid field below spec.config.
 func (s *Spec) Config(opts Options) (Config, error) {
-	c := Config{DeletionGroups: s.DeletionGroups, DeletionGroupsDuringUpdate: s.DeletionGroupsDuringUpdate}
-	for _, step := range []func() error{
-		func() error { return c.setReadiness(s.ReadinessChecks) },
-		func() error { return c.setExports(s.Exports, opts) },
-		func() error { return c.setSchedule(s.ContinuousReconcile) },
-		func() error { return checkGroups("deletionGroups", s.DeletionGroups) },
-		func() error { return checkGroups("deletionGroupsDuringUpdate", s.DeletionGroupsDuringUpdate) },
-		func() (err error) {
-			c.DeleteTimeout, err = bound("deleteTimeout", s.DeleteTimeout)
-			return err
-		},
-	} {
-		if err := step(); err != nil {
-			return Config{}, err
-		}
+	var c Config
+	schedule, scheduleErr := s.ContinuousReconcile.schedule()
+	deleteTimeout, timeoutErr := bound("deleteTimeout", s.DeleteTimeout)
+	err := cmp.Or(
+		c.setReadiness(s.ReadinessChecks),
+		c.setExports(s.Exports, opts),
+		scheduleErr,
+		checkGroups("deletionGroups", s.DeletionGroups),
+		checkGroups("deletionGroupsDuringUpdate", s.DeletionGroupsDuringUpdate),
+		timeoutErr,
+	)
+	if err != nil {
+		return Config{}, err
 	}
+	c.ContinuousReconcile, c.DeleteTimeout = schedule, deleteTimeout
+	c.DeletionGroups, c.DeletionGroupsDuringUpdate = s.DeletionGroups, s.DeletionGroupsDuringUpdate
 	return c, nil
 }
 
