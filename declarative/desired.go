@@ -74,11 +74,7 @@ func (s *shaping) add(at string, child any) {
 		return
 	}
 	for _, m := range all {
-		where := at
-		if m.Index >= 0 {
-			where = fmt.Sprintf("%s[%d]", at, m.Index)
-		}
-		s.object(where, m)
+		s.object(at+m.Place, m)
 	}
 }
 
@@ -189,8 +185,7 @@ func (s *shaping) checkPlace(f *faulty) {
 		}
 		f.fault(".metadata.namespace", "%q is not allowed; the allowed namespaces are %q", f.ref.Namespace, allowed)
 	}
-	id := f.ref
-	id.APIVersion = f.ref.GVK().Group
+	id := idOf(f.ref)
 	if first, found := s.seen[id]; found {
 		f.fault("", "is the same object as %s", first)
 		return
