@@ -8,15 +8,17 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// decideApply returns the first step for a desired object. If a watch shows that the object needs no request, this step
-// ends the work on the object.
+// decideApply returns the first step for a desired object. If the caller or a watch shows that the object needs no
+// request, this step ends the work on the object.
 func decideApply(r rules, k known) step {
-	if k.seen == nil || k.UID == "" || k.Deleting || k.seen.UID != k.UID {
-		return decideUnseen(r, k)
-	}
+	isSeen := k.seen != nil && k.UID != "" && !k.Deleting && k.seen.UID == k.UID
 	switch {
-	case k.seen.Deleting:
+	case isSeen && k.seen.Deleting:
 		return k.wait(isGoing)
+	case k.want.Unchanged && !r.Force && k.isSettled():
+		return step{known: k, count: countUnchanged}
+	case !isSeen:
+		return decideUnseen(r, k)
 	case k.Pending:
 	case k.wasApplied && k.isLeftAs(k.seen.Key), !r.Force && k.isAsWanted(k.want, k.seen.Key):
 		k.version = k.seen.ResourceVersion
@@ -25,6 +27,11 @@ func decideApply(r rules, k known) step {
 		return k.ask(nil, nil, decideUnseen)
 	}
 	return decideUnseen(r, k)
+}
+
+// isSettled reports whether the engine has finished writing the manifest in an earlier call.
+func (k known) isSettled() bool {
+	return k.UID != "" && !k.Deleting && !k.Pending && k.Hash != "" && (k.Hash == k.want.hash || k.want.Strategy == OnDelete)
 }
 
 // isAsWanted reports whether an existing object needs no write. The key is the ownership key that the object has now.

@@ -185,12 +185,3 @@ func TestUnobservedKinds(t *testing.T) {
 		}
 	})
 }
-
-func TestSkippedEntriesStayAsTheyWere(t *testing.T) {
-	before := entry("one")
-	before.Key, before.Hash = "key", "hash"
-	got := skippedChildren{before.Ref(): before}.keep(apply.Inventory{Entries: []apply.Entry{entry("one"), entry("two")}})
-	if diff := cmp.Diff([]apply.Entry{before, entry("two")}, got.Entries); diff != "" {
-		t.Error(diff)
-	}
-}

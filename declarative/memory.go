@@ -45,9 +45,9 @@ type memory struct {
 	key types.NamespacedName
 
 	// Only one call at a time uses these fields, so they need no lock.
-	cluster *upkeep.Cluster           // the cluster to which the item was last deployed
-	settled map[apply.Ref]fingerprint // children that the engine need not read; see the method `settle`
-	exports []byte                    // the stored exports as JSON, or nil if they are not known
+	cluster *upkeep.Cluster      // the cluster to which the item was last deployed
+	settled map[apply.Ref]string // the versions of the children that have the desired state; see the method `settle`
+	exports []byte               // the stored exports as JSON, or nil if they are not known
 
 	mu     sync.Mutex
 	called time.Time     // when the last run began

@@ -33,8 +33,6 @@ type run struct {
 	wished  bool           // this deployer itself requested the run, so its time need not be stored if nothing changes
 
 	unobserved map[schema.GroupKind]bool // kinds for which not all children are watched
-
-	skipped skippedChildren
 }
 
 // begin starts a run. It reads the provider status of the item.
@@ -50,7 +48,7 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, 
 
 // note stores an inventory in the provider status of the item. It changes the item only in memory.
 func (r *run) note(inventory apply.Inventory) error {
-	r.status.inventory = r.skipped.keep(inventory)
+	r.status.inventory = inventory
 	return r.status.store(r.item)
 }
 
@@ -106,9 +104,9 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.up.LeaveFirst(ctx, apply.Options{}, nil); err != nil {
 		return r.failed(err)
 	}
-	prints := printsOf(desired, req.Children)
-	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.deployer.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
-	r.memory.settle(prints, report, err)
+	versions := r.memory.markUnchanged(desired, req.Children)
+	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: r.deployer.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
+	r.memory.settle(versions, report, err)
 	if after := r.schedule(response).next(); after > 0 {
 		r.deployer.wake(r.memory, r.deployer.now().Add(after))
 	}
