@@ -53,10 +53,7 @@ func foreign(annotations map[string]string) map[string]string {
 func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	wanted := map[apply.Ref]map[string]any{}
 	for _, d := range desired {
-		id := idOf(apply.RefOf(d.Object))
-		wanted[id] = d.Object.Object
-		id.Namespace = "" // the kind may be cluster-scoped; this is not known without a request
-		wanted[id] = d.Object.Object
+		wanted[idOf(apply.RefOf(d.Object))] = d.Object.Object
 	}
 	values := []any{req.Status}
 	for _, child := range req.Children {

@@ -85,11 +85,8 @@ func (o *Options) ask(
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
 	}
-	var owns func(apply.Ref) bool
-	if inventory.Cluster != nil && inventory.Cluster.UID == owner.Landscape {
-		owns = owned(target.RESTMapper(), di)
-	}
-	return o.Desired(di, response, owns)
+	home := inventory.Cluster != nil && inventory.Cluster.UID == owner.Landscape
+	return o.Desired(di, response, target.RESTMapper(), home)
 }
 
 // listChildren lists the children of a kind. It returns none if the target does not know the kind.

@@ -142,11 +142,11 @@ func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
 	}
-	owns, err := r.owns(ctx)
+	home, err := r.isHome(ctx)
 	if err != nil {
 		return nil, err
 	}
-	desired, err := r.deployer.options.Desired(r.item, response, owns)
+	desired, err := r.deployer.options.Desired(r.item, response, r.up.Cluster.RESTMapper(), home)
 	if err != nil {
 		return nil, r.up.ApplyError(err)
 	}

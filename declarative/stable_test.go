@@ -37,7 +37,7 @@ func newLoop(t *testing.T) *loop {
 // sync makes one call.
 func (l *loop) sync(children ...any) unstable {
 	l.t.Helper()
-	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: children}, nil)
+	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: children}, nil, false)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestStabilityKeepsLittle(t *testing.T) {
 
 func TestInputsAreWhatTheHandlerDidNotSet(t *testing.T) {
 	l := newLoop(t)
-	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: []any{deployment("now")}}, nil)
+	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: []any{deployment("now")}}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func BenchmarkStability(b *testing.B) {
 	b.Run("Desired", func(b *testing.B) {
 		for b.Loop() {
 			var err error
-			if desired, err = o.Desired(req.Item, &SyncResponse{Children: children}, nil); err != nil {
+			if desired, err = o.Desired(req.Item, &SyncResponse{Children: children}, nil, false); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -9,7 +9,6 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
@@ -55,10 +54,7 @@ func (r *run) missing(desired []apply.Desired, children Children) {
 	}
 	var missing []string
 	for _, one := range desired {
-		ref := apply.RefOf(one.Object)
-		whole := ref
-		whole.Namespace = "" // the kind may be cluster-scoped; this is not known without a request
-		if one.Policy == apply.Retain && !there[ref] && !there[whole] {
+		if ref := apply.RefOf(one.Object); one.Policy == apply.Retain && !there[ref] {
 			missing = append(missing, ref.String())
 		}
 	}
@@ -85,24 +81,9 @@ func (r *run) unstable(found unstable) bool {
 	return true
 }
 
-// owns returns a function that reports whether a child gets an owner reference to the item. Only children in the item's
-// own cluster and namespace get an owner reference. The function is nil if no child gets one.
-func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
-	if r.deployer.options.Tracking == nil || !r.deployer.options.Tracking.OwnerReference {
-		return nil, nil
-	}
+// isHome reports whether the target is the cluster of the item. Only children in that cluster can refer to the item as
+// their owner.
+func (r *run) isHome(ctx context.Context) (bool, error) {
 	cluster, err := r.up.Cluster.UID(ctx)
-	if err != nil || cluster != r.up.Owner.Landscape {
-		return nil, err
-	}
-	return owned(r.up.Cluster.RESTMapper(), r.item), nil
-}
-
-// owned returns a function that reports whether a child is in the item's namespace. The cluster of the child must be
-// the item's own cluster. The mapper of this cluster determines whether the child has a namespace at all.
-func owned(mapper meta.RESTMapper, item *lsv1alpha1.DeployItem) func(apply.Ref) bool {
-	return func(ref apply.Ref) bool {
-		mapping, err := mapper.RESTMapping(ref.GVK().GroupKind(), ref.GVK().Version)
-		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && ref.Namespace == item.Namespace
-	}
+	return cluster == r.up.Owner.Landscape, err
 }

@@ -39,7 +39,7 @@ func (b *bench) plan(ctx context.Context, req *declarative.SyncRequest) (*Plan, 
 	if err = unlessWaiting(err); err != nil {
 		return nil, err
 	}
-	desired, err := b.options.Desired(item, response, func(apply.Ref) bool { return true })
+	desired, err := b.options.Desired(item, response, b.mapper, true)
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +125,6 @@ func (b *bench) steps(plan *Plan, desired []apply.Desired, changes apply.Plan) {
 	}
 	wanted := map[apply.Ref]bool{}
 	for _, d := range desired {
-		if !b.isNamespaced(d.Object.GroupVersionKind()) {
-			d.Object.SetNamespace("") // as the deployer does
-		}
 		ref := apply.RefOf(d.Object)
 		change, found := planned[ref]
 		wanted[ref] = true
