@@ -75,11 +75,9 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 
 var errClosed = errors.New("the target client was closed during the call")
 
-// failed ends a run that could not do its work, and returns `err`. It adds the triggers (the reasons for the run) to
-// the queue again, so that the next run handles them.
+// failed ends a run that could not do its work, and returns `err`. The next run handles the triggers of this run.
 func (r *run) failed(err error) error {
-	_, giveBack := r.up.Take()
-	giveBack()
+	r.up.GiveBack()
 	return err
 }
 
@@ -210,10 +208,8 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 	if response.Wait != "" && !background {
 		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.schedule(response).poll())
 	}
-	thorough, giveBack := r.up.Take()
-	exported, err := r.export(ctx, response, thorough)
+	exported, err := r.export(ctx, response)
 	if err != nil {
-		giveBack()
 		return err
 	}
 	cleaned, err := r.cleanUp(ctx)
@@ -221,7 +217,7 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 		return err
 	}
 	r.up.Finished()
-	if !exported && !cleaned && r.wished && !thorough && report.Applied+report.Deleted == 0 {
+	if !exported && !cleaned && r.wished && !r.up.Thorough() && report.Applied+report.Deleted == 0 {
 		return deployerlib.ErrUnchanged
 	}
 	return nil
@@ -238,7 +234,7 @@ func (r *run) cleanUp(ctx context.Context) (bool, error) {
 
 // export stores the exports of a response, unless they are known to be stored already. It reports whether it has
 // written or deleted the export Secret.
-func (r *run) export(ctx context.Context, response *SyncResponse, thorough bool) (bool, error) {
+func (r *run) export(ctx context.Context, response *SyncResponse) (bool, error) {
 	if response.Exports == nil || response.Wait != "" {
 		return false, nil
 	}
@@ -246,7 +242,7 @@ func (r *run) export(ctx context.Context, response *SyncResponse, thorough bool)
 	if err != nil {
 		return false, deployerlib.ConfigError("status.exportRef", "the exports cannot be encoded: %s", err.Error())
 	}
-	if !thorough && bytes.Equal(raw, r.memory.exports) {
+	if !r.up.Thorough() && bytes.Equal(raw, r.memory.exports) {
 		return false, nil
 	}
 	if len(response.Exports) == 0 {
