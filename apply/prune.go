@@ -103,7 +103,7 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	}
 	forEach(ctx, r.rules.Concurrency, found, func(_ int, e Entry) {
 		k := known{entryState: entryState{Entry: e, anyones: true}, removeFinalizers: group.ForceDelete}
-		r.results.fail(r.conclude(ctx, there.pursue(ctx, k, decideRemove)))
+		r.results.fail(r.conclude(ctx, there.pursue(ctx, decideRemove(there.rules, k))))
 	})
 }
 
