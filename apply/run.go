@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
@@ -157,20 +158,15 @@ func (r *run) watch(ctx context.Context, objects []*object) {
 	if r.rules.Watch == nil {
 		return
 	}
-	places := map[schema.GroupVersionResource]map[string]bool{}
+	places := map[schema.GroupVersionResource][]string{}
 	for _, o := range objects {
-		if !o.isWatched() {
-			continue
-		}
-		if places[o.kind.resource] == nil {
-			places[o.kind.resource] = map[string]bool{}
-		}
-		if o.ref.Namespace != "" {
-			places[o.kind.resource][o.ref.Namespace] = true
+		if o.isWatched() {
+			places[o.kind.resource] = append(places[o.kind.resource], o.ref.Namespace)
 		}
 	}
 	resources := slices.SortedFunc(maps.Keys(places), func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
 	for _, resource := range resources {
-		r.rules.Watch(ctx, resource, slices.Sorted(maps.Keys(places[resource])))
+		namespaces := sets.New(places[resource]...).Delete("")
+		r.rules.Watch(ctx, resource, slices.Sorted(maps.Keys(namespaces)))
 	}
 }
