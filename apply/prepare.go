@@ -155,10 +155,8 @@ func annotate(obj *unstructured.Unstructured, more map[string]string) {
 	if len(more) == 0 {
 		return
 	}
-	all := obj.GetAnnotations()
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, obj.GetAnnotations())
 	maps.Copy(all, more)
 	obj.SetAnnotations(all)
 }
