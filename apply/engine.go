@@ -179,7 +179,9 @@ func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Des
 		}
 	}
 	if r.results.complete(ctx) {
-		r.prune(ctx, objects)
+		if orphans := r.orphans(); len(orphans) > 0 {
+			r.removeAll(ctx, orphans, e.options.PruneGroups)
+		}
 	}
 	return r.result(ctx)
 }

@@ -90,10 +90,10 @@ func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desi
 		return Plan{}, err
 	}
 	r.rules.dry = true
+	r.objects.want(objects)
 	p := &planner{run: r, plan: Plan{Moves: movesOf(inv)}}
 	forEach(ctx, e.options.Concurrency, objects, func(_ int, o *object) { r.results.note(o.ref, p.object(ctx, o)) })
-	orphans, _ := orphansOf(r.objects.all(), objects)
-	forEach(ctx, e.options.Concurrency, orphans, func(_ int, s entryState) { r.results.note(s.Ref(), p.orphan(ctx, s)) })
+	forEach(ctx, e.options.Concurrency, r.orphans(), func(_ int, s entryState) { r.results.note(s.Ref(), p.orphan(ctx, s)) })
 	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return compareRefs(a.Ref, b.Ref) })
 	for _, w := range r.results.reported().Waiting {
 		r.results.fail(&Error{Ref: w.Ref, Reason: w.Reason, Class: Wait})
@@ -132,9 +132,7 @@ func (p *planner) object(ctx context.Context, o *object) error {
 	case err != nil:
 		return err
 	}
-	state := p.run.objects.at(o.ref)
-	state.want(o)
-	end := p.run.pursue(ctx, decideUnseen(p.run.rules, known{entryState: state, want: o, live: live, isCurrent: true}))
+	end := p.run.pursue(ctx, decideUnseen(p.run.rules, known{entryState: p.run.objects.at(o.ref), want: o, live: live, isCurrent: true}))
 	var found []fields.Difference
 	if answer := end.known.answer; answer != nil {
 		found = fields.Diff(live.Object, answer.Object)
