@@ -3,6 +3,8 @@
 package apply
 
 import (
+	"slices"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -141,7 +143,8 @@ func (k known) at(live *unstructured.Unstructured) known {
 // decideInherit transfers the fields of earlier owners to this item and then applies the manifest. The apply removes
 // the transferred fields that the manifest does not contain.
 func decideInherit(r rules, k known) step {
-	return decideTakeOver(r, k, r.updaters(), func(r rules, k known) step {
+	updaters := append(slices.Clone(r.LandscaperManagers), r.owner.Manager())
+	return decideTakeOver(r, k, updaters, func(r rules, k known) step {
 		return k.apply(r, k.want.Object, k.live.GetUID(), true, func(r rules, k known) step {
 			if k.result == resultOK && k.UID == "" {
 				k.note(ReasonTakenOver, takenOver)

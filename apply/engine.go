@@ -120,12 +120,6 @@ func DefaultSharedKinds() []schema.GroupKind { return []schema.GroupKind{{Kind: 
 // landscaperLabel is the label that Landscaper's manifest deployer adds to objects.
 const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
 
-// landscaperManagers returns the field managers of Landscaper's own deployers. A field manager has the name of the
-// deployer's program.
-func landscaperManagers() []string {
-	return []string{"manifest-deployer-controller", "helm-deployer-controller", "landscaper-controller"}
-}
-
 // Engine writes the objects of one item to one cluster. Create a new Engine for each call, because the Options are
 // valid for one call only.
 type Engine struct {
@@ -145,7 +139,7 @@ func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
 	}
 	options.LandscaperLabel = cmp.Or(options.LandscaperLabel, landscaperLabel)
 	if options.LandscaperManagers == nil {
-		options.LandscaperManagers = landscaperManagers()
+		options.LandscaperManagers = []string{"manifest-deployer-controller", "helm-deployer-controller", "landscaper-controller"}
 	}
 	if options.SharedKinds == nil {
 		options.SharedKinds = DefaultSharedKinds()
@@ -185,7 +179,9 @@ func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Des
 		}
 	}
 	if r.results.complete(ctx) {
-		r.prune(ctx, objects)
+		if orphans := r.orphans(); len(orphans) > 0 {
+			r.removeAll(ctx, orphans, e.options.PruneGroups)
+		}
 	}
 	return r.result(ctx)
 }

@@ -117,19 +117,18 @@ func DefaultGroups() []Group {
 
 // takes reports whether an object belongs to the group. An object without a namespace counts as cluster-scoped.
 func (g Group) takes(ref Ref) bool {
-	isNamespace := ref.GVK().GroupKind() == schema.GroupKind{Kind: "Namespace"}
-	definition := isDefinition(ref.GVK().GroupKind())
+	stage := stageOf(ref.GVK().GroupKind(), ref.Namespace != "")
 	switch g.Type {
 	case GroupNamespaced:
 		return ref.Namespace != ""
 	case GroupCluster:
-		return ref.Namespace == "" && !definition
+		return ref.Namespace == "" && stage != stageDefinitions
 	case groupClusterOnly:
-		return ref.Namespace == "" && !definition && !isNamespace
+		return stage == stageCluster
 	case groupNamespaces:
-		return isNamespace
+		return stage == stageNamespaces
 	case GroupDefinitions:
-		return definition
+		return stage == stageDefinitions
 	case GroupEmpty:
 		return false
 	}

@@ -134,9 +134,6 @@ func (p *preparing) place(o *object) bool {
 	case err != nil:
 		p.fault(classify(o.ref, err, nil))
 		return false
-	}
-	o.kind = found
-	switch {
 	case found.namespaced && o.ref.Namespace == "":
 		p.fault(invalid(o.ref, ".metadata.namespace", "is required, because %s is namespaced", o.ref.Kind))
 		return false
@@ -144,6 +141,7 @@ func (p *preparing) place(o *object) bool {
 		o.Object.SetNamespace("")
 		o.ref.Namespace = ""
 	}
+	o.kind = found
 	if p.seen[o.ref.id()] {
 		p.fault(invalid(o.ref, "", "is listed more than once"))
 		return false
@@ -157,10 +155,8 @@ func annotate(obj *unstructured.Unstructured, more map[string]string) {
 	if len(more) == 0 {
 		return
 	}
-	all := obj.GetAnnotations()
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, obj.GetAnnotations())
 	maps.Copy(all, more)
 	obj.SetAnnotations(all)
 }

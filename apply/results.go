@@ -124,9 +124,10 @@ func (r *results) err(ctx context.Context) error {
 	return r.joined(ctx, r.errs)
 }
 
-// joined returns the errors as one error, and adds an error if the context has ended. It returns nil if there are no
-// errors and the context has not ended.
+// joined returns the errors as one error, and adds an error if the context has ended. It ignores errors that are nil. It
+// returns nil if there are no errors and the context has not ended.
 func (r *results) joined(ctx context.Context, errs Errors) error {
+	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil })
 	slices.SortFunc(errs, func(a, b *Error) int { return compareRefs(a.Ref, b.Ref) })
 	if ctx.Err() != nil {
 		errs = append(Errors{r.stopped(ctx, Ref{})}, errs...)

@@ -101,7 +101,6 @@ func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, err
 			out[i] = Outcome{Ref: o.ref, Err: r.results.stopped(ctx, o.ref)}
 		}
 	}
-	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil })
 	return out, r.results.joined(ctx, errs)
 }
 
@@ -118,7 +117,6 @@ func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	errs := make(Errors, len(refs))
 	waits := make([]Waiting, len(refs))
 	forEach(ctx, r.rules.Concurrency, refs, func(i int, ref Ref) { errs[i], waits[i] = r.dismiss(ctx, ref) })
-	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil })
 	waits = slices.DeleteFunc(waits, func(w Waiting) bool { return w.Reason == "" })
 	return waits, r.results.joined(ctx, errs)
 }

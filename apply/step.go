@@ -3,6 +3,8 @@
 package apply
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,8 +103,9 @@ type known struct {
 	events   []Event
 }
 
-// record returns the information about an object after a step. The arguments live and err are the result of the step.
-func record(s step, live *unstructured.Unstructured, err error) known {
+// after returns the step that follows s. The arguments live and err are the result of s. If a read failed, after ends
+// the work on the object.
+func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 	k := s.known
 	k.result, k.err = resultOf(err), err
 	if err != nil {
@@ -115,25 +118,15 @@ func record(s step, live *unstructured.Unstructured, err error) known {
 		}
 	case effectRead, effectReadMetadata:
 		k.live, k.isCurrent = live, true
+		if err != nil {
+			return k.fail(cmp.Or(k.fault, err))
+		}
 	case effectTakeOver, effectDelete:
 		k.isCurrent = false
 	case effectCreate, effectApply, effectUpdate, effectPatch, effectMerge:
 		k.answer, k.isCurrent = live, false
 	}
-	return k
-}
-
-// after returns the step that follows s. The arguments live and err are the result of s. If a read failed, after ends
-// the work on the object.
-func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
-	k := record(s, live, err)
-	switch {
-	case err == nil || s.effect != effectRead && s.effect != effectReadMetadata:
-		return s.next(r, k)
-	case k.fault != nil:
-		err = k.fault
-	}
-	return k.fail(err)
+	return s.next(r, k)
 }
 
 func (k known) read(next decision) step { return step{known: k, effect: effectRead, next: next} }
@@ -246,22 +239,16 @@ func (k known) landed(r rules) step {
 // finish ends the work on an object that has the desired state. If later stages cannot use the object yet, it counts as
 // waiting.
 func (k known) finish(live *unstructured.Unstructured, count count) step {
-	reason := ""
-	switch stageOf(k.want.ref.GVK().GroupKind(), k.want.kind.namespaced) {
-	case stageDefinitions:
-		if !isEstablished(live) {
-			reason = "is not established yet"
-		}
-	case stageNamespaces:
-		if phase, _, _ := unstructured.NestedString(live.Object, "status", "phase"); phase == string(corev1.NamespaceTerminating) {
-			reason = "is being deleted"
-		}
-	case stageCluster, stageNamespaced, stageEnd:
-	}
 	out := step{count: count, usable: true}
-	if k.Pending = reason != ""; k.Pending {
-		out.err = waiting(k.Ref(), "%s", reason)
+	stage := stageOf(k.want.ref.GVK().GroupKind(), k.want.kind.namespaced)
+	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+	switch {
+	case stage == stageDefinitions && !isEstablished(live):
+		out.err = waiting(k.Ref(), "is not established yet")
+	case stage == stageNamespaces && phase == string(corev1.NamespaceTerminating):
+		out.err = waiting(k.Ref(), "is being deleted")
 	}
+	k.Pending = out.err != nil
 	out.known = k
 	return out
 }

@@ -186,10 +186,15 @@ func (t *tracker) claim(ctx context.Context, objects []*object, options *Options
 			return err
 		}
 	}
+	t.want(objects)
+	return nil
+}
+
+// want copies the settings of the objects to their entries.
+func (t *tracker) want(objects []*object) {
 	for _, o := range objects {
 		t.withEntry(o.ref, func(s *entryState) { s.want(o) })
 	}
-	return nil
 }
 
 // foresee returns the inventory that results from claiming the objects, and reports whether any of them are new. It

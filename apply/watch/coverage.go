@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Scope describes how much of a resource is watched.
@@ -82,7 +83,7 @@ func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, na
 	if reason == nil {
 		return Coverage{Scope: Cluster}, ctx.Err()
 	}
-	namespaces = distinct(namespaces)
+	namespaces = slices.Sorted(maps.Keys(sets.New(namespaces...).Delete("")))
 	none := Coverage{Scope: None, Missing: namespaces, Reason: reason.Error()}
 	if refused, ok := errors.AsType[*refusal](reason); !ok || !refused.forbidden || len(namespaces) == 0 {
 		return none, ctx.Err()
@@ -103,13 +104,6 @@ func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, na
 		c.Scope = None
 	}
 	return c, ctx.Err()
-}
-
-func distinct(namespaces []string) []string {
-	out := slices.Clone(namespaces)
-	slices.Sort(out)
-	out = slices.Compact(out)
-	return slices.DeleteFunc(out, func(n string) bool { return n == "" })
 }
 
 // opening is the result of Watcher.open: a stream, or the reason why there is no stream.
@@ -235,11 +229,8 @@ func (w *Watcher) covering(gvr schema.GroupVersionResource, namespace string) *s
 // widened ends the streams of single namespaces, because the stream of the whole cluster replaces them now. The caller
 // holds the lock.
 func (w *Watcher) widened(p place) {
-	if p.namespace != "" {
-		return
-	}
 	for other, s := range w.streams {
-		if other.gvr == p.gvr && other.namespace != "" {
+		if p.namespace == "" && other.gvr == p.gvr && other.namespace != "" {
 			w.end(s)
 		}
 	}

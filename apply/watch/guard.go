@@ -4,12 +4,12 @@ package watch
 
 import (
 	"cmp"
-	"container/list"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 )
 
 // GuardOptions configure a Guard. The zero value is ready to use.
@@ -38,8 +38,7 @@ type Guard struct {
 	opts GuardOptions
 
 	mu      sync.Mutex
-	entries map[fight]*list.Element
-	recent  *list.List // contains *record; the most recently corrected field is first
+	records *lru.Cache // contains a *record for each fight
 }
 
 // fight is the key under which the Guard counts corrections. The key does not contain the UID of the object, so that
@@ -52,7 +51,6 @@ type fight struct {
 }
 
 type record struct {
-	fight fight
 	heals []time.Time // the latest corrections, at most GuardOptions.Heals
 	delay time.Duration
 }
@@ -65,7 +63,7 @@ func NewGuard(opts GuardOptions) *Guard {
 	opts.MaxDelay = cmp.Or(opts.MaxDelay, 10*time.Minute)
 	opts.MaxEntries = cmp.Or(opts.MaxEntries, 10_000)
 	opts.Clock = cmp.Or[clock.PassiveClock](opts.Clock, clock.RealClock{})
-	return &Guard{opts: opts, entries: map[fight]*list.Element{}, recent: list.New()}
+	return &Guard{opts: opts, records: lru.New(opts.MaxEntries)}
 }
 
 // Heal describes when to correct drift, and whether the correction is part of a fight.
@@ -135,16 +133,10 @@ func (g *Guard) count(f fight, now time.Time) time.Duration {
 // record returns the record of the corrections that are counted under a key, and creates the record if necessary. If
 // there are too many records, it discards the one that has not been used for the longest time.
 func (g *Guard) record(f fight) *record {
-	if at := g.entries[f]; at != nil {
-		g.recent.MoveToFront(at)
-		return at.Value.(*record)
+	if r, found := g.records.Get(f); found {
+		return r.(*record)
 	}
-	if g.recent.Len() >= g.opts.MaxEntries {
-		oldest := g.recent.Back()
-		delete(g.entries, oldest.Value.(*record).fight)
-		g.recent.Remove(oldest)
-	}
-	r := &record{fight: f}
-	g.entries[f] = g.recent.PushFront(r)
+	r := &record{}
+	g.records.Add(f, r)
 	return r
 }

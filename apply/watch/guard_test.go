@@ -94,7 +94,7 @@ func TestGuardIsBounded(t *testing.T) {
 	for i := range 100 {
 		g.Heal(drift("kubectl", fmt.Sprint(i)))
 	}
-	if got := g.recent.Len(); got != 3 {
+	if got := g.records.Len(); got != 3 {
 		t.Errorf("%d entries, want 3", got)
 	}
 	if got := g.Heal(fighter); got.Fight {
