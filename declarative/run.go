@@ -41,9 +41,12 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, 
 	if err != nil {
 		return nil, err
 	}
-	r := &run{deployer: d, item: di, status: status, memory: d.memories.of(ctx, di)}
-	r.up, err = d.keeper.Begin(ctx, di, status.inventory, r.note)
-	return r, err
+	r := &run{deployer: d, item: di, status: status}
+	if r.up, err = d.keeper.Begin(ctx, di, status.inventory, r.note); err != nil {
+		return nil, err
+	}
+	r.memory = d.memoryOf(r.up)
+	return r, nil
 }
 
 // note stores an inventory in the provider status of the item. It changes the item only in memory.
@@ -126,7 +129,7 @@ func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse
 		c.result = resultRefused
 		return nil, nil, c.err
 	}
-	if found := r.deployer.stability.observe(req, desired); r.unstable(found) {
+	if found := r.deployer.stability.observe(&r.memory.steady, req, desired); r.unstable(found) {
 		c.result = resultUnstable
 	}
 	return response, desired, nil

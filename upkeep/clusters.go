@@ -11,10 +11,10 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/targets"
@@ -194,21 +194,20 @@ func (s *clusters) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			for uid, key := range s.keeper.items.keys() {
-				s.forgetIfGone(ctx, uid, key)
-			}
+			s.forgetGone(ctx)
 		}
 	}
 }
 
-// forgetIfGone removes an item from memory if the cache of the manager no longer contains the item.
-func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.NamespacedName) {
-	di := &lsv1alpha1.DeployItem{}
-	err := s.keeper.rt.Landscaper.GetClient().Get(ctx, key, di)
-	if err == nil && di.UID == uid || client.IgnoreNotFound(err) != nil {
-		return
+// forgetGone removes the items from memory that the cache of the manager no longer contains.
+func (s *clusters) forgetGone(ctx context.Context) {
+	for uid, key := range s.keeper.items.keys() {
+		di := &lsv1alpha1.DeployItem{}
+		err := s.keeper.rt.Landscaper.GetClient().Get(ctx, key, di)
+		if apierrors.IsNotFound(err) || err == nil && di.UID != uid {
+			s.keeper.Forget(uid)
+		}
 	}
-	s.keeper.Forget(uid)
 }
 
 // leave removes the objects of an item from the Watchers of all clusters except the given one. The other clusters no

@@ -96,24 +96,30 @@ type item struct {
 	lookout *lookout      // watches the objects for which a step waits; nil if no step is waiting
 }
 
-// values contains the values that a deployer stores for an item. See Run.Value.
+// values contains the values that a deployer stores for an item. See Run.Value. A deployer stores very few values, so a
+// list takes less memory than a map.
 type values struct {
 	mu  sync.Mutex
-	all map[any]any
+	all []keyedValue
 }
 
-// get returns the value for a key. If there is none, it stores and returns the result of the function `create`.
+type keyedValue struct{ key, value any }
+
+// get returns the value for a key. If there is none, it stores and returns the result of the function `create`. If
+// `create` is nil, it returns nil.
 func (v *values) get(key any, create func() any) any {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	value, known := v.all[key]
-	if !known {
-		if v.all == nil {
-			v.all = map[any]any{}
+	for _, one := range v.all {
+		if one.key == key {
+			return one.value
 		}
-		value = create()
-		v.all[key] = value
 	}
+	if create == nil {
+		return nil
+	}
+	value := create()
+	v.all = append(v.all, keyedValue{key, value})
 	return value
 }
 
@@ -121,9 +127,9 @@ func (v *values) get(key any, create func() any) any {
 func (v *values) end() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, value := range v.all {
-		if one, ok := value.(interface{ Forgotten() }); ok {
-			one.Forgotten()
+	for _, one := range v.all {
+		if value, ok := one.value.(interface{ Forgotten() }); ok {
+			value.Forgotten()
 		}
 	}
 }

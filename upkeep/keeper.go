@@ -151,6 +151,27 @@ func (k *Keeper) Forget(uid types.UID) {
 	k.items.forget(uid)
 }
 
+// Value returns the value that Run.Value has stored for an item under a key, or nil if there is none.
+func (k *Keeper) Value(uid types.UID, key any) any {
+	if it := k.items.find(uid); it != nil {
+		return it.values.get(key, nil)
+	}
+	return nil
+}
+
+// Values returns all values that Run.Value has stored under a key, by item. It first removes items from memory that no
+// longer exist, according to the cache of the manager.
+func (k *Keeper) Values(ctx context.Context, key any) map[types.NamespacedName]any {
+	k.clusters.forgetGone(ctx)
+	out := map[types.NamespacedName]any{}
+	for uid, name := range k.items.keys() {
+		if value := k.Value(uid, key); value != nil {
+			out[name] = value
+		}
+	}
+	return out
+}
+
 // Wake requests a background run of an item. Call it when something has changed on which the item depends. Wake ignores
 // items for which there was no run and no Resume yet. Several calls lead to one run. A call during a run leads to
 // exactly one further run. A run that begins for another reason also fulfils the request.
