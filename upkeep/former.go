@@ -168,7 +168,7 @@ func (c cleaner) delete(ctx context.Context, engine *apply.Engine, left []apply.
 	for len(left) > 0 {
 		now, later := removable(left)
 		rest, report, err := engine.Delete(ctx, c.owner, apply.Inventory{Entries: now}, c.groups)
-		left = append(later, rest.Entries...)
+		left = slices.Concat(later, rest.Entries)
 		switch {
 		case err != nil:
 			return leftover{entries: left, reason: oneLine(err.Error())}
