@@ -69,7 +69,7 @@ func decideWritten(r rules, k known) step {
 	case live.GetDeletionTimestamp() != nil:
 		return k.wait(isGoing)
 	}
-	return k.unchanged(k.live)
+	return k.unchanged()
 }
 
 // decideImmutable is called after reading an object with the policy Immutable.
@@ -79,10 +79,10 @@ func decideImmutable(r rules, k known) step {
 		return k.create(r, decideCreated)
 	case r.isOurs(live) || live.GetUID() == k.UID:
 		k.UID, k.Hash, k.Key = live.GetUID(), k.want.hash, ""
-		return k.unchanged(live)
+		return k.unchanged()
 	}
 	k.forget()
-	return k.leaveAlone(k.live, "already exists and does not belong to this item; the policy immutable leaves it unchanged")
+	return k.leaveAlone("already exists and does not belong to this item; the policy immutable leaves it unchanged")
 }
 
 // decideFallback is called after reading an object with the policy Fallback. It writes the object only if the object
@@ -91,7 +91,7 @@ func decideFallback(r rules, k known) step {
 	if k.live == nil || r.isOurs(k.live) {
 		return decideWrite(r, k)
 	}
-	return k.leaveAlone(k.live, "already exists and does not belong to this item; the policy fallback leaves it unchanged")
+	return k.leaveAlone("already exists and does not belong to this item; the policy fallback leaves it unchanged")
 }
 
 // decideWrite writes the object according to its strategy.
@@ -162,7 +162,7 @@ func decideOnDelete(r rules, k known) step {
 		k.Hash = k.want.hash
 	}
 	if owner, _ := ownership.OwnerOf(live); owner == r.owner {
-		return k.unchanged(live)
+		return k.unchanged()
 	}
 	marks := &unstructured.Unstructured{Object: map[string]any{}}
 	r.owner.Stamp(marks)
@@ -171,7 +171,7 @@ func decideOnDelete(r rules, k known) step {
 			return k.failed()
 		}
 		k.outcome, k.changed, k.Deleting, k.version = k.live, true, false, k.live.GetResourceVersion()
-		return k.finish(k.live, countApplied)
+		return k.finish(countApplied)
 	})
 }
 

@@ -27,7 +27,7 @@ func decideRecreate(r rules, k known) step {
 	case k.Hash == "":
 		return decideContact(r, k)
 	case k.isAsWanted(o, ownership.KeyOf(live, r.owner.Manager())):
-		return k.unchanged(live)
+		return k.unchanged()
 	case r.isSharedNow(o, live):
 		return decideShare(r, k)
 	}

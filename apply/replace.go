@@ -45,7 +45,7 @@ func decideReplace(r rules, k known) step {
 			k.Norm = ""
 		}
 		k.UID, k.Hash, k.Key = live.GetUID(), o.hash, ""
-		return k.unchanged(live)
+		return k.unchanged()
 	case k.UID == live.GetUID() && r.mayAsk(k):
 		return k.ask(live, wanted, func(r rules, k known) step { return decideUpdate(r, k, wanted) })
 	}

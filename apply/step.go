@@ -200,9 +200,9 @@ func (k known) failed() step {
 	return k.read(func(_ rules, k known) step { return k.fail(k.fault) })
 }
 
-// leaveAlone ends the work on the object without changing it, and emits an event.
-func (k known) leaveAlone(live *unstructured.Unstructured, message string) step {
-	k.outcome = live
+// leaveAlone ends the work on an object that was read, without changing it, and emits an event.
+func (k known) leaveAlone(message string) step {
+	k.outcome = k.live
 	k.note(ReasonLeftAlone, message)
 	return step{known: k}
 }
@@ -212,10 +212,10 @@ func (k *known) note(reason, message string) {
 	k.events = append(k.events, Event{Ref: k.Ref(), Reason: reason, Message: message})
 }
 
-// unchanged ends the work on the object without a write.
-func (k known) unchanged(live *unstructured.Unstructured) step {
-	k.outcome, k.Deleting, k.version = live, false, live.GetResourceVersion()
-	return k.finish(live, countUnchanged)
+// unchanged ends the work on an object that was read, without a write.
+func (k known) unchanged() step {
+	k.outcome, k.Deleting, k.version = k.live, false, k.live.GetResourceVersion()
+	return k.finish(countUnchanged)
 }
 
 // landed ends the work on the object after a successful write.
@@ -233,17 +233,17 @@ func (k known) landed(r rules) step {
 	}
 	k.changed = k.Key == "" || k.Key != before.Key || k.Hash != before.Hash
 	k.PatchDue, k.Deleting = len(o.PatchAfterDeployment) > 0, false
-	return k.finish(live, countApplied)
+	return k.finish(countApplied)
 }
 
 // finish ends the work on an object that has the desired state. If later stages cannot use the object yet, it counts as
 // waiting.
-func (k known) finish(live *unstructured.Unstructured, count count) step {
+func (k known) finish(count count) step {
 	out := step{count: count, usable: true}
 	stage := stageOf(k.want.ref.GVK().GroupKind(), k.want.kind.namespaced)
-	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+	phase, _, _ := unstructured.NestedString(k.outcome.Object, "status", "phase")
 	switch {
-	case stage == stageDefinitions && !isEstablished(live):
+	case stage == stageDefinitions && !isEstablished(k.outcome):
 		out.err = waiting(k.Ref(), "is not established yet")
 	case stage == stageNamespaces && phase == string(corev1.NamespaceTerminating):
 		out.err = waiting(k.Ref(), "is being deleted")

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,10 +176,7 @@ func (o opening) await(ctx context.Context) error {
 		case <-s.w.ctx.Done():
 			return notWatched(s.place, "the watcher has ended")
 		case <-ctx.Done():
-			if trouble != nil {
-				return notWatched(s.place, trouble.Error())
-			}
-			return notWatched(s.place, "the target did not answer in time")
+			return notWatched(s.place, cmp.Or(trouble, errSilent).Error())
 		}
 	}
 }

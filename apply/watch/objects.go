@@ -113,16 +113,7 @@ func (w *Watcher) object(gvr schema.GroupVersionResource, id name) (r *reduced, 
 // changes. If the watch was interrupted, f is called afterwards for each object that changed in the meantime. f must
 // not block. The returned function ends the registration.
 func (w *Watcher) FollowObjects(f func(item types.UID)) (stop func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lastID++
-	id := w.lastID
-	w.observers[id] = f
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.observers, id)
-	}
+	return register(w, w.observers, f)
 }
 
 // index finds the whole objects of a stream by the UID and by the name of their item. The name is needed if an item was

@@ -190,6 +190,7 @@ func (s *stream) Resync() error { return nil }
 var (
 	errForeign = errors.New("not an object")
 	errNoWatch = errors.New("the target has not answered the watch request yet")
+	errSilent  = errors.New("the target did not answer in time")
 	errTooMany = fmt.Errorf("the target has more than %d objects with the label deployerkit.dev/item, or more than %d MiB of them", maxObjects, maxBytes>>20)
 )
 

@@ -40,10 +40,8 @@ func Lay(live, want any) any {
 }
 
 func layFields(have, want map[string]any) any {
-	out := maps.Clone(have)
-	if out == nil {
-		out = map[string]any{}
-	}
+	out := map[string]any{}
+	maps.Copy(out, have)
 	for key, value := range want {
 		if value = Lay(have[key], value); value != nil {
 			out[key] = value
