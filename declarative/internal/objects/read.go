@@ -74,8 +74,9 @@ func isNil(child any) bool {
 		return true
 	case reflect.Pointer, reflect.Map:
 		return v.IsNil()
+	default:
+		return false
 	}
-	return false
 }
 
 // readEach reads the elements of a slice.
