@@ -86,11 +86,8 @@ func (o *Options) ask(
 		return nil, errors.New("the handler returned neither a response nor an error")
 	}
 	var owns func(apply.Ref) bool
-	if tracking := o.Tracking; tracking != nil && tracking.OwnerReference && inventory.Cluster != nil && inventory.Cluster.UID == owner.Landscape {
-		owns = func(ref apply.Ref) bool {
-			mapping, err := target.RESTMapper().RESTMapping(ref.GVK().GroupKind(), ref.GVK().Version)
-			return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && ref.Namespace == di.Namespace
-		}
+	if inventory.Cluster != nil && inventory.Cluster.UID == owner.Landscape {
+		owns = owned(target.RESTMapper(), di)
 	}
 	return o.Desired(di, response, owns)
 }

@@ -102,7 +102,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return r.failed(err)
 	}
-	r.reporter().missing(desired, req.Children)
+	r.missing(desired, req.Children)
 	if err := r.up.LeaveFirst(ctx, apply.Options{}, nil); err != nil {
 		return r.failed(err)
 	}
@@ -133,7 +133,7 @@ func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse
 		c.result = resultRefused
 		return nil, nil, c.err
 	}
-	if found := r.deployer.stability.observe(req, desired); r.reporter().unstable(found) {
+	if found := r.deployer.stability.observe(req, desired); r.unstable(found) {
 		c.result = resultUnstable
 	}
 	return response, desired, nil

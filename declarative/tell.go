@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // These are the types of conditions that the library sets on deploy items. An item has such a condition only while the
@@ -30,26 +28,14 @@ const (
 // maxNamed is the maximum number of children or fields that a condition names.
 const maxNamed = 5
 
-// reporter reports problems that a run finds, in conditions and events of the item.
-type reporter struct {
-	item   *lsv1alpha1.DeployItem
-	up     *upkeep.Run
-	memory *memory
-	now    time.Time
-}
-
-func (r *run) reporter() *reporter {
-	return &reporter{item: r.item, up: r.up, memory: r.memory, now: r.deployer.now()}
-}
-
 // condition sets a condition of the item. An empty message removes the condition. The item changes only in memory.
-func (t *reporter) condition(condition lsv1alpha1.ConditionType, reason, message string) {
-	conditions := &t.item.Status.Conditions
+func (r *run) condition(condition lsv1alpha1.ConditionType, reason, message string) {
+	conditions := &r.item.Status.Conditions
 	if message == "" {
 		*conditions = contract.RemoveCondition(*conditions, condition)
 		return
 	}
-	*conditions = contract.SetCondition(*conditions, condition, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), t.now)
+	*conditions = contract.SetCondition(*conditions, condition, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), r.deployer.now())
 }
 
 // named joins at most maxNamed names.
@@ -62,7 +48,7 @@ func named(names []string) string {
 
 // missing sets or removes ConditionChildMissing. It examines the children that the handler wants to keep unchanged, and
 // reports those that do not exist or do not belong to the item.
-func (t *reporter) missing(desired []apply.Desired, children Children) {
+func (r *run) missing(desired []apply.Desired, children Children) {
 	there := map[apply.Ref]bool{}
 	for _, child := range children {
 		there[child.Ref()] = true
@@ -80,22 +66,22 @@ func (t *reporter) missing(desired []apply.Desired, children Children) {
 	if len(missing) > 0 {
 		message = "these children must already exist and belong to this item, because the handler returned only their names: " + named(missing)
 	}
-	t.condition(ConditionChildMissing, "NotThere", message)
+	r.condition(ConditionChildMissing, "NotThere", message)
 }
 
 // unstable reports whether the handler is unstable. If the handler is unstable, the method writes an event, sets a
 // condition, and delays the next calls for the item.
-func (t *reporter) unstable(found unstable) bool {
-	t.memory.slowDown(found.Delay)
+func (r *run) unstable(found unstable) bool {
+	r.memory.slowDown(found.Delay)
 	if len(found.Paths) == 0 {
-		t.condition(ConditionUnstableHandler, "", "")
+		r.condition(ConditionUnstableHandler, "", "")
 		return false
 	}
 	message := "the handler returns different results for the same input: " + named(found.Paths)
-	if before := contract.GetCondition(t.item.Status.Conditions, ConditionUnstableHandler); before == nil || before.Message != message {
-		t.up.Event(nil, corev1.EventTypeWarning, string(ConditionUnstableHandler), message)
+	if before := contract.GetCondition(r.item.Status.Conditions, ConditionUnstableHandler); before == nil || before.Message != message {
+		r.up.Event(nil, corev1.EventTypeWarning, string(ConditionUnstableHandler), message)
 	}
-	t.condition(ConditionUnstableHandler, "DifferentAnswers", message)
+	r.condition(ConditionUnstableHandler, "DifferentAnswers", message)
 	return true
 }
 
@@ -109,9 +95,14 @@ func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
 	if err != nil || cluster != r.up.Owner.Landscape {
 		return nil, err
 	}
+	return owned(r.up.Cluster.RESTMapper(), r.item), nil
+}
+
+// owned returns a function that reports whether a child is in the item's namespace. The cluster of the child must be
+// the item's own cluster. The mapper of this cluster determines whether the child has a namespace at all.
+func owned(mapper meta.RESTMapper, item *lsv1alpha1.DeployItem) func(apply.Ref) bool {
 	return func(ref apply.Ref) bool {
-		mapping, err := r.up.Cluster.Mapping(ref.GVK())
-		namespaced := err == nil && mapping != nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
-		return namespaced && ref.Namespace == r.item.Namespace
-	}, nil
+		mapping, err := mapper.RESTMapping(ref.GVK().GroupKind(), ref.GVK().Version)
+		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && ref.Namespace == item.Namespace
+	}
 }
