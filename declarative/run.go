@@ -94,7 +94,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.restore(seen); err != nil {
 		return r.failed(err)
 	}
-	req, err := newRequest(r.item, r.target, r.status.handler, seen)
+	req, err := newRequest(r.item, r.target, r.status, seen)
 	if err != nil {
 		return r.failed(err)
 	}
