@@ -189,8 +189,7 @@ func (s *shaping) checkPlace(f *faulty) {
 		}
 		f.fault(".metadata.namespace", "%q is not allowed; the allowed namespaces are %q", f.ref.Namespace, allowed)
 	}
-	id := f.ref
-	id.APIVersion = f.ref.GVK().Group
+	id := idOf(f.ref)
 	if first, found := s.seen[id]; found {
 		f.fault("", "is the same object as %s", first)
 		return

@@ -5,9 +5,6 @@ package declarative
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
@@ -56,33 +53,16 @@ func foreign(annotations map[string]string) map[string]string {
 func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	wanted := map[apply.Ref]map[string]any{}
 	for _, d := range desired {
-		wanted[idOf(apply.RefOf(d.Object))] = d.Object.Object
+		id := idOf(apply.RefOf(d.Object))
+		wanted[id] = d.Object.Object
+		id.Namespace = "" // the kind may be cluster-scoped; this is not known without a request
+		wanted[id] = d.Object.Object
 	}
 	values := []any{req.Status}
 	for _, child := range req.Children {
-		ref := child.Ref()
-		want := wanted[idOf(ref)]
-		if want == nil { // the kind may be cluster-scoped; this is not known without a request
-			ref.Namespace = ""
-			want = findCluster(wanted, idOf(ref), child)
-		}
-		values = append(values, observedBeside(child.content().Object, want, ""))
+		values = append(values, observedBeside(child.content().Object, wanted[idOf(child.Ref())], ""))
 	}
 	return printOf(values...)
-}
-
-// findCluster returns the desired object for an observed child of a cluster-scoped kind. It returns nil if the child
-// has a namespace or if there is no such desired object.
-func findCluster(wanted map[apply.Ref]map[string]any, id apply.Ref, child Child) map[string]any {
-	if child.content().GetNamespace() != "" {
-		return nil
-	}
-	for ref, body := range wanted {
-		if ref.Namespace = ""; ref == id {
-			return body
-		}
-	}
-	return nil
 }
 
 // idOf returns a reference without the API version. The result is the same for all versions of a kind.
@@ -114,16 +94,6 @@ func observedBeside(value map[string]any, wanted map[string]any, path string) ma
 		}
 	}
 	return out
-}
-
-// childrenPrint hashes the desired children, regardless of their order.
-func childrenPrint(all map[string][]byte) fingerprint {
-	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		_, _ = fmt.Fprintf(sum, "%d %s %d ", len(name), name, len(all[name]))
-		_, _ = sum.Write(all[name])
-	}
-	return fingerprint(sum.Sum(nil)[:len(fingerprint{})])
 }
 
 // encodeAll returns the desired children as JSON. The keys are the names of the children.

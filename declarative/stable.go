@@ -82,7 +82,7 @@ func (s *stability) forget(item types.UID) {
 // [Options.Desired] for the response.
 func (s *stability) observe(req *SyncRequest, desired []apply.Desired) unstable {
 	all := encodeAll(desired)
-	now := steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: childrenPrint(all)}
+	now := steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: printOf(all)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.items[req.Item.UID]
