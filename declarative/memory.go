@@ -4,7 +4,9 @@ package declarative
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,11 +94,7 @@ func (s *memories) forget(uid types.UID) {
 func (s *memories) list() []*memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]*memory, 0, len(s.all))
-	for _, m := range s.all {
-		out = append(out, m)
-	}
-	return out
+	return slices.Collect(maps.Values(s.all))
 }
 
 // forgetGone discards the memory of items that no longer exist. An item may be deleted without a call of the deployer,

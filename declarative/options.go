@@ -167,13 +167,10 @@ func (o *Options) Validate() error {
 			fault("Tracking.ManagedByLabel", "must differ from InstanceLabel")
 		}
 	}
-	for path, value := range map[string]time.Duration{"Resync": o.Resync, "MinInterval": o.MinInterval} {
-		if value < 0 {
+	for path, negative := range map[string]bool{"Resync": o.Resync < 0, "MinInterval": o.MinInterval < 0, "Concurrency": o.Concurrency < 0} {
+		if negative {
 			fault(path, "must not be negative")
 		}
-	}
-	if o.Concurrency < 0 {
-		fault("Concurrency", "must not be negative")
 	}
 	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
