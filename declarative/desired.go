@@ -74,11 +74,7 @@ func (s *shaping) add(at string, child any) {
 		return
 	}
 	for _, m := range all {
-		where := at
-		if m.Index >= 0 {
-			where = fmt.Sprintf("%s[%d]", at, m.Index)
-		}
-		s.object(where, m)
+		s.object(at+m.Place, m)
 	}
 }
 
