@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -135,10 +134,12 @@ func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply
 	return obj, nil
 }
 
-// restore restores a lost inventory from the observed children that carry the label and annotations of the item.
-func (r *run) restore(seen []*unstructured.Unstructured) error {
-	if !r.up.LostInventory() {
-		return nil
+// lookAndRestore is like look. It also restores a lost inventory from the observed children that carry the label and
+// annotations of the item.
+func (r *run) lookAndRestore(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	seen, err := r.look(ctx)
+	if err != nil || !r.up.LostInventory() {
+		return seen, err
 	}
 	var entries []apply.Entry
 	for _, obj := range seen {
@@ -146,19 +147,7 @@ func (r *run) restore(seen []*unstructured.Unstructured) error {
 			entries = append(entries, entry)
 		}
 	}
-	return r.up.Restore(entries)
-}
-
-// recover restores the lost inventory of an item that is being deleted. It searches the target for the children.
-func (r *run) recover(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if err := r.connect(ctx, target); err != nil {
-		return err
-	}
-	seen, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	return r.restore(seen)
+	return seen, r.up.Restore(entries)
 }
 
 // isOurs reports whether an object carries the label and annotations of the item, or of an earlier item with the same
