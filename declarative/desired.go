@@ -51,16 +51,14 @@ type shaping struct {
 	faults  apply.Errors
 }
 
-// faulty collects the errors that are found in one object of a response.
+// faulty reports the errors that are found in one object of a response.
 type faulty struct {
-	s    *shaping
-	at   string
-	ref  apply.Ref
-	some bool
+	s   *shaping
+	at  string
+	ref apply.Ref
 }
 
 func (f *faulty) fault(path, format string, args ...any) {
-	f.some = true
 	f.s.faults = append(f.s.faults, &apply.Error{
 		Ref: f.ref, Path: f.at + path, Reason: fmt.Sprintf(format, args...), Class: apply.Permanent,
 	})
@@ -87,8 +85,9 @@ func (s *shaping) object(at string, m objects.Object) {
 	clean(m.Body)
 	object := &unstructured.Unstructured{Object: m.Body}
 	f := &faulty{s: s, at: at, ref: apply.RefOf(object)}
+	before := len(s.faults)
 	kind := s.check(f, m)
-	if f.some {
+	if len(s.faults) > before {
 		return
 	}
 	s.fillNamespace(object)
@@ -105,9 +104,7 @@ func (s *shaping) object(at string, m objects.Object) {
 		s.label(f, object)
 		s.own(f, object)
 	}
-	if !f.some {
-		s.desired = append(s.desired, d)
-	}
+	s.desired = append(s.desired, d)
 }
 
 // emptiedHint is added to the error if the API server rejects a child that contains no fields.
@@ -169,21 +166,15 @@ func (s *shaping) fillNamespace(object *unstructured.Unstructured) {
 
 // allows reports whether children may be in a namespace.
 func (s *shaping) allows(namespace string) bool {
-	if len(s.Namespaces) == 0 {
-		return namespace == s.item.Namespace
-	}
-	return slices.Contains(s.Namespaces, namespace) || slices.Contains(s.Namespaces, AnyNamespace)
+	allowed := s.namespacesFor(s.item)
+	return slices.Contains(allowed, namespace) || slices.Contains(allowed, AnyNamespace)
 }
 
 // checkPlace reports an error for a child in a namespace that is not allowed, and for a child that the response
 // contains twice.
 func (s *shaping) checkPlace(f *faulty) {
 	if !s.allows(f.ref.Namespace) {
-		allowed := s.Namespaces
-		if len(allowed) == 0 {
-			allowed = []string{s.item.Namespace}
-		}
-		f.fault(".metadata.namespace", "%q is not allowed; the allowed namespaces are %q", f.ref.Namespace, allowed)
+		f.fault(".metadata.namespace", "%q is not allowed; the allowed namespaces are %q", f.ref.Namespace, s.namespacesFor(s.item))
 	}
 	id := idOf(f.ref)
 	if first, found := s.seen[id]; found {
@@ -198,19 +189,13 @@ func (s *shaping) label(f *faulty, object *unstructured.Unstructured) {
 	if len(s.Labels) == 0 && s.Tracking == nil {
 		return
 	}
-	all := object.GetLabels()
-	if all == nil {
-		all = map[string]string{}
-	}
-	for key, value := range s.Labels {
-		if _, found := all[key]; !found {
-			all[key] = value
-		}
-	}
+	all, own := map[string]string{}, object.GetLabels()
+	maps.Copy(all, s.Labels)
+	maps.Copy(all, own)
 	if s.Tracking != nil {
 		tracking := map[string]string{s.Tracking.InstanceLabel: string(s.item.UID), s.Tracking.ManagedByLabel: s.Name}
 		for _, key := range slices.Sorted(maps.Keys(tracking)) {
-			if value, found := object.GetLabels()[key]; found && value != tracking[key] {
+			if value, found := own[key]; found && value != tracking[key] {
 				f.fault(".metadata.labels["+key+"]", "is set by Options.Tracking")
 			}
 			all[key] = tracking[key]

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -57,22 +58,12 @@ func entriesOf(inventory apply.Inventory, kind schema.GroupKind) []apply.Entry {
 
 // placesOf returns the namespaces in which the item has or may have children.
 func (r *run) placesOf(entries []apply.Entry) []string {
-	places := map[string]bool{}
+	places := sets.New(r.deployer.options.namespacesFor(r.item)...)
 	for _, entry := range entries {
-		if entry.Namespace != "" {
-			places[entry.Namespace] = true
-		}
+		places.Insert(entry.Namespace)
 	}
-	allowed := r.deployer.options.Namespaces
-	if allowed == nil {
-		allowed = []string{r.item.Namespace}
-	}
-	for _, namespace := range allowed {
-		if namespace != AnyNamespace {
-			places[namespace] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(places))
+	places.Delete("", AnyNamespace) // the namespace of a cluster-scoped object is empty
+	return sets.List(places)
 }
 
 // lookAt returns the children of a kind.

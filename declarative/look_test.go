@@ -131,6 +131,7 @@ func TestPlacesAreWhereChildrenMayBe(t *testing.T) {
 		want    []string
 	}{
 		"default": {"the item's own", nil, []string{"ns", "x"}},
+		"empty":   {"the item's own", []string{}, []string{"ns", "x"}},
 		"listed":  {"those that are allowed", []string{"a", "b"}, []string{"a", "b", "x"}},
 		"any":     {"only where it has some", []string{AnyNamespace}, []string{"x"}},
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -226,6 +227,14 @@ func checkLabel(fault func(path, format string, args ...any), path, key, value s
 	if ownership.IsReserved(key) {
 		fault(path, "labels with the prefix %s are reserved for the library", ownership.Prefix)
 	}
+}
+
+// namespacesFor returns the namespaces that may contain children of an item. The result may contain [AnyNamespace].
+func (o *Options) namespacesFor(item *lsv1alpha1.DeployItem) []string {
+	if len(o.Namespaces) == 0 {
+		return []string{item.Namespace}
+	}
+	return o.Namespaces
 }
 
 // kindOf returns the configured kind of a child. If the kind is not configured, it returns an error that lists the
