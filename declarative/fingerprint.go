@@ -100,11 +100,7 @@ func observedBeside(value map[string]any, wanted map[string]any, path string) ma
 func encodeAll(desired []apply.Desired) map[string][]byte {
 	out := make(map[string][]byte, len(desired))
 	for _, d := range desired {
-		raw, err := json.Marshal(d.Object.Object)
-		if err != nil {
-			continue // cannot happen, because the object came from JSON
-		}
-		out[apply.RefOf(d.Object).String()] = raw
+		out[apply.RefOf(d.Object).String()], _ = json.Marshal(d.Object.Object) // the object came from JSON, so it can be encoded
 	}
 	return out
 }

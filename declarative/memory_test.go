@@ -139,7 +139,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 func itemErrorsIn(t *testing.T, m *metrics) []string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	for _, one := range m.all() {
+	for _, one := range m.all {
 		if err := registry.Register(one); err != nil {
 			t.Fatal(err)
 		}

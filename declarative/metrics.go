@@ -24,10 +24,9 @@ const (
 type metrics struct {
 	registerer prometheus.Registerer
 
-	calls     *prometheus.CounterVec
-	seconds   *prometheus.HistogramVec
-	informers prometheus.GaugeFunc
-	items     *itemErrors // nil if Options.ItemMetrics is false
+	calls   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	all     []prometheus.Collector // the metrics to be registered, including calls and seconds
 }
 
 func newMetrics(registerer prometheus.Registerer, watches func() int, memories *memories, perItem bool) *metrics {
@@ -40,28 +39,19 @@ func newMetrics(registerer prometheus.Registerer, watches func() int, memories *
 			Name: "deployerkit_declarative_call_seconds", Help: "Duration of the calls of the handler, by function.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 10, 7),
 		}, []string{"function"}),
-		informers: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "deployerkit_declarative_informers", Help: "Number of watches of children in all targets.",
-		}, func() float64 { return float64(watches()) }),
 	}
+	m.all = []prometheus.Collector{m.calls, m.seconds, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "deployerkit_declarative_informers", Help: "Number of watches of children in all targets.",
+	}, func() float64 { return float64(watches()) })}
 	if perItem {
-		m.items = &itemErrors{memories: memories}
+		m.all = append(m.all, &itemErrors{memories: memories})
 	}
 	return m
 }
 
-// all returns the collectors of all metrics.
-func (m *metrics) all() []prometheus.Collector {
-	all := []prometheus.Collector{m.calls, m.seconds, m.informers}
-	if m.items != nil {
-		all = append(all, m.items)
-	}
-	return all
-}
-
 // Start registers the metrics. When the manager ends, it unregisters them.
 func (m *metrics) Start(ctx context.Context) error {
-	for _, one := range m.all() {
+	for _, one := range m.all {
 		if err := m.registerer.Register(one); err != nil {
 			return fmt.Errorf("register metrics of handlers: %w", err)
 		}
