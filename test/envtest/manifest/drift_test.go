@@ -26,6 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // notes returns a function for Eventually that reads the texts of all events with the given reason.
@@ -165,6 +166,33 @@ var _ = Describe("drift", func() {
 			Expect(writes[len(writes)-1]).To(BeTemporally("<", end.Add(delay+margin)), name)
 		}
 		Expect(w.notes(ctx, "Drift")(NewWithT(GinkgoTB()))).To(ContainElement(ContainSubstring("a fight with")))
+	}, SpecTimeout(5*time.Minute))
+
+	It("that an admission policy causes in the deployer's own write costs one write per strategy [F24]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.RewriteKeys(ctx)
+		w.start()
+		writes := func() int { return w.writesTo("configmaps") }
+		for _, strategy := range strategies {
+			name := nameOf(strategy)
+			di := w.Deploy(ctx, name, config(map[string]any{"updateStrategy": strategy}, w.configMap(name, map[string]string{"key": "a"})))
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), strategy)
+		}
+		Consistently(writes).WithTimeout(2*time.Second).Should(Equal(len(strategies)), func() string { return w.Counter.Snapshot().String() })
+
+		By("another client's write")
+		for _, strategy := range strategies {
+			w.Edit(ctx, nameOf(strategy), func(cm *corev1.ConfigMap) { cm.Data["seen"] = "theirs" }) // the policy also replaces the value of "key"
+			Expect(w.Again(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
+		}
+		corrected := writes()
+		Expect(corrected).To(BeNumerically("<=", 2*len(strategies)), "%s", w.Counter.Snapshot())
+		for _, strategy := range strategies {
+			Expect(w.Again(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
+			Expect(w.Read(ctx, nameOf(strategy)).Data["key"]).To(HavePrefix("rewritten"), strategy)
+			Expect(w.Condition(ctx, nameOf(strategy), upkeep.ConditionContested)(NewWithT(GinkgoTB()))).To(BeNil(), strategy)
+		}
+		Consistently(writes).WithTimeout(2*time.Second).Should(Equal(corrected), func() string { return w.Counter.Snapshot().String() })
 	}, SpecTimeout(5*time.Minute))
 
 	It("while a job runs is healed by that job, or right after it", func(ctx SpecContext) {
