@@ -67,7 +67,7 @@ type SyncRequest struct {
 	// Raw is the item as JSON.
 	Raw json.RawMessage
 	// Target is the Target to which the item refers, without its configuration and its secretRef. It therefore contains
-	// no credentials. It is nil if the handler is called by [Plan] or by package declarativetest.
+	// no credentials. It is nil in [Plan] if the item names no Target, and if package declarativetest calls the handler.
 	Target *lsv1alpha1.Target
 	// Status is the last status that the handler returned, with apiVersion, kind and observedGeneration. It is nil if
 	// there is none yet. Read it with [LastStatus].

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,9 +57,9 @@ func entriesOf(inventory apply.Inventory, kind schema.GroupKind) []apply.Entry {
 	return out
 }
 
-// placesOf returns the namespaces in which the item has or may have children.
-func (r *run) placesOf(entries []apply.Entry) []string {
-	places := sets.New(r.deployer.options.namespacesFor(r.item)...)
+// placesOf returns the namespaces in which an item has or may have children.
+func (o *Options) placesOf(di *lsv1alpha1.DeployItem, entries []apply.Entry) []string {
+	places := sets.New(o.namespacesFor(di)...)
 	for _, entry := range entries {
 		places.Insert(entry.Namespace)
 	}
@@ -68,7 +69,7 @@ func (r *run) placesOf(entries []apply.Entry) []string {
 
 // lookAt returns the children of a kind.
 func (r *run) lookAt(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, entries []apply.Entry) ([]*unstructured.Unstructured, error) {
-	coverage, err := r.watcher.WatchObjects(ctx, resource, r.placesOf(entries)...)
+	coverage, err := r.watcher.WatchObjects(ctx, resource, r.deployer.options.placesOf(r.item, entries)...)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func compareNames(a, b types.NamespacedName) int {
 // label.
 func (r *run) seen(ctx context.Context, resource schema.GroupVersionResource, entry apply.Entry) *unstructured.Unstructured {
 	obj, current := r.watcher.Object(ctx, resource, entry.Ref().Key())
-	if obj == nil || !current || !r.isOurs(obj) {
+	if obj == nil || !current || !isOurs(obj, r.up.Owner) {
 		return nil
 	}
 	return obj
@@ -118,7 +119,7 @@ func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply
 	ref := entry.Ref()
 	ref.APIVersion = gvk.GroupVersion().String()
 	obj, err := r.up.Cluster.Read(ctx, ref)
-	if err != nil || obj == nil || obj.GetUID() != entry.UID && !r.isOurs(obj) {
+	if err != nil || obj == nil || obj.GetUID() != entry.UID && !isOurs(obj, r.up.Owner) {
 		return nil, err
 	}
 	obj.SetManagedFields(nil)
@@ -143,7 +144,7 @@ func (r *run) lookAndRestore(ctx context.Context) ([]*unstructured.Unstructured,
 
 // isOurs reports whether an object carries the label and annotations of the item, or of an earlier item with the same
 // name.
-func (r *run) isOurs(obj *unstructured.Unstructured) bool {
+func isOurs(obj *unstructured.Unstructured, item ownership.Owner) bool {
 	owner, marked := ownership.OwnerOf(obj)
-	return marked && (owner.UID == r.item.UID || owner.SameItem(r.up.Owner))
+	return marked && owner.SameItem(item)
 }

@@ -137,8 +137,8 @@ func TestPlacesAreWhereChildrenMayBe(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := &run{deployer: &deployer{options: Options{Namespaces: tc.allowed}}, item: item("a")}
-			if diff := cmp.Diff(tc.want, r.placesOf([]apply.Entry{entry("one"), {Name: "cluster-scoped"}})); diff != "" {
+			o := Options{Namespaces: tc.allowed}
+			if diff := cmp.Diff(tc.want, o.placesOf(item("a"), []apply.Entry{entry("one"), {Name: "cluster-scoped"}})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

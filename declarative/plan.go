@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,9 +23,12 @@ import (
 )
 
 // Plan calls the handler once and returns what the deployer would create, change and delete in the target. It writes
-// nothing; see [apply.Engine.Plan]. The parameter `ls` is a client for the cluster that contains the deploy items. Plan
-// reads the namespace kube-system of both clusters, and all children of the item from the target. It finds the children
-// by the UID of the item. The provider status of the item determines which children are to be deleted.
+// nothing; see [apply.Engine.Plan]. The provider status of the item determines which children are to be deleted.
+//
+// The handler receives the same request as in a run. The parameter `ls` is a client for the cluster that contains the
+// deploy items and Targets. Plan reads the namespace kube-system of both clusters, the item's Target, and all children
+// of the item. It finds the children by their labels and in the inventory. If the Target does not exist, because
+// `target` is a client for a cluster without one, [SyncRequest.Target] contains only the name and namespace.
 //
 // Plan returns an error if the handler fails, or if the response or the options are invalid. If some changes cannot be
 // planned, it returns an error and a plan that contains the other changes.
@@ -41,7 +45,23 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, handler H
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	desired, err := o.ask(ctx, target, handler, di, owner, inventory)
+	named, err := targetOf(ctx, ls, di)
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	children, err := o.read(ctx, target, di, owner, inventory)
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	req, err := NewRequest(di, named, children...)
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	response, err := handler.Sync(ctx, req)
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	desired, err := o.desired(target, di, owner, inventory, response)
 	if err != nil {
 		return apply.Plan{}, err
 	}
@@ -62,26 +82,25 @@ func (d *deployer) TargetOptions() (targets.Policy, targets.Limits) {
 	return d.options.Targets, d.options.TargetLimits
 }
 
-// ask calls the handler with the children that exist in the target, and returns the desired objects.
-func (o *Options) ask(
-	ctx context.Context, target client.Client, handler Handler, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory,
+// targetOf returns the Target that an item names, or nil if the item names none.
+func targetOf(ctx context.Context, ls client.Reader, di *lsv1alpha1.DeployItem) (*lsv1alpha1.Target, error) {
+	if di.Spec.Target == nil {
+		return nil, nil
+	}
+	key := types.NamespacedName{Namespace: di.Namespace, Name: di.Spec.Target.Name}
+	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := ls.Get(ctx, key, target); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("get Target %s: %w", key, err)
+	}
+	target.Namespace, target.Name = key.Namespace, key.Name // a failed read may have cleared them
+	target.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("Target"))
+	return target, nil
+}
+
+// desired returns the desired objects of a response.
+func (o *Options) desired(
+	target client.Client, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory, response *SyncResponse,
 ) ([]apply.Desired, error) {
-	var children []*unstructured.Unstructured
-	for _, kind := range o.Children {
-		found, err := listChildren(ctx, target, schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind), owner.UID)
-		if err != nil {
-			return nil, err
-		}
-		children = append(children, found...)
-	}
-	req, err := NewRequest(di, nil, children...)
-	if err != nil {
-		return nil, err
-	}
-	response, err := handler.Sync(ctx, req)
-	if err != nil {
-		return nil, err
-	}
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
 	}
@@ -89,23 +108,92 @@ func (o *Options) ask(
 	return o.Desired(di, response, target.RESTMapper(), home)
 }
 
-// listChildren lists the children of a kind. It returns none if the target does not know the kind.
-func listChildren(ctx context.Context, target client.Client, gvk schema.GroupVersionKind, item types.UID) ([]*unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := target.List(ctx, list, client.InNamespace(metav1.NamespaceAll), client.MatchingLabels{ownership.LabelItem: string(item)})
-	if meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", gvk.GroupKind(), err)
-	}
+// read returns the children that a run would observe, in any order. A run takes them from its watches; see run.look.
+func (o *Options) read(
+	ctx context.Context, target client.Reader, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory,
+) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
-	for i := range list.Items {
-		if owner, marked := ownership.OwnerOf(&list.Items[i]); marked && owner.UID == item {
-			list.Items[i].SetManagedFields(nil) // the children that a handler receives in a run have no managedFields either
-			out = append(out, &list.Items[i])
+	for _, kind := range o.Children {
+		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
+		entries := entriesOf(inventory, gvk.GroupKind())
+		r := reading{target: target, gvk: gvk, owner: owner, found: map[types.NamespacedName]*unstructured.Unstructured{}}
+		err := r.all(ctx, o.placesOf(di, entries), entries)
+		if meta.IsNoMatchError(err) {
+			continue // the target does not serve the kind
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, child := range r.found {
+			child.SetManagedFields(nil)
+			out = append(out, child)
 		}
 	}
 	return out, nil
+}
+
+// reading reads the children of a kind without watches.
+type reading struct {
+	target client.Reader
+	gvk    schema.GroupVersionKind
+	owner  ownership.Owner
+	found  map[types.NamespacedName]*unstructured.Unstructured
+}
+
+// all reads the children in all namespaces, or in the given ones if the target does not allow listing all. It then
+// reads the objects of the inventory that are not among them, for example because they have lost their labels.
+func (r *reading) all(ctx context.Context, namespaces []string, entries []apply.Entry) error {
+	err := r.list(ctx, metav1.NamespaceAll)
+	if apierrors.IsForbidden(err) {
+		err = nil
+		for _, namespace := range namespaces {
+			if one := r.list(ctx, namespace); !apierrors.IsForbidden(one) {
+				err = errors.Join(err, one)
+			}
+		}
+	}
+	for _, entry := range entries {
+		if err == nil && r.found[entry.Ref().Key()] == nil {
+			err = r.get(ctx, entry)
+		}
+	}
+	return err
+}
+
+// page is the number of objects that one request lists.
+const page = 500
+
+// list reads the children that carry the label and annotations of the item. Like a watch, it asks for the objects of
+// all items, because children of an earlier item with the same name carry another UID.
+func (r *reading) list(ctx context.Context, namespace string) error {
+	list := &unstructured.UnstructuredList{}
+	for {
+		list.SetGroupVersionKind(r.gvk.GroupVersion().WithKind(r.gvk.Kind + "List"))
+		err := r.target.List(ctx, list, client.InNamespace(namespace), client.HasLabels{ownership.LabelItem}, client.Limit(page), client.Continue(list.GetContinue()))
+		if err != nil {
+			return fmt.Errorf("list %s: %w", r.gvk.GroupKind(), err)
+		}
+		for i := range list.Items {
+			if child := &list.Items[i]; isOurs(child, r.owner) {
+				r.found[client.ObjectKeyFromObject(child)] = child
+			}
+		}
+		if list.GetContinue() == "" {
+			return nil
+		}
+	}
+}
+
+// get reads an object of the inventory.
+func (r *reading) get(ctx context.Context, entry apply.Entry) error {
+	child := &unstructured.Unstructured{}
+	child.SetGroupVersionKind(r.gvk)
+	err := r.target.Get(ctx, entry.Ref().Key(), child)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read %s: %w", entry.Ref(), err)
+	case err == nil && (child.GetUID() == entry.UID || isOurs(child, r.owner)):
+		r.found[entry.Ref().Key()] = child
+	}
+	return nil
 }

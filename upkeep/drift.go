@@ -4,6 +4,7 @@ package upkeep
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -67,13 +68,14 @@ func (s *clusters) announce(it *item, d drift) {
 	s.keeper.event(item, about, corev1.EventTypeWarning, "Drift", d.String())
 }
 
-// report writes events about the drifts (changes by other writers) that the run corrects. It omits a drift whose
-// correction was delayed, because clusters.announce has already reported it.
+// maxReported is the maximum number of drifts that a run reports in events.
+const maxReported = 8
+
+// report writes events about the drifts (changes by other writers) that the run corrects, at most maxReported. It omits
+// a drift whose correction was delayed, because clusters.announce has already reported it.
 func (c *corrections) report(at *Cluster, event func(related runtime.Object, kind, reason, message string)) {
-	for _, one := range c.drifts {
-		if one.Fight {
-			continue
-		}
+	drifts := slices.DeleteFunc(slices.Clone(c.drifts), func(d drift) bool { return d.Fight })
+	for _, one := range drifts[:min(len(drifts), maxReported)] {
 		about := &corev1.ObjectReference{Namespace: one.Object.Namespace, Name: one.Object.Name, UID: one.UID}
 		if gvk, err := at.RESTMapper().KindFor(one.Object.Resource); err == nil {
 			about.SetGroupVersionKind(gvk)

@@ -13,10 +13,6 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// maxDrifts limits the number of drifts (changes by other writers) that are stored for an item until they are
-// corrected.
-const maxDrifts = 8
-
 // triggers contains the reasons for the next run of an item, and whether this run must be thorough.
 type triggers struct {
 	thorough  bool      // the run must check every object, even if no watch reported a change
@@ -65,26 +61,15 @@ func (t *triggers) wake(notBefore time.Time) {
 	}
 }
 
-// add adds a drift. For each object and kind of drift, only the latest drift is stored. If there are too many drifts,
-// the one with the latest correction time is dropped. The dropped drift is not reported in an event, but the run for
-// the other drifts also corrects it.
+// add adds a drift. For each object and kind of drift, only the latest drift is stored. The number of drifts is not
+// limited otherwise: an object whose drift is dropped loses the time of its correction.
 func (t *triggers) add(d drift) {
-	last := 0
-	for i, one := range t.drifts {
-		if one.Object == d.Object && one.What == d.What {
-			t.drifts[i] = d
-			return
-		}
-		if one.notBefore.After(t.drifts[last].notBefore) {
-			last = i
-		}
-	}
-	switch {
-	case len(t.drifts) < maxDrifts:
+	i := slices.IndexFunc(t.drifts, func(one drift) bool { return one.Object == d.Object && one.What == d.What })
+	if i < 0 {
 		t.drifts = append(t.drifts, d)
-	case d.notBefore.Before(t.drifts[last].notBefore):
-		t.drifts[last] = d
+		return
 	}
+	t.drifts[i] = d
 }
 
 // split divides the triggers into those that a run at the given time handles, and the drifts whose correction is not
@@ -118,8 +103,11 @@ type queue struct {
 // returns true unless the library has already been asked for a reconcile. The caller holds the lock.
 func (q *queue) schedule() (now bool) {
 	q.stop()
+	if q.asked.Load() {
+		return false
+	}
 	wanted, at := q.next.due()
-	if !wanted || q.asked.Load() {
+	if !wanted {
 		return false
 	}
 	if rest := at.Sub(q.clock.Now()); rest > 0 {

@@ -27,33 +27,31 @@ func driftOf(name string, wait time.Duration) drift {
 // TestDriftSurvivesAFailedRun ensures that a drift that a run could not correct remains in the queue, because a watch
 // reports each drift only once.
 func TestDriftSurvivesAFailedRun(t *testing.T) {
+	const objects = 10
 	q := newQueue()
-	for i := range maxDrifts + 2 {
+	for i := range objects {
 		q.next.add(driftOf(strconv.Itoa(i), 0))
 	}
 	q.setThorough()
 	taken, _ := q.take(false)
-	if due, _ := q.due(); due || len(taken.drifts) != maxDrifts || !taken.thorough {
+	if due, _ := q.due(); due || len(taken.drifts) != objects || !taken.thorough {
 		t.Fatalf("took %d drifts, thorough %t", len(taken.drifts), taken.thorough)
 	}
 	q.next.add(driftOf("gone", -time.Minute))
 	q.putBack(taken)
 	due, at := q.due()
 	again, _ := q.take(false)
-	if !due || !at.Equal(noon.Add(-time.Minute)) || !again.thorough || len(again.drifts) != maxDrifts {
+	if !due || !at.Equal(noon.Add(-time.Minute)) || !again.thorough || len(again.drifts) != objects+1 {
 		t.Errorf("due %t at %s: %v", due, at, again)
-	}
-	if last := again.drifts[0]; last.Object.Name != "gone" && again.drifts[maxDrifts-1].Object.Name != "gone" {
-		t.Errorf("the drift that is due first is dropped: %v", again.drifts)
 	}
 }
 
 // TestDriftIsHealedInTime ensures that a delayed correction of one object does not delay the corrections of other
 // objects.
 func TestDriftIsHealedInTime(t *testing.T) {
-	full := []drift{}
-	for i := range maxDrifts {
-		full = append(full, driftOf(strconv.Itoa(i), time.Minute))
+	many := []drift{}
+	for i := range 50 {
+		many = append(many, driftOf(strconv.Itoa(i), time.Minute))
 	}
 	gone := driftOf("a", 0)
 	gone.What = watch.Gone
@@ -69,7 +67,7 @@ func TestDriftIsHealedInTime(t *testing.T) {
 		"a fight does not delay other objects": {drifts: []drift{driftOf("a", time.Minute), driftOf("b", 0)}, healed: 1, left: 1},
 		"two fights, the earlier one":          {drifts: []drift{driftOf("a", time.Hour), driftOf("b", time.Minute)}, due: time.Minute, left: 2},
 		"a fight waits with all of the object": {drifts: []drift{gone, driftOf("a", time.Minute)}, due: time.Minute, left: 2},
-		"many fights make room for others":     {drifts: append(full, driftOf("b", 0)), healed: 1, left: maxDrifts - 1},
+		"many fights and another object":       {drifts: append(many, driftOf("b", 0)), healed: 1, left: 50},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +85,34 @@ func TestDriftIsHealedInTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDriftOfManyObjectsIsHealedInTime ensures that the number of drifted objects does not matter.
+func TestDriftOfManyObjectsIsHealedInTime(t *testing.T) {
+	t.Run("keeps the correction time of each of many objects [F23]", func(t *testing.T) {
+		const objects = 50
+		q := newQueue()
+		counted := map[watch.Object]int{}
+		for range 2 { // the second drift of an object precedes its correction, so it does not change the time
+			for i := range objects {
+				q.drifted(driftOf(strconv.Itoa(i), 0).Event, func(e watch.Event) watch.Heal {
+					counted[e.Object]++
+					return watch.Heal{Delay: time.Duration(i) * time.Second, Fight: true}
+				})
+			}
+		}
+		for object, times := range counted {
+			if times != 1 {
+				t.Errorf("%s is counted %d times", object, times)
+			}
+		}
+		for i := range objects {
+			q.clock.(*clocktesting.FakeClock).SetTime(noon.Add(time.Duration(i) * time.Second))
+			if taken, later := q.take(true); len(taken.drifts) != 1 || len(later) != objects-i-1 {
+				t.Errorf("after %d s, the run heals %v and leaves %d", i, taken.drifts, len(later))
+			}
+		}
+	})
 }
 
 // movingClock is a clock that advances by one second in each call of Now.

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"sync"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,11 +124,17 @@ func (c *cluster) of(object any) client.Client {
 	return c.Client
 }
 
-// Get implements client.Client. It always finds the namespace kube-system, whose UID identifies the cluster.
+// Get implements client.Client. It always finds the namespace kube-system, whose UID identifies the cluster, and never
+// finds a Target.
 func (c *cluster) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if namespace, ok := object.(*corev1.Namespace); ok && key.Name == metav1.NamespaceSystem {
-		namespace.Name, namespace.UID = key.Name, clusterID
-		return nil
+	switch object := object.(type) {
+	case *corev1.Namespace:
+		if key.Name == metav1.NamespaceSystem {
+			object.Name, object.UID = key.Name, clusterID
+			return nil
+		}
+	case *lsv1alpha1.Target:
+		return apierrors.NewNotFound(lsv1alpha1.Resource("targets"), key.Name)
 	}
 	return c.of(object).Get(ctx, key, object, options...)
 }

@@ -10,9 +10,10 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 var _ = Describe("what admission adds to a child", func() {
@@ -42,32 +43,38 @@ var _ = Describe("what admission adds to a child", func() {
 		Expect(images).To(Equal(map[string]string{"web": "web:2", "sidecar": "sidecar:1", "logs": "logs:1", "init": "init:1"}))
 		l.quiet(ctx)
 	}, SpecTimeout(5*time.Minute))
+
+	for _, strategy := range []declarative.UpdateStrategy{declarative.Apply, declarative.Replace, declarative.Recreate} {
+		It("replaces in the deployer's own write is written once ("+string(strategy)+") [F24]", func(ctx SpecContext) {
+			w := newEnv(ctx, withStrategy(strategy))
+			w.RewriteKeys(ctx)
+			w.start(declarative.HandlerFunc(counting))
+			Expect(w.Deploy(ctx, "item", config(map[string]data{"a": {"key": "1"}})).Status.Phase).To(Equal(phases.Succeeded))
+			writes := func() int { _, writes := w.Spent(nil); return writes }
+			Consistently(writes).WithTimeout(2*time.Second).Should(Equal(1), func() string { return w.Counter.Snapshot().String() })
+			Expect(w.Read(ctx, "a").Data).To(HaveKeyWithValue("key", "rewritten"))
+
+			By("another client's write")
+			w.set(ctx, "a", "theirs") // the policy also replaces the value in this write
+			Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveKey("a")))
+			Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+			w.AwaitQuiet(ctx)
+			corrected := writes()
+			Expect(corrected).To(BeNumerically("<=", 3), "%s", w.Counter.Snapshot())
+			Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+			Consistently(writes).WithTimeout(2*time.Second).Should(Equal(corrected), func() string { return w.Counter.Snapshot().String() })
+			Expect(w.Condition(ctx, "item", upkeep.ConditionContested)(NewWithT(GinkgoTB()))).To(BeNil())
+		}, SpecTimeout(5*time.Minute))
+	}
 })
 
 // inject installs a mutating policy for the namespace. The policy adds two containers and an init container to each Pod
 // that is created there.
 func (w *env) inject(ctx context.Context) {
 	GinkgoHelper()
-	name := "inject-" + w.Namespace
-	policy := object{"metadata": object{"name": name}, "spec": object{
-		"failurePolicy": "Fail", "reinvocationPolicy": "Never",
-		"matchConstraints": object{
-			"namespaceSelector": object{"matchLabels": object{"kubernetes.io/metadata.name": w.Namespace}},
-			"resourceRules": []any{object{
-				"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"},
-			}},
-		},
-		"mutations": []any{object{"patchType": "ApplyConfiguration", "applyConfiguration": object{"expression": `Object{spec: Object.spec{
-			containers: [Object.spec.containers{name: "sidecar", image: "sidecar:1"}, Object.spec.containers{name: "logs", image: "logs:1"}],
-			initContainers: [Object.spec.initContainers{name: "init", image: "init:1"}]}}`}}},
-	}}
-	binding := object{"metadata": object{"name": name}, "spec": object{"policyName": name}}
-	for kind, body := range map[string]object{"MutatingAdmissionPolicy": policy, "MutatingAdmissionPolicyBinding": binding} {
-		obj := &unstructured.Unstructured{Object: body}
-		obj.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
-		Expect(w.Client.Create(ctx, obj)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(w.Client.Delete(ctx, obj)).To(Succeed()) })
-	}
+	w.Mutate(ctx, "pods", `Object{spec: Object.spec{
+		containers: [Object.spec.containers{name: "sidecar", image: "sidecar:1"}, Object.spec.containers{name: "logs", image: "logs:1"}],
+		initContainers: [Object.spec.initContainers{name: "init", image: "init:1"}]}}`, "CREATE")
 	Eventually(func(g Gomega) {
 		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, GenerateName: "probe-"}}
 		probe.Spec.Containers = []corev1.Container{{Name: "a", Image: "a"}}

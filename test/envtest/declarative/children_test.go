@@ -16,6 +16,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 type configMapObject = corev1.ConfigMap
@@ -83,6 +84,36 @@ var _ = Describe("the request", func() {
 })
 
 var _ = Describe("children", func() {
+	It("are written at the same time, as many as Concurrency allows [F32]", func(ctx SpecContext) {
+		const concurrency = 3
+		w := newEnv(ctx, configMapKind)
+		w.options.Concurrency = concurrency
+		var now, most atomic.Int64
+		met := make(chan struct{}) // closed when as many writes as allowed take place at the same time
+		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "configmaps" && r.Verb == "patch" },
+			func(req *http.Request) (*http.Response, error) {
+				n := now.Add(1)
+				defer now.Add(-1)
+				if before := most.Load(); n > before && most.CompareAndSwap(before, n) && n == concurrency {
+					close(met)
+				}
+				select {
+				case <-met:
+				case <-req.Context().Done():
+				}
+				return nil, nil
+			}))
+		w.start(declarative.HandlerFunc(plain))
+		maps := map[string]data{}
+		for i := range 4 * concurrency {
+			maps[fmt.Sprint("a-", i)] = data{"key": "1"}
+		}
+		w.Create(ctx, "item", config(maps))
+		Eventually(met).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), func() string { return fmt.Sprint("at most ", most.Load()) })
+		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		Expect(most.Load()).To(BeEquivalentTo(concurrency))
+	}, SpecTimeout(5*time.Minute))
+
 	It("that say nothing but their name are kept as they are, and not created [R28, R29]", func(ctx SpecContext) {
 		keep := atomic.Bool{}
 		missing := atomic.Bool{}

@@ -143,3 +143,12 @@ func live(answer *atomic.Value) declarative.HandlerFunc {
 		return &declarative.SyncResponse{Children: children}, nil
 	}
 }
+
+// namesOf returns the names of children.
+func namesOf(children declarative.Children) []string {
+	var out []string
+	for _, child := range children {
+		out = append(out, child.Name())
+	}
+	return out
+}

@@ -5,12 +5,16 @@ package declarative_test
 import (
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("a plan", func() {
@@ -35,6 +39,48 @@ var _ = Describe("a plan", func() {
 		Expect(w.Read(ctx, "a").Data).To(HaveKeyWithValue("key", "1"))
 		Expect(w.Read(ctx, "c")).NotTo(BeNil())
 		Expect(w.Read(ctx, "d")).To(BeNil())
+	}, SpecTimeout(5*time.Minute))
+
+	It("gives the handler the request of a run: the Target, and children without label or of an earlier item [F31]", func(ctx SpecContext) {
+		both := config(map[string]data{"a": {"key": "1"}, "b": {"key": "1"}, "c": {"key": "1"}})
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
+		w.Deploy(ctx, "item", both)
+		w.Manager.Stop()
+		w.Edit(ctx, "b", func(cm *corev1.ConfigMap) { delete(cm.Labels, ownership.LabelItem) })
+		w.Edit(ctx, "c", func(cm *corev1.ConfigMap) { cm.Labels[ownership.LabelItem] = "uid-of-an-earlier-item" })
+		earlier := w.Read(ctx, "c").DeepCopy()
+		earlier.ObjectMeta = metav1.ObjectMeta{Namespace: w.Namespace, Name: "d", Labels: earlier.Labels, Annotations: earlier.Annotations}
+		Expect(w.Client.Create(ctx, earlier)).To(Succeed())
+		stranger := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "e", Labels: earlier.Labels}}
+		Expect(w.Client.Create(ctx, stranger)).To(Succeed())
+
+		planned := watch(declarative.HandlerFunc(counting))
+		_, err := declarative.Plan(ctx, w.Client, w.Client, planned, w.options, w.Get(ctx, "item"))
+		Expect(err).NotTo(HaveOccurred())
+		ran := watch(declarative.HandlerFunc(counting))
+		w.start(ran)
+		Eventually(func() any { return ran.first("item") }).WithContext(ctx).WithTimeout(patience).ShouldNot(BeNil())
+		want, got := ran.first("item"), planned.first("item")
+		Expect(got.Target.Name).To(Equal(world.Cluster))
+		Expect(got.Target).To(Equal(want.Target))
+		Expect(got.Item.TypeMeta).To(Equal(want.Item.TypeMeta))
+		Expect(got.Item.ObjectMeta).To(Equal(want.Item.ObjectMeta))
+		Expect(got.Item.Spec).To(Equal(want.Item.Spec))
+		Expect(got.Status).To(MatchJSON(want.Status))
+		Expect(namesOf(got.Children)).To(Equal([]string{"a", "b", "c", "d"}))
+		Expect(namesOf(want.Children)).To(Equal(namesOf(got.Children)))
+		for i := range want.Children {
+			Expect(got.Children[i].Raw()).To(MatchJSON(want.Children[i].Raw()))
+		}
+	}, SpecTimeout(5*time.Minute))
+
+	It("names the Target even if it does not exist yet [F31]", func(ctx SpecContext) {
+		w := newEnv(ctx, configMapKind)
+		di := w.Item("item", config(nil), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "later" })
+		planned := watch(declarative.HandlerFunc(counting))
+		_, err := declarative.Plan(ctx, w.Client, w.Client, planned, w.options, di)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(client.ObjectKeyFromObject(planned.first("item").Target)).To(Equal(w.Key("later")))
 	}, SpecTimeout(5*time.Minute))
 
 	It("and the deployer refuse a child that existed before, and name who wrote it [F29]", func(ctx SpecContext) {

@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // workload is a world.World with one item. A spec can change the children that the handler returns for the item.
@@ -264,3 +266,31 @@ func (l *workload) scale(ctx context.Context, replicas int32) {
 	err := l.Client.SubResource("scale").Update(ctx, l.deployment(ctx), client.WithSubResourceBody(scale), client.FieldOwner("horizontal-pod-autoscaler"))
 	Expect(err).NotTo(HaveOccurred())
 }
+
+var _ = Describe("a Deployment that the deployment controller annotates", func() {
+	const revision = "deployment.kubernetes.io/revision"
+	for _, strategy := range []declarative.UpdateStrategy{declarative.Apply, declarative.Replace, declarative.Recreate} {
+		It("is written once per change ("+string(strategy)+") [F24]", func(ctx SpecContext) {
+			kind := deploymentKind
+			kind.Update = strategy
+			l := run(ctx, newEnv(ctx, kind), deployment(nil, nil))
+			annotated := func() map[string]string { return l.deployment(ctx).Annotations }
+			Eventually(annotated).WithContext(ctx).WithTimeout(patience).Should(HaveKeyWithValue(revision, "1"))
+			writes := func() int { _, writes := l.Spent(nil); return writes }
+			Consistently(writes).WithTimeout(4*time.Second).Should(Equal(1), func() string { return l.Counter.Snapshot().String() })
+			l.Again(ctx, "item")
+			Expect(writes()).To(Equal(1), "%s", l.Counter.Snapshot())
+			Expect(annotated()).To(HaveKeyWithValue(revision, "1"))
+
+			By("a change by the handler")
+			l.wants(ctx, deployment(object{"image": "web:2"}, nil))
+			Eventually(annotated).WithContext(ctx).WithTimeout(patience).Should(HaveKey(revision))
+			perChange := 1
+			if strategy == declarative.Recreate {
+				perChange = 3 // a dry run, a deletion and a creation
+			}
+			Consistently(writes).WithTimeout(4*time.Second).Should(Equal(1+perChange), func() string { return l.Counter.Snapshot().String() })
+			Expect(l.Condition(ctx, "item", upkeep.ConditionContested)(NewWithT(GinkgoTB()))).To(BeNil())
+		}, SpecTimeout(5*time.Minute))
+	}
+})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // notes returns a function for Eventually that reads the texts of all events with the given reason.
@@ -139,17 +141,58 @@ var _ = Describe("drift", func() {
 			Should(BeNumerically("<=", 1), "there is no hot loop after the job either")
 	}, SpecTimeout(5*time.Minute))
 
-	It("is healed after random fights, within the announced delay [F23]", func(ctx SpecContext) {
+	It("of 50 random fights of 8 s is healed within the announced delay, with one write per object and 4 s [F23, F24]", func(ctx SpecContext) {
+		const (
+			objects = 50
+			delay   = 4 * time.Second
+			// margin is the time that a loaded machine may need for a correction that is due.
+			margin = 12 * time.Second
+		)
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.options.Fights = watch.GuardOptions{FirstDelay: 500 * time.Millisecond, MaxDelay: 2 * time.Second}
+		w.options.Fights = watch.GuardOptions{FirstDelay: delay, MaxDelay: delay}
 		w.start()
-		const fights = 8
-		w.Deploy(ctx, "item", config(nil, w.configMaps(fights, "a")...))
-		w.fightAtRandom(ctx, fights, 5*time.Second)
-		for i := range fights {
-			w.heals(ctx, fmt.Sprintf("cm-%d", i), "a")
+		w.Deploy(ctx, "item", config(nil, w.configMaps(objects, "a")...))
+		ours := w.recordWrites()
+		ended := w.fightAtRandom(ctx, objects, 8*time.Second)
+		for name := range ended {
+			w.heals(ctx, name, "a")
+		}
+		for name, end := range ended {
+			writes := ours(name)
+			Expect(len(writes)).To(BeNumerically(">=", 3), "%s: the fight was slowed down", name)
+			for i, write := range writes[2:] {
+				Expect(write).NotTo(BeTemporally("<", writes[i+1].Add(delay)), "%s: correction %d", name, i+3)
+			}
+			Expect(writes[len(writes)-1]).To(BeTemporally("<", end.Add(delay+margin)), name)
 		}
 		Expect(w.notes(ctx, "Drift")(NewWithT(GinkgoTB()))).To(ContainElement(ContainSubstring("a fight with")))
+	}, SpecTimeout(5*time.Minute))
+
+	It("that an admission policy causes in the deployer's own write costs one write per strategy [F24]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.RewriteKeys(ctx)
+		w.start()
+		writes := func() int { return w.writesTo("configmaps") }
+		for _, strategy := range strategies {
+			name := nameOf(strategy)
+			di := w.Deploy(ctx, name, config(map[string]any{"updateStrategy": strategy}, w.configMap(name, map[string]string{"key": "a"})))
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), strategy)
+		}
+		Consistently(writes).WithTimeout(2*time.Second).Should(Equal(len(strategies)), func() string { return w.Counter.Snapshot().String() })
+
+		By("another client's write")
+		for _, strategy := range strategies {
+			w.Edit(ctx, nameOf(strategy), func(cm *corev1.ConfigMap) { cm.Data["seen"] = "theirs" }) // the policy also replaces the value of "key"
+			Expect(w.Again(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
+		}
+		corrected := writes()
+		Expect(corrected).To(BeNumerically("<=", 2*len(strategies)), "%s", w.Counter.Snapshot())
+		for _, strategy := range strategies {
+			Expect(w.Again(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
+			Expect(w.Read(ctx, nameOf(strategy)).Data["key"]).To(HavePrefix("rewritten"), strategy)
+			Expect(w.Condition(ctx, nameOf(strategy), upkeep.ConditionContested)(NewWithT(GinkgoTB()))).To(BeNil(), strategy)
+		}
+		Consistently(writes).WithTimeout(2*time.Second).Should(Equal(corrected), func() string { return w.Counter.Snapshot().String() })
 	}, SpecTimeout(5*time.Minute))
 
 	It("while a job runs is healed by that job, or right after it", func(ctx SpecContext) {
@@ -239,30 +282,56 @@ func (w *env) fight(ctx context.Context, name string) {
 	DeferCleanup(func() { cancel(); running.Wait() })
 }
 
-// fightAtRandom starts one writer for each of n ConfigMaps. Each writer changes its ConfigMap at random times.
-// fightAtRandom returns when all writers have ended.
-func (w *env) fightAtRandom(ctx context.Context, n int, longest time.Duration) {
+// fightAtRandom starts one writer for each of n ConfigMaps. Each writer begins at a random moment within as much time as
+// a fight lasts, and changes its ConfigMap at random times. fightAtRandom returns when all writers have ended. The
+// result contains the time of the last write by the name of the ConfigMap.
+func (w *env) fightAtRandom(ctx context.Context, n int, lasting time.Duration) map[string]time.Time {
 	GinkgoHelper()
-	random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))
+	ended := map[string]time.Time{}
+	var mu sync.Mutex
 	var running sync.WaitGroup
 	for i := range n {
-		end := time.After(longest/4 + time.Duration(random.Int64N(int64(longest-longest/4))))
-		pause := 20*time.Millisecond + time.Duration(random.IntN(500))*time.Millisecond
+		name := fmt.Sprintf("cm-%d", i)
+		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(i)))
+		begin := time.After(time.Duration(random.Int64N(int64(lasting))))
 		running.Go(func() {
 			defer GinkgoRecover()
-			for round := 0; ; round++ {
+			<-begin
+			end := time.Now().Add(lasting)
+			for round := 0; time.Now().Before(end); round++ {
 				patch := fmt.Sprintf(`{"data":{"key":"theirs-%d"}}`, round)
-				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: fmt.Sprintf("cm-%d", i)}}
+				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 				Expect(w.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("fighter"))).To(Succeed())
-				select {
-				case <-end:
-					return
-				case <-time.After(pause):
-				}
+				mu.Lock()
+				ended[name] = time.Now()
+				mu.Unlock()
+				<-time.After(time.Duration(100+random.IntN(900)) * time.Millisecond)
 			}
 		})
 	}
 	running.Wait()
+	return ended
+}
+
+// recordWrites records the time of each write of a ConfigMap by the deployer. It returns a function that returns the
+// times for a name.
+func (w *env) recordWrites() func(name string) []time.Time {
+	times := map[string][]time.Time{}
+	var mu sync.Mutex
+	w.Counter.Inject(func(req *http.Request) (*http.Response, error) {
+		r, ok := faultnet.RequestOf(req)
+		if ok && r.Resource == "configmaps" && slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb) {
+			mu.Lock()
+			defer mu.Unlock()
+			times[r.Name] = append(times[r.Name], time.Now())
+		}
+		return nil, nil
+	})
+	return func(name string) []time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(times[name])
+	}
 }
 
 // deployment returns the manifest of a Deployment with environment variables in the given order.
