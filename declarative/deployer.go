@@ -28,7 +28,7 @@ func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSe
 	}
 	d.keeper = upkeep.New(upkeep.Options{
 		Name: o.Name, Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights,
-		CleanUpFirst: o.CleanUpFirst, ObjectChanged: d.changed,
+		CleanUpFirst: o.CleanUpFirst && !o.OrphanChildren, ObjectChanged: d.changed,
 	})
 	d.finalizer, _ = handler.(Finalizer)
 	d.hooks = d.keeper.Hooks(nil)

@@ -212,7 +212,7 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 	if err != nil {
 		return err
 	}
-	cleaned, err := r.cleanUp(ctx)
+	cleaned, err := r.cleanUp(ctx, response)
 	if err != nil {
 		return err
 	}
@@ -223,10 +223,14 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 	return nil
 }
 
-// cleanUp deletes the children that remain in earlier clusters after the item has moved to another cluster. It reports
-// whether something changed.
-func (r *run) cleanUp(ctx context.Context) (bool, error) {
-	if r.deployer.options.OrphanChildren && len(r.up.Inventory.Former) > 0 {
+// cleanUp deletes the children that remain in earlier clusters after the item has moved to another cluster. It does
+// nothing while the handler waits, because the new deployment has not succeeded yet. It reports whether something
+// changed.
+func (r *run) cleanUp(ctx context.Context, response *SyncResponse) (bool, error) {
+	switch {
+	case response.Wait != "":
+		return false, nil
+	case r.deployer.options.OrphanChildren && len(r.up.Inventory.Former) > 0:
 		return true, r.up.Abandon("the deployer never deletes children")
 	}
 	return r.up.CleanUp(ctx, apply.Options{}, nil)
