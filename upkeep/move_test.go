@@ -77,8 +77,11 @@ func TestRemovable(t *testing.T) {
 		return apply.Entry{Name: component, Part: apply.Part{Component: component, Requires: requires}}
 	}
 	for name, tc := range map[string]struct{ entries, first, later []apply.Entry }{
-		"all without components":       {entries("a", "b"), entries("a", "b"), nil},
-		"what nothing requires":        {[]apply.Entry{entry("a"), entry("b", "a"), entry("c", "b")}, []apply.Entry{entry("c", "b")}, []apply.Entry{entry("a"), entry("b", "a")}},
+		"all without components": {entries("a", "b"), entries("a", "b"), nil},
+		"what nothing requires": {
+			[]apply.Entry{entry("a"), entry("b", "a"), entry("c", "b")},
+			[]apply.Entry{entry("c", "b")}, []apply.Entry{entry("a"), entry("b", "a")},
+		},
 		"what requires each other":     {[]apply.Entry{entry("a", "b"), entry("b", "a")}, []apply.Entry{entry("a", "b"), entry("b", "a")}, nil},
 		"what requires its own others": {[]apply.Entry{entry("a", "a")}, []apply.Entry{entry("a", "a")}, nil},
 	} {
