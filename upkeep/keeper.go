@@ -164,11 +164,11 @@ func (k *Keeper) Wake(uid types.UID, notBefore time.Time) {
 	}
 }
 
-// event writes an event about an item. If the event is about an object of the item, `related` refers to that object.
-// Otherwise it is nil. The recorder combines similar events with the same `related`, and keeps only the text of the
-// first one.
-func (k *Keeper) event(di *lsv1alpha1.DeployItem, related runtime.Object, kind, reason, message string) {
-	k.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", contract.EscapeBidi(message))
+// event writes an event about an item. The parameter `item` is the item itself or a reference to it. If the event is
+// about an object of the item, `related` refers to that object. Otherwise it is nil. The recorder combines similar
+// events with the same `related`, and keeps only the text of the first one.
+func (k *Keeper) event(item, related runtime.Object, kind, reason, message string) {
+	k.rt.Recorder.Eventf(item, related, kind, reason, "ReconcileDeployItem", "%s", contract.EscapeBidi(message))
 }
 
 // setCondition sets a condition of an item in memory. If the message is empty, it removes the condition. It reports
