@@ -29,10 +29,7 @@ func Schedule(di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersionKind) *cr.C
 	if !slices.Contains(kinds, partial.GroupVersionKind()) {
 		return nil
 	}
-	spec, err := partial.ContinuousReconcile.schedule()
-	if err != nil {
-		return nil
-	}
+	spec, _ := partial.ContinuousReconcile.schedule() // Spec.Config returns the error
 	return spec
 }
 

@@ -3,6 +3,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,10 +110,7 @@ func (r *reader) value(ctx context.Context, export *Export) (value any, missing 
 	if name == "" || (!isText && fields["namespace"] != nil) {
 		return nil, fmt.Sprintf("%s of %s is not a reference to an object", export.path, describe(*export.FromResource)), nil
 	}
-	if namespace == "" {
-		namespace = export.FromResource.Namespace
-	}
-	into.Name, into.Namespace = name, namespace
+	into.Name, into.Namespace = name, cmp.Or(namespace, export.FromResource.Namespace)
 	return r.read(ctx, target, into, export.pathInto)
 }
 
