@@ -91,9 +91,7 @@ func groupOf(in managedresource.DeletionGroupDefinition) apply.Group {
 	custom := in.CustomResourceGroup
 	group := apply.Group{ForceDelete: custom.ForceDelete, DeleteAll: custom.DeleteAllResources}
 	for _, resource := range custom.Resources {
-		group.Resources = append(group.Resources, apply.ResourceType{
-			APIVersion: resource.APIVersion, Kind: resource.Kind, Names: resource.Names, Namespaces: resource.Namespaces,
-		})
+		group.Resources = append(group.Resources, apply.ResourceType(resource))
 	}
 	return group
 }

@@ -14,6 +14,7 @@ import (
 	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
 	health "github.com/gardener/landscaper/apis/deployer/utils/readinesschecks"
+	"k8s.io/utils/ptr"
 
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -202,9 +203,5 @@ func scheduleSpec(in *cr.ContinuousReconcileSpec) *ScheduleSpec {
 	if in == nil {
 		return nil
 	}
-	out := &ScheduleSpec{Cron: in.Cron}
-	if in.Every != nil {
-		out.Every = &Duration{value: in.Every.Duration}
-	}
-	return out
+	return &ScheduleSpec{Cron: in.Cron, Every: specOf(ptr.Deref(in.Every, lsv1alpha1.Duration{}).Duration)}
 }
