@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
 // items stores data about deploy items in memory. If the data is lost, the only consequence is additional reads.
@@ -127,12 +128,12 @@ func (v *values) end() {
 	}
 }
 
-// startFollowing calls the function `begin`, unless the item already follows the changes of its objects.
-func (i *item) startFollowing(begin func() (stop func())) {
+// startFollowing makes changes of the item's objects trigger the next reconcile, unless they do so already.
+func (i *item) startFollowing(watcher *watch.Watcher, uid types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.follow == nil {
-		i.follow = begin()
+		i.follow = watcher.Follow(uid, func(watch.Object) { i.throttle.event() })
 	}
 }
 

@@ -3,6 +3,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -11,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
@@ -51,9 +51,7 @@ func (r *Run) Settle(ctx context.Context, inventory apply.Inventory, report appl
 	if noteErr := r.Note(inventory); noteErr != nil {
 		return noteErr
 	}
-	if watchErr := r.Observe(ctx, report.Owned); watchErr != nil && err == nil {
-		err = watchErr
-	}
+	err = cmp.Or(err, r.Observe(ctx, report.Owned))
 	switch {
 	case err != nil:
 		return r.ApplyError(err)
@@ -135,9 +133,7 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 	}
 	r.item.throttle.waitsFor(reason)
 	if r.Cluster != nil {
-		r.item.startFollowing(func() func() {
-			return r.Cluster.watcher.Follow(r.Item.UID, func(watch.Object) { r.item.throttle.event() })
-		})
+		r.item.startFollowing(r.Cluster.watcher, r.Item.UID)
 	}
 	return deployerlib.WaitFor(reason, after)
 }
