@@ -43,7 +43,7 @@ func newClusters(k *Keeper, pool *targets.Pool) *clusters {
 		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(fights),
 		seen: newDriftCounter(), open: map[*targets.Client]*Cluster{},
 	}
-	s.kinds = newKinds(k.rt.Clock, s.whileOpen)
+	s.kinds = &kinds{clock: k.rt.Clock, run: s.whileOpen, watches: map[kindPlace]*kindWatch{}, refused: map[kindPlace]time.Time{}}
 	return s
 }
 
@@ -126,7 +126,8 @@ func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 func (s *clusters) start(open *Cluster, release func()) {
 	clk := s.keeper.rt.Clock
 	open.watcher = watch.New(open.metadata, watch.Options{Limit: s.limit, Clock: clk, Objects: open.objects})
-	open.all, open.used, open.users, open.identity = s, clk.Now(), map[types.UID]bool{}, newIdentity()
+	open.all, open.used, open.users, open.identity = s, clk.Now(), map[types.UID]bool{}, make(identity, 1)
+	open.identity <- nil
 	open.ctx, open.end = context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
 	if changed := s.keeper.options.ObjectChanged; changed != nil {

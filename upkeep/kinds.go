@@ -43,10 +43,6 @@ type kinds struct {
 	refused map[kindPlace]time.Time // the time at which a refused watch may be tried again
 }
 
-func newKinds(clk clock.Clock, run func(*Cluster, func(context.Context)) bool) *kinds {
-	return &kinds{clock: clk, run: run, watches: map[kindPlace]*kindWatch{}, refused: map[kindPlace]time.Time{}}
-}
-
 // kindPlace identifies the objects that one watch covers. An empty namespace stands for all namespaces.
 type kindPlace struct {
 	cluster   *Cluster

@@ -110,8 +110,8 @@ func (i *item) lookOut(what string, begin func() *lookout) (watched bool) {
 	return false
 }
 
-// lookOut watches the objects of each Sight in a separate goroutine. When the first of them changes, lookOut calls the
-// function `changed`.
+// lookOut watches the objects of each Sight in a separate goroutine. When the first of them changes, or the server ends
+// the first watch, lookOut calls the function `changed`. If the target does not allow watching, it does not.
 func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,8 @@ func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	l.stop = stop
 	for _, one := range sights {
 		s.running.Go(func() {
-			if one.change(ctx, l) && !l.over.Swap(true) {
+			result := one.wait(ctx, func() { l.watched.Add(1) })
+			if ctx.Err() == nil && (result == sightChanged || result == sightEnded) && !l.over.Swap(true) {
 				changed()
 			}
 			if l.over.Load() {
@@ -144,13 +145,6 @@ const (
 	sightRefused                      // the target refuses even to list
 	sightClosed                       // the context ended or the cluster was closed
 )
-
-// change waits until one of the selected objects changes. It returns false if ctx ends first or the target does not
-// allow watching.
-func (s Sight) change(ctx context.Context, l *lookout) bool {
-	result := s.wait(ctx, func() { l.watched.Add(1) })
-	return ctx.Err() == nil && (result == sightChanged || result == sightEnded)
-}
 
 // wait waits until one of the selected objects changes. It calls the function `watched` when the watch is open.
 func (s Sight) wait(ctx context.Context, watched func()) sightResult {
