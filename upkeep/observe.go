@@ -5,8 +5,6 @@ package upkeep
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,7 +25,7 @@ const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	unwatched, failed := "", error(nil)
 	for resource, namespaces := range resources(r.Cluster, r.Inventory.Entries) {
-		coverage, err := r.Cluster.watcher.Watch(ctx, resource, slices.Sorted(maps.Keys(namespaces))...)
+		coverage, err := r.Cluster.watcher.Watch(ctx, resource, namespaces...)
 		if err != nil {
 			failed = fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
 		}
@@ -41,21 +39,16 @@ func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	return failed
 }
 
-// resources returns the resources of the objects in an inventory and, for each resource, the set of namespaces that
-// contain its objects. It omits kinds that the cluster does not serve.
-func resources(at *Cluster, entries []apply.Entry) map[schema.GroupVersionResource]map[string]bool {
-	out := map[schema.GroupVersionResource]map[string]bool{}
+// resources returns the resources of the objects in an inventory and, for each resource, the namespaces of its objects.
+// It contains a namespace once for each object. It omits kinds that the cluster does not serve.
+func resources(at *Cluster, entries []apply.Entry) map[schema.GroupVersionResource][]string {
+	out := map[schema.GroupVersionResource][]string{}
 	for _, entry := range entries {
 		mapping, err := at.Mapping(entry.Ref().GVK())
 		if entry.UID == "" || err != nil || mapping == nil {
 			continue
 		}
-		if out[mapping.Resource] == nil {
-			out[mapping.Resource] = map[string]bool{}
-		}
-		if entry.Namespace != "" {
-			out[mapping.Resource][entry.Namespace] = true
-		}
+		out[mapping.Resource] = append(out[mapping.Resource], entry.Namespace)
 	}
 	return out
 }
