@@ -41,6 +41,9 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, handler H
 	if err != nil {
 		return apply.Plan{}, err
 	}
+	if o.OrphanChildren {
+		inventory.Former = upkeep.Kept(inventory.Former)
+	}
 	desired, err := o.ask(ctx, target, handler, di, owner, inventory)
 	if err != nil {
 		return apply.Plan{}, err
