@@ -124,6 +124,9 @@ func (inv Inventory) size() int {
 // policy returns the policy of the entry. It returns Manage if the policy is empty.
 func (e Entry) policy() Policy { return cmp.Or(e.Policy, Manage) }
 
+// isReleased reports whether the object stays in the cluster when it is no longer desired.
+func (e Entry) isReleased() bool { return e.isLetGo() || e.Adopted }
+
 // forget clears the fields that describe the object in the cluster. It keeps the reference to the object and the
 // settings from the manifest.
 func (e *Entry) forget() {

@@ -230,13 +230,36 @@ func TestMovesOf(t *testing.T) {
 	inv := Inventory{
 		Entries: []Entry{entry("here", Manage)},
 		Former: []Inventory{
-			{Cluster: there, Entries: []Entry{entry("default", ""), entry("kept", Keep), entry("ignored", Ignore), entry("fallback", Fallback)}},
+			{Cluster: there, Entries: []Entry{
+				entry("default", ""), entry("kept", Keep), entry("ignored", Ignore), entry("fallback", Fallback),
+				{APIVersion: "v1", Kind: "ConfigMap", Name: "adopted", Adopted: true},
+			}},
 			{Entries: []Entry{entry("nowhere", Manage)}},
 		},
 	}
 	ref := func(name string) Ref { return Ref{APIVersion: "v1", Kind: "ConfigMap", Name: name} }
-	want := []Move{{From: *there, Objects: []Ref{ref("default"), ref("fallback")}}}
+	want := []Move{{From: *there, Objects: []Ref{ref("default"), ref("fallback")}, Released: 3}}
 	if diff := cmp.Diff(want, movesOf(inv)); diff != "" {
 		t.Errorf("[F13] %s", diff)
+	}
+}
+
+func TestPlanOfMoves(t *testing.T) {
+	ref := Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"}
+	for name, tc := range map[string]struct {
+		plan Plan
+		want string
+	}{
+		"none": {Plan{Unchanged: 1}, "0 to do, 1 unchanged\n"},
+		"deletions and releases": {
+			Plan{Changes: []Change{{Action: ActionCreate, Ref: ref}}, Moves: []Move{{From: Cluster{UID: "1", Target: "old"}, Objects: []Ref{ref}, Released: 2}}},
+			"create ConfigMap shop/web\nleave the cluster 1 of Target old\n  delete ConfigMap shop/web\n  release 2 objects\n4 to do, 0 unchanged\n",
+		},
+	} {
+		t.Run(name+" [F13]", func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.plan.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -37,17 +37,29 @@ type Plan struct {
 	// Unchanged is the number of objects that already match their manifests.
 	Unchanged int
 	// Moves lists the clusters that the item no longer uses, or will no longer use after the next deployment. The
-	// objects of the item in these clusters are deleted after the deployment.
+	// objects of the item in these clusters are deleted or released after the deployment.
 	Moves []Move
 }
 
-// Move describes the objects that are deleted in one cluster because the item no longer uses this cluster.
-type Move struct {
-	From    Cluster
-	Objects []Ref
+// ToDo returns the number of objects that would be created, changed, deleted or released.
+func (p Plan) ToDo() int {
+	count := len(p.Changes)
+	for _, move := range p.Moves {
+		count += len(move.Objects) + move.Released
+	}
+	return count
 }
 
-// movesOf returns one Move for each cluster in inv.Former.
+// Move describes what happens to the objects in one cluster because the item no longer uses this cluster.
+type Move struct {
+	From Cluster
+	// Objects lists the objects that are deleted.
+	Objects []Ref
+	// Released is the number of objects that stay in the cluster and no longer belong to the item.
+	Released int
+}
+
+// movesOf returns one Move for each cluster in inv.Former. It decides by the inventory alone.
 func movesOf(inv Inventory) []Move {
 	var out []Move
 	for _, former := range inv.Former {
@@ -56,9 +68,11 @@ func movesOf(inv Inventory) []Move {
 		}
 		move := Move{From: *former.Cluster}
 		for _, entry := range former.Entries {
-			if policy := entry.policy(); policy != Keep && policy != Ignore {
-				move.Objects = append(move.Objects, entry.Ref())
+			if entry.isReleased() {
+				move.Released++
+				continue
 			}
+			move.Objects = append(move.Objects, entry.Ref())
 		}
 		out = append(out, move)
 	}
@@ -154,7 +168,7 @@ func (p *planner) object(ctx context.Context, o *object) error {
 
 // orphan plans the deletion of an object that is no longer desired.
 func (p *planner) orphan(ctx context.Context, s entryState) error {
-	if s.isLetGo() || s.Adopted {
+	if s.isReleased() {
 		return nil
 	}
 	end := p.run.pursue(ctx, decideRemove(p.run.rules, known{entryState: s}))
@@ -181,8 +195,11 @@ func (p Plan) String() string {
 		for _, ref := range move.Objects {
 			fmt.Fprintf(out, "  %s %s\n", ActionDelete, ref)
 		}
+		if move.Released > 0 {
+			fmt.Fprintf(out, "  release %d objects\n", move.Released)
+		}
 	}
-	fmt.Fprintf(out, "%d to do, %d unchanged\n", len(p.Changes), p.Unchanged)
+	fmt.Fprintf(out, "%d to do, %d unchanged\n", p.ToDo(), p.Unchanged)
 	return out.String()
 }
 

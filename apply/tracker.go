@@ -30,7 +30,7 @@ type entryState struct {
 }
 
 // isLetGo reports whether the object stays in the cluster when it is removed from the inventory.
-func (s *entryState) isLetGo() bool { return s.policy() == Keep || s.policy() == Ignore }
+func (e Entry) isLetGo() bool { return e.policy() == Keep || e.policy() == Ignore }
 
 func (s *entryState) hasBeforeDelete() bool {
 	return len(s.AnnotateBeforeDelete) > 0 || len(s.PatchBeforeDelete) > 0

@@ -107,8 +107,8 @@ type Options struct {
 	// namespaced children. Within each of these groups, they start in the order in which the handler returns the
 	// children.
 	Concurrency int
-	// OrphanChildren leaves the children in the target when an item is deleted. If OrphanChildren is false, the
-	// children are deleted before the item.
+	// OrphanChildren leaves the children in the target when an item is deleted, and in the old cluster when an item
+	// moves to another cluster. If OrphanChildren is false, the children are deleted before the item.
 	OrphanChildren bool
 	// ItemMetrics exports the number of errors of each item as a metric. There is one time series for each item. It is
 	// removed when the item is deleted. If ItemMetrics is false, errors are counted but not exported.
@@ -121,7 +121,8 @@ type Options struct {
 	// TargetLimits limits the resources that the clients of targets use. The zero value means the defaults.
 	TargetLimits targets.Limits
 	// CleanUpFirst determines the order if an item moves to another cluster. If it is true, the objects in the old
-	// cluster are deleted before the item is deployed to the new cluster. Otherwise they are deleted afterwards.
+	// cluster are deleted before the item is deployed to the new cluster. Otherwise they are deleted afterwards. It has
+	// no effect if OrphanChildren is true.
 	CleanUpFirst bool
 	// Fights determines after how many repeated changes by another client the deployer delays its corrections, and for
 	// how long. The zero value means the defaults.

@@ -49,6 +49,9 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, handler H
 	if err != nil {
 		return apply.Plan{}, err
 	}
+	if o.OrphanChildren {
+		inventory.Former = upkeep.Kept(inventory.Former)
+	}
 	children, err := o.read(ctx, target, di, owner, inventory)
 	if err != nil {
 		return apply.Plan{}, err

@@ -30,6 +30,9 @@ const ConditionFormerClusters lsv1alpha1.ConditionType = "FormerClusters"
 // not wait for them.
 const ReleaseAnnotation = "deployerkit.dev/release-former-clusters"
 
+// releases reports whether the item has the ReleaseAnnotation.
+func releases(di *lsv1alpha1.DeployItem) bool { return di.Annotations[ReleaseAnnotation] == "true" }
+
 // These constants are the minimum and maximum time between two attempts to clean up a former cluster.
 const (
 	minCleanUp = 2 * time.Second
@@ -65,7 +68,7 @@ func (r *Run) CleanUp(ctx context.Context, o apply.Options, groups []apply.Group
 	progress := false
 	for _, former := range r.Inventory.Former {
 		rest := leftover{released: "the annotation " + ReleaseAnnotation + " requests this"}
-		if r.Item.Annotations[ReleaseAnnotation] != "true" {
+		if !releases(r.Item) {
 			rest = clean.one(ctx, former)
 		}
 		progress = progress || len(rest.entries) < len(former.Entries)

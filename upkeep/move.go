@@ -5,6 +5,7 @@ package upkeep
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,9 +16,10 @@ import (
 )
 
 // Planned returns an owner that identifies the item, and the inventory with which a reconcile of the item would begin
-// now. Pass both to apply.Engine.Plan. The parameter `ls` is a client for the cluster of the deploy items, and `inv`
-// is the inventory from the provider status of the item. If the item has no UID, it has not been created yet and owns
-// no objects. If the item was deployed to another cluster before, Inventory.Former lists the objects in that cluster.
+// now. Pass both to apply.Engine.Plan, and use the inventory for nothing else. The parameter `ls` is a client for the
+// cluster of the deploy items, and `inv` is the inventory from the provider status of the item. If the item has no UID,
+// it has not been created yet and owns no objects. If the item was deployed to another cluster before, Inventory.Former
+// lists the objects in that cluster. Objects that a reconcile would release are listed as in the result of Kept.
 // Planned reads the kube-system namespaces of both clusters, and returns an error if a cluster does not answer.
 func Planned(ctx context.Context, ls, target client.Reader, di *lsv1alpha1.DeployItem, inv apply.Inventory) (ownership.Owner, apply.Inventory, error) {
 	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
@@ -29,7 +31,28 @@ func Planned(ctx context.Context, ls, target client.Reader, di *lsv1alpha1.Deplo
 	if err != nil {
 		return owner, inv, err
 	}
-	return owner, relocate(inv, apply.Cluster{UID: uid, Target: di.Spec.Target.Name}).inventory, nil
+	change := relocate(inv, apply.Cluster{UID: uid, Target: di.Spec.Target.Name})
+	planned := change.inventory
+	if releases(di) {
+		planned.Former = Kept(planned.Former)
+	}
+	if len(change.released) > 0 {
+		planned.Former = append(slices.Clip(planned.Former), Kept([]apply.Inventory{{Cluster: inv.Cluster, Entries: change.released}})...)
+	}
+	return owner, planned, nil
+}
+
+// Kept returns a copy of inventories in which each object has the policy apply.Keep. A plan therefore reports that the
+// objects are released.
+func Kept(inventories []apply.Inventory) []apply.Inventory {
+	out := slices.Clone(inventories)
+	for i := range out {
+		out[i].Entries = slices.Clone(out[i].Entries)
+		for j := range out[i].Entries {
+			out[i].Entries[j].Policy = apply.Keep
+		}
+	}
+	return out
 }
 
 // unborn is the UID of an item that has not been created yet.

@@ -5,6 +5,7 @@ package upkeep
 import (
 	"testing"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -89,6 +90,41 @@ func TestRemovable(t *testing.T) {
 			first, later := removable(tc.entries)
 			if diff := cmp.Diff(tc.first, first) + cmp.Diff(tc.later, later); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPlanned(t *testing.T) {
+	kept := entries("a")
+	kept[0].Policy = apply.Keep
+	old := &apply.Cluster{UID: "old", Target: "old"}
+	for name, tc := range map[string]struct {
+		target  string
+		release string
+		want    []apply.Inventory
+	}{
+		"deletes in the old cluster":                      {target: "new", want: []apply.Inventory{{Cluster: old, Entries: entries("a")}}},
+		"releases by the annotation":                      {target: "new", release: "true", want: []apply.Inventory{{Cluster: old, Entries: kept}}},
+		"releases if the Target refers to a new cluster":  {target: "old", want: []apply.Inventory{{Cluster: old, Entries: kept}}},
+		"does not release by another value of annotation": {target: "new", release: "no", want: []apply.Inventory{{Cluster: old, Entries: entries("a")}}},
+	} {
+		t.Run(name+" [F13]", func(t *testing.T) {
+			w := newWorld(t)
+			w.become("new", w.begin(false).Owner)
+			di := w.item.DeepCopy()
+			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: tc.target}
+			di.Annotations = map[string]string{ReleaseAnnotation: tc.release}
+			inv := apply.Inventory{Cluster: old, Entries: entries("a")}
+			_, got, err := Planned(t.Context(), w.cluster, w.cluster, di, inv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Former); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(entries("a"), inv.Entries); diff != "" {
+				t.Errorf("the inventory was changed: %s", diff)
 			}
 		})
 	}

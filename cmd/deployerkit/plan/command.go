@@ -147,14 +147,14 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	if fault, ok := errors.AsType[lserrors.LsError](err); ok {
 		return errors.New(fault.LandscaperError().Message) // the other parts of the error are only for Landscaper
 	}
-	if err != nil && len(plan.Changes)+len(plan.Moves)+plan.Unchanged == 0 {
+	if err != nil && plan.ToDo()+plan.Unchanged == 0 {
 		return err
 	}
 	fmt.Fprintf(terminal.Writer(cmd.OutOrStdout()), "DeployItem %s/%s on %s\n%s", item.Namespace, item.Name, to.name, plan)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the plan is not complete: %w", err)
-	case len(plan.Changes)+len(plan.Moves) > 0:
+	case plan.ToDo() > 0:
 		return ErrToDo
 	}
 	return nil
