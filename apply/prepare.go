@@ -123,6 +123,9 @@ func (p *preparing) object(d Desired) *object {
 	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.strategy)
 	annotate(o.Object, o.AnnotateBeforeCreate)
 	p.owner.Stamp(o.Object)
+	if o.Policy == Keep {
+		_ = unstructured.SetNestedField(o.Object.Object, string(Keep), "metadata", "annotations", ownership.AnnotationPolicy)
+	}
 	o.hash = hash(o)
 	return o
 }

@@ -36,6 +36,7 @@ func decideReplace(r rules, k known) step {
 	switch {
 	case owned && owner.UID == r.owner.UID || k.UID != "":
 	case mine:
+		k = k.heir(live)
 		k.note(ReasonTakenOver, takenOver)
 	case r.refuses(o):
 		return k.fail(refusal(o.ref, live))
@@ -43,6 +44,9 @@ func decideReplace(r rules, k known) step {
 		k = adopt(r, k, "already existed and had no owner")
 	}
 	wanted := o.becomes(k.Entry, live)
+	if k.Adopted {
+		wanted = markedAdopted(wanted)
+	}
 	switch {
 	case equality.Semantic.DeepEqual(live.Object, wanted.Object):
 		if k.Hash != o.hash {
@@ -74,8 +78,6 @@ func decideReplaced(r rules, k known) step {
 		return decideDelete(r, k, isReplaced)
 	case k.result != resultOK:
 		return k.failed()
-	case k.UID == "" && k.Adopted:
-		return decideMark(r, k)
 	}
 	return k.landed(r)
 }
