@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -135,30 +134,17 @@ func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply
 	return obj, nil
 }
 
-// restore restores a lost inventory from the observed children that carry the label and annotations of the item.
-func (r *run) restore(seen []*unstructured.Unstructured) error {
-	if !r.up.LostInventory() {
-		return nil
+// recover restores a lost inventory. It finds the children of the item by their labels.
+func (r *run) recover(ctx context.Context) error {
+	places := map[string]bool{}
+	for _, namespace := range r.placesOf(nil) {
+		places[namespace] = true
 	}
-	var entries []apply.Entry
-	for _, obj := range seen {
-		if entry, ours := upkeep.EntryOf(r.up.Owner, obj.GroupVersionKind(), obj); ours {
-			entries = append(entries, entry)
-		}
+	kinds := map[schema.GroupVersionKind]map[string]bool{}
+	for _, kind := range r.deployer.options.Children {
+		kinds[schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)] = places
 	}
-	return r.up.Restore(entries)
-}
-
-// recover restores the lost inventory of an item that is being deleted. It searches the target for the children.
-func (r *run) recover(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if err := r.connect(ctx, target); err != nil {
-		return err
-	}
-	seen, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	return r.restore(seen)
+	return r.up.Recover(ctx, upkeep.Search{Kinds: kinds})
 }
 
 // isOurs reports whether an object carries the label and annotations of the item, or of an earlier item with the same

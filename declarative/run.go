@@ -87,11 +87,11 @@ func (r *run) failed(err error) error {
 
 // sync calls the handler and applies its response.
 func (r *run) sync(ctx context.Context) error {
-	seen, err := r.look(ctx)
-	if err != nil {
+	if err := r.recover(ctx); err != nil {
 		return r.failed(err)
 	}
-	if err := r.restore(seen); err != nil {
+	seen, err := r.look(ctx)
+	if err != nil {
 		return r.failed(err)
 	}
 	req, err := newRequest(r.item, r.target, r.status.handler, seen)
