@@ -76,7 +76,7 @@ func TestAdoptedObjectIsReleased(t *testing.T) {
 			"uid": "u", "labels": map[string]any{ownership.LabelItem: nil},
 			"annotations": map[string]any{
 				ownership.AnnotationLandscape: nil, ownership.AnnotationNamespace: nil, ownership.AnnotationName: nil,
-				annotationAdopted: nil, me.SharedKey(): nil,
+				ownership.AnnotationAdopted: nil, me.SharedKey(): nil,
 			},
 		}}
 		if diff := cmp.Diff(want, s.patch); diff != "" {

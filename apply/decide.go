@@ -99,7 +99,7 @@ func decideWrite(r rules, k known) step {
 	o := k.want
 	switch {
 	case k.Shared && r.mayShare(o):
-		return k.apply(r, r.part(o), k.UID, false, decidePart)
+		return k.apply(r, r.part(k), k.UID, false, decidePart)
 	case k.Shared:
 		k.forget() // the owner label names another item
 	}
@@ -157,6 +157,7 @@ func decideOnDelete(r rules, k known) step {
 	}
 	if live.GetUID() != k.UID {
 		k.forget()
+		k = k.heir(live)
 	}
 	if k.UID = live.GetUID(); k.Hash == "" {
 		k.Hash = k.want.hash
@@ -183,7 +184,7 @@ func decideKnown(r rules, k known) step {
 		return decideContact(r, k)
 	}
 	force := !r.mayShare(o) || k.Hash == o.hash // a new manifest may set fields of another owner
-	return k.apply(r, o.Object, k.UID, force, func(r rules, k known) step {
+	return k.apply(r, k.body(), k.UID, force, func(r rules, k known) step {
 		switch {
 		case k.result == resultOK && r.hasLeftovers(k.answer):
 			return decideInherit(r, k.at(k.answer))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -17,11 +18,12 @@ import (
 // accepts an existing object only if the object belongs to the item, for example because an interrupted call created
 // it, or if the item may share the object with its owners.
 func decideContact(r rules, k known) step {
+	k.Adopted = k.Adopted && k.UID != ""
 	switch {
 	case r.dry && k.isCurrent && k.live != nil: // Plan has already read the object
 		return decideContested(r, k)
 	case k.fresh || !r.refuses(k.want):
-		return k.apply(r, k.want.Object, "", false, decideContacted)
+		return k.apply(r, k.body(), "", false, decideContacted)
 	}
 	return k.look(r, func(r rules, k known) step {
 		live := k.live
@@ -33,9 +35,10 @@ func decideContact(r rules, k known) step {
 			case !mine:
 				return k.fail(refusal(k.want.ref, live))
 			}
+			k = k.heir(live)
 			k.written = true
 		}
-		return k.apply(r, k.want.Object, "", false, decideContacted)
+		return k.apply(r, k.body(), "", false, decideContacted)
 	})
 }
 
@@ -65,7 +68,7 @@ func decideContacted(r rules, k known) step {
 	case r.refuses(o):
 		return giveUp(r, k, refusal(o.ref, live))
 	}
-	return decideMark(r, adopt(r, k, "already existed and had no owner"))
+	return decideAdopt(r, k, "already existed and had no owner")
 }
 
 // giveUp removes the item's fields from an object that the item applied without a conflict but must not own.
@@ -101,18 +104,39 @@ func decideContested(r rules, k known) step {
 }
 
 // decideTake applies the object with force. The item thereby takes over fields from managers that are not deploy items.
+// If it is known that the object existed before, the same request marks the object as adopted.
 func decideTake(r rules, k known) step {
 	if k.want.Policy == Fallback {
 		return step{known: k} // another writer created the object first
 	}
-	return k.apply(r, k.want.Object, "", true, func(r rules, k known) step {
-		// The API server also reports conflicts that are not about fields. They do not show whether the object existed
-		// before.
-		if k.result == resultOK && k.answer.GetDeletionTimestamp() == nil && r.existedBefore(k.answer) {
-			return decideMark(r, adopt(r, k, "already existed and had no owner; other managers had set some of its fields"))
+	const message = "already existed and had no owner; other managers had set some of its fields"
+	existed, body := r.isForeign(k), k.want.Object
+	if existed && r.adoption(k.want) != AdoptAlways {
+		body = markedAdopted(body)
+	}
+	return k.apply(r, body, "", true, func(r rules, k known) step {
+		switch {
+		case k.result != resultOK || k.answer.GetDeletionTimestamp() != nil:
+		case existed:
+			k = adopt(r, k, message)
+		case r.existedBefore(k.answer):
+			return decideAdopt(r, k, message)
 		}
 		return decideLanded(r, k)
 	})
+}
+
+// isForeign reports whether an object in which other managers own fields is known to have existed before the item wrote
+// it. If the object was not read, only a conflict about fields shows this, because the API server also reports conflicts
+// of other kinds.
+func (r rules) isForeign(k known) bool {
+	if k.live == nil {
+		return k.fresh && slices.ContainsFunc(causesOf(k.err), func(cause metav1.StatusCause) bool {
+			return cause.Type == metav1.CauseTypeFieldManagerConflict
+		})
+	}
+	_, applied := ownership.AppliedBy(ownership.Entries(k.live), r.owner.Manager())
+	return !applied || r.existedBefore(k.live)
 }
 
 // adopt records that the object already existed when the item applied it for the first time.
@@ -124,14 +148,18 @@ func adopt(r rules, k known, message string) known {
 	return k
 }
 
-// decideMark adds the annotation that marks an adopted object. Only objects of kinds that items may share need the
-// annotation.
-func decideMark(r rules, k known) step {
-	if !k.Adopted || !r.mayShare(k.want) {
-		return k.landed(r)
+// decideAdopt adopts an object that the last step wrote. Only the answer to that step showed that the object existed
+// before, so a second request marks the object.
+func decideAdopt(r rules, k known, message string) step {
+	if r.adoption(k.want) == AdoptAlways {
+		return adopt(r, k, message).landed(r)
 	}
-	mark := map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationAdopted: "true"}}}
-	return k.merge(r, k.answer.GetUID(), mark, decideLanded)
+	return k.apply(r, markedAdopted(k.want.Object), k.answer.GetUID(), true, func(r rules, k known) step {
+		if k.result == resultOK {
+			k = adopt(r, k, message)
+		}
+		return decideLanded(r, k)
+	})
 }
 
 // at replaces the object that the next decisions examine. The new object is usually the answer to a write.
@@ -144,8 +172,8 @@ func (k known) at(live *unstructured.Unstructured) known {
 // the transferred fields that the manifest does not contain.
 func decideInherit(r rules, k known) step {
 	updaters := append(slices.Clone(r.LandscaperManagers), r.owner.Manager())
-	return decideTakeOver(r, k, updaters, func(r rules, k known) step {
-		return k.apply(r, k.want.Object, k.live.GetUID(), true, func(r rules, k known) step {
+	return decideTakeOver(r, k.heir(k.live), updaters, func(r rules, k known) step {
+		return k.apply(r, k.body(), k.live.GetUID(), true, func(r rules, k known) step {
 			if k.result == resultOK && k.UID == "" {
 				k.note(ReasonTakenOver, takenOver)
 			}

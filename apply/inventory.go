@@ -27,8 +27,8 @@ type Inventory struct {
 	// Former contains the inventories of clusters that the item no longer uses but that still contain some of its
 	// objects. The engine does not use them, but they count towards Options.MaxInventory.
 	Former []Inventory `json:"former,omitempty"`
-	// Empty means that the item never had objects. If an inventory contains no objects and Empty is false, the
-	// inventory may have been lost. The engine does not use Empty.
+	// Empty means that the item has no objects. If an inventory contains no objects and Empty is false, the inventory
+	// may have been lost. The engine does not use Empty.
 	Empty bool `json:"empty,omitempty"`
 }
 

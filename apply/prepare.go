@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
+	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
 // object is a Desired that is ready to be written.
@@ -120,6 +121,9 @@ func (p *preparing) object(d Desired) *object {
 	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.run.rules.Strategy)
 	annotate(o.Object, o.AnnotateBeforeCreate)
 	p.run.rules.owner.Stamp(o.Object)
+	if o.Policy == Keep {
+		_ = unstructured.SetNestedField(o.Object.Object, string(Keep), "metadata", "annotations", ownership.AnnotationPolicy)
+	}
 	o.hash = hash(o)
 	return o
 }

@@ -32,6 +32,7 @@ func decideReplace(r rules, k known) step {
 	switch {
 	case owned && owner.UID == r.owner.UID || k.UID != "":
 	case mine:
+		k = k.heir(live)
 		k.note(ReasonTakenOver, takenOver)
 	case r.refuses(o):
 		return k.fail(refusal(o.ref, live))
@@ -39,6 +40,9 @@ func decideReplace(r rules, k known) step {
 		k = adopt(r, k, "already existed and had no owner")
 	}
 	wanted := o.becomes(k.Entry, live)
+	if k.Adopted {
+		wanted = markedAdopted(wanted)
+	}
 	switch {
 	case equality.Semantic.DeepEqual(live.Object, wanted.Object):
 		if k.Hash != o.hash {
@@ -68,8 +72,6 @@ func decideReplaced(r rules, k known) step {
 		return k.wait("changed while it was written")
 	case k.result == resultImmutable && r.Recreate && k.UID == k.live.GetUID() && r.isOwn(k.live, k.Entry):
 		return decideDelete(r, k, isReplaced)
-	case k.result == resultOK && k.UID == "" && k.Adopted:
-		return decideMark(r, k)
 	}
 	return decideLanded(r, k)
 }

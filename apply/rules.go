@@ -15,10 +15,6 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// annotationAdopted marks an adopted object that several items may own. Because of this annotation, the last owner
-// releases the object instead of deleting it.
-const annotationAdopted = ownership.Prefix + "adopted"
-
 // dataKinds lists the kinds for which the deletion of an object destroys data. The default Adoption for them is
 // AdoptNever.
 var dataKinds = map[schema.GroupKind]bool{
@@ -64,9 +60,24 @@ func (r rules) isSecond(live metav1.Object) bool {
 
 // part returns the manifest that this item applies if the owner label of the object names another item. It contains a
 // separate annotation instead of the owner label.
-func (r rules) part(o *object) *unstructured.Unstructured {
-	out := o.Object.DeepCopy()
+func (r rules) part(k known) *unstructured.Unstructured {
+	out := k.body().DeepCopy()
 	r.owner.StampShared(out)
+	return out
+}
+
+// isMarkedAdopted reports whether an object carries the annotation that marks it as adopted.
+func isMarkedAdopted(live metav1.Object) bool {
+	return live.GetAnnotations()[ownership.AnnotationAdopted] != ""
+}
+
+// markedAdopted returns the object with the annotation that marks it as adopted. It does not modify obj.
+func markedAdopted(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	if isMarkedAdopted(obj) {
+		return obj
+	}
+	out := obj.DeepCopy()
+	_ = unstructured.SetNestedField(out.Object, "true", "metadata", "annotations", ownership.AnnotationAdopted)
 	return out
 }
 

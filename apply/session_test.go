@@ -218,8 +218,8 @@ func TestSessionPreparesOnce(t *testing.T) {
 	mapper := &countingMapper{RESTMapper: configMaps()}
 	s := New(nil, mapper, Options{Seen: unchanged{}}).Session(ownership.Owner{UID: "item"}, inv)
 	a, b := desired[0], desired[1]
-	kept := a
-	kept.Policy = Keep
+	other := a
+	other.Policy = Fallback
 	for i, step := range []struct {
 		name     string
 		do       func() error
@@ -232,7 +232,7 @@ func TestSessionPreparesOnce(t *testing.T) {
 		{"an apply of the claimed object", func() error { _, err := s.Apply(t.Context(), a); return err }, 0},
 		{"a second apply", func() error { _, err := s.Apply(t.Context(), a); return err }, 1},
 		{"a claim after the apply", func() error { return s.Claim(t.Context(), a) }, 1},
-		{"another policy", func() error { _, err := s.Apply(t.Context(), kept); return err }, 1},
+		{"another policy", func() error { _, err := s.Apply(t.Context(), other); return err }, 1},
 		{"a copy", func() error {
 			return s.Claim(t.Context(), Desired{Object: a.Object.DeepCopy()})
 		}, 1},

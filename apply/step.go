@@ -218,6 +218,21 @@ func (k known) unchanged() step {
 	return k.finish(countUnchanged)
 }
 
+// body returns the manifest that the item writes. It contains the annotation AnnotationAdopted if the object is adopted.
+func (k known) body() *unstructured.Unstructured {
+	if k.Adopted {
+		return markedAdopted(k.want.Object)
+	}
+	return k.want.Object
+}
+
+// heir records that the item takes over an object from an earlier item, or shares it with other items. If these items
+// adopted the object, it also counts as adopted by this item.
+func (k known) heir(live *unstructured.Unstructured) known {
+	k.Adopted = k.Adopted || isMarkedAdopted(live)
+	return k
+}
+
 // landed ends the work on the object after a successful write.
 func (k known) landed(r rules) step {
 	o, live := k.want, k.answer

@@ -148,7 +148,7 @@ func (r *run) deleteChildren(ctx context.Context, target *lsv1alpha1.ResolvedTar
 		if err := r.connect(ctx, target); err != nil {
 			return err
 		}
-		if _, err := r.lookAndRestore(ctx); err != nil {
+		if err := r.recover(ctx); err != nil {
 			return err
 		}
 	}

@@ -126,20 +126,17 @@ func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply
 	return obj, nil
 }
 
-// lookAndRestore is like look. It also restores a lost inventory from the observed children that carry the label and
-// annotations of the item.
-func (r *run) lookAndRestore(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	seen, err := r.look(ctx)
-	if err != nil || !r.up.LostInventory() {
-		return seen, err
+// recover restores a lost inventory. It finds the children of the item by their labels.
+func (r *run) recover(ctx context.Context) error {
+	places := map[string]bool{}
+	for _, namespace := range r.deployer.options.placesOf(r.item, nil) {
+		places[namespace] = true
 	}
-	var entries []apply.Entry
-	for _, obj := range seen {
-		if entry, ours := upkeep.EntryOf(r.up.Owner, obj.GroupVersionKind(), obj); ours {
-			entries = append(entries, entry)
-		}
+	kinds := map[schema.GroupVersionKind]map[string]bool{}
+	for _, kind := range r.deployer.options.Children {
+		kinds[schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)] = places
 	}
-	return seen, r.up.Restore(entries)
+	return r.up.Recover(ctx, upkeep.Search{Kinds: kinds})
 }
 
 // isOurs reports whether an object carries the label and annotations of the item, or of an earlier item with the same

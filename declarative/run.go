@@ -86,7 +86,10 @@ func (r *run) failed(err error) error {
 
 // sync calls the handler and applies its response.
 func (r *run) sync(ctx context.Context) error {
-	seen, err := r.lookAndRestore(ctx)
+	if err := r.recover(ctx); err != nil {
+		return r.failed(err)
+	}
+	seen, err := r.look(ctx)
 	if err != nil {
 		return r.failed(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // removing removes components group by group. See graph.Removal for the groups.
@@ -267,7 +268,7 @@ func (c *call) recover(ctx context.Context) error {
 	if c.run.Cluster == nil {
 		return nil
 	}
-	return c.run.Recover(ctx, c.graph.kinds(), c.graph.complete)
+	return c.run.Recover(ctx, upkeep.Search{Kinds: c.graph.kinds(), Complete: c.graph.complete})
 }
 
 // kinds returns the known kinds of the objects of all components. Some kinds are known only during a run, so they are

@@ -3,8 +3,11 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +70,39 @@ func (m *mapper) reload(tried meta.RESTMapper) (bool, error) {
 	}
 	err := m.load(m.ctx)
 	return err == nil, err
+}
+
+// Deletable discovers the resources of the target whose objects can be listed and deleted, each in its preferred
+// version. The result `missing` contains the names of group versions whose API service does not respond. Deletable
+// returns an error if the target does not respond.
+func (c *Client) Deletable(ctx context.Context) (found []metav1.APIResource, missing []string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.mapper.timeout, errNoAnswer)
+	defer cancel()
+	ctx, release := Hold(ctx)
+	defer release()
+	lists, err := discovery.ServerPreferredResourcesWithContext(ctx, c.mapper.disco)
+	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partial {
+		return nil, nil, fmt.Errorf("discover the kinds of the target: %w", err)
+	}
+	for version := range failed {
+		missing = append(missing, version.String())
+	}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			missing = append(missing, list.GroupVersion)
+			continue
+		}
+		for _, resource := range list.APIResources {
+			resource.Group, resource.Version = version.Group, version.Version
+			found = append(found, resource)
+		}
+	}
+	slices.SortFunc(found, func(a, b metav1.APIResource) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
+	})
+	return found, missing, nil
 }
 
 func (m *mapper) current() (known meta.RESTMapper, due bool) {

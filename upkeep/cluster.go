@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -22,11 +23,13 @@ type Cluster struct {
 	*targets.Client
 
 	metadata metadata.Interface
-	objects  dynamic.Interface
-	ended    <-chan struct{} // closed when the client is removed from the pool
-	watcher  *watch.Watcher
-	statuses sync.Map // maps each GroupVersionKind to its readiness.StatusShape
-	identity identity
+	// deletable is targets.Client.Deletable.
+	deletable func(context.Context) (found []metav1.APIResource, missing []string, err error)
+	objects   dynamic.Interface
+	ended     <-chan struct{} // closed when the client is removed from the pool
+	watcher   *watch.Watcher
+	statuses  sync.Map // maps each GroupVersionKind to its readiness.StatusShape
+	identity  identity
 
 	all  *clusters
 	ctx  context.Context //nolint:containedctx // bounds the lifetime of the cluster

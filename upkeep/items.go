@@ -80,9 +80,10 @@ func (s *items) forget(uid types.UID) {
 // may occur at any time, and a call may use several goroutines. The methods are therefore safe for concurrent use.
 type item struct {
 	key      types.NamespacedName
-	queue    *queue      // the triggers of the next runs
-	throttle *throttle   // limits how often events trigger a reconcile while the item waits
-	searched atomic.Bool // the inventory was lost, and the objects were searched by label
+	queue    *queue       // the triggers of the next runs
+	throttle *throttle    // limits how often events trigger a reconcile while the item waits
+	searched atomic.Bool  // the inventory was lost, and the objects were searched by label
+	searches atomic.Int32 // the number of searches in a row that failed for a temporary reason
 	ready    readyStates
 	values   values
 

@@ -3,131 +3,268 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// maxRestored is the maximum number of objects of one kind that a search by label returns.
-const maxRestored = 10_000
+// These constants limit the search for the objects of an item.
+const (
+	maxListed     = 10_000      // the objects that the search reads per kind
+	maxPages      = 100         // the requests per kind and namespace
+	pageSize      = 500         // the objects per request
+	maxKinds      = 1000        // the kinds that the configuration of the item does not name
+	maxNamespaces = 20          // the namespaces per kind that may not be listed in the whole cluster
+	maxSearch     = time.Minute // the time for the known kinds, and for the other kinds
+	maxSearches   = 3           // the attempts before the search goes on without a kind that cannot be listed
+	maxNamed      = 20          // the kinds that an event names
+)
 
-// LostInventory reports whether the inventory may have been lost: there were earlier runs of the item, but the
-// inventory is empty. LostInventory returns false if the inventory is marked as empty, because the item then never had
-// objects. It also returns false if the process has already searched the objects of the item by their label.
+// LostInventory reports whether the inventory may have been lost: it is empty, but it is not marked as empty. The first
+// call for an item sets this mark (see Keeper.Begin), so an item without the mark may have objects. LostInventory
+// returns false if the process has already searched the objects of the item.
 func (r *Run) LostInventory() bool {
-	ran := r.background || r.Item.DeletionTimestamp != nil || r.Item.Status.JobIDFinished != ""
-	return ran && !r.Inventory.Empty && len(r.Inventory.Entries) == 0 && len(r.Inventory.Former) == 0 && !r.item.searched.Load()
+	return !r.Inventory.Empty && len(r.Inventory.Entries) == 0 && len(r.Inventory.Former) == 0 && !r.item.searched.Load()
 }
 
-// Recover restores a lost inventory. It lists the objects of the given kinds that carry the item's label, and adds them
-// to the inventory. If LostInventory returns false, it does nothing. For each kind, `kinds` contains the namespaces
-// that are searched if the target does not allow listing the whole cluster. The function `complete` is called for each
-// object, so that the deployer can set further fields of the entry. The function may be nil. Recover returns an error
-// if a kind cannot be listed for a temporary reason. A forbidden list request is not an error.
-func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map[string]bool, complete func(*apply.Entry, metav1.Object)) error {
+// Search describes how Run.Recover searches the objects of an item.
+type Search struct {
+	// Kinds contains the kinds that the item is known to use. The search fails if one of them cannot be listed for a
+	// temporary reason. For each kind, the map contains the namespaces that are searched if the target does not allow
+	// listing the whole cluster.
+	Kinds map[schema.GroupVersionKind]map[string]bool
+	// SharedKinds contains the kinds whose objects may belong to several items. If it is nil, apply.DefaultSharedKinds
+	// is used, as in apply.Options.
+	SharedKinds []schema.GroupKind
+	// Complete is called for each object that was found, so that the deployer can set further fields of the entry. It
+	// may be nil.
+	Complete func(*apply.Entry, metav1.Object)
+}
+
+// Recover restores a lost inventory. It lists the objects that carry the item's label, first of the given kinds and
+// then of all other kinds of the target that can be listed and deleted, and adds them to the inventory. If some objects
+// cannot be searched, for example because the target forbids it, Recover writes an event that names their kinds. It
+// returns an error if the search must be repeated. If LostInventory returns false, Recover does nothing.
+func (r *Run) Recover(ctx context.Context, by Search) error {
 	if !r.LostInventory() {
 		return nil
 	}
-	search := search{at: r.Cluster, owner: r.Owner, complete: complete}
-	var found []apply.Entry
-	for _, gvk := range slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
-		mapping, err := r.Cluster.Mapping(gvk)
-		if err != nil {
-			return fmt.Errorf("find the resource of %s: %w", gvk.GroupKind(), err)
-		}
-		if mapping == nil {
-			continue
-		}
-		entries, err := search.kind(ctx, gvk, mapping.Resource, kinds[gvk])
-		if err != nil {
-			return err
-		}
-		found = append(found, entries...)
+	if by.SharedKinds == nil {
+		by.SharedKinds = apply.DefaultSharedKinds()
 	}
-	return r.Restore(found)
+	s := &search{Search: by, run: r, done: map[schema.GroupResource]bool{}, found: map[types.UID]apply.Entry{}}
+	if err := s.known(ctx); err != nil {
+		return err
+	}
+	if err := s.others(ctx); err != nil {
+		return err
+	}
+	return r.restored(s)
+}
+
+// restored ends a search. It adds the objects to the inventory, and writes events about the result.
+func (r *Run) restored(s *search) error {
+	r.item.searched.Store(true)
+	if len(s.missed) > 0 {
+		slices.Sort(s.missed)
+		s.missed = slices.Compact(s.missed)
+		names := s.missed[:min(len(s.missed), maxNamed)]
+		text := "the inventory was lost, and objects of these kinds may remain, because they could not be searched in all namespaces: " + strings.Join(names, ", ")
+		if more := len(s.missed) - len(names); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		r.Event(nil, corev1.EventTypeWarning, "SearchIncomplete", oneLine(text))
+	}
+	entries := slices.SortedFunc(maps.Values(s.found), func(a, b apply.Entry) int { return strings.Compare(a.Ref().String(), b.Ref().String()) })
+	if len(entries) == 0 && len(s.missed) > 0 {
+		return nil
+	}
+	if len(entries) == 0 {
+		r.Inventory.Empty = true
+		return r.Note(r.Inventory)
+	}
+	r.Event(nil, corev1.EventTypeWarning, "InventoryRestored", fmt.Sprintf("the inventory was lost and was restored from the labels of %d objects", len(entries)))
+	return r.Note(apply.Inventory{Entries: entries})
 }
 
 // search finds the objects of an item by label.
 type search struct {
-	at       *Cluster
-	owner    ownership.Owner
-	complete func(*apply.Entry, metav1.Object)
+	Search
+	run    *Run
+	done   map[schema.GroupResource]bool
+	found  map[types.UID]apply.Entry // by UID, because several API groups may contain the same objects
+	missed []string                  // the resources that were not searched completely
 }
 
-// kind returns the objects of one kind.
-func (s search) kind(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespaces map[string]bool) ([]apply.Entry, error) {
-	found, err := s.list(ctx, gvk, resource, "")
-	if !apierrors.IsForbidden(err) {
-		return found, err
-	}
-	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		if namespace == "" {
+// known searches the kinds that the item is known to use.
+func (s *search) known(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, maxSearch)
+	defer cancel()
+	for _, gvk := range slices.SortedFunc(maps.Keys(s.Kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
+		mapping, err := s.run.Cluster.Mapping(gvk)
+		if err != nil {
+			return fmt.Errorf("find the resource of %s: %w", gvk.GroupKind(), err)
+		}
+		if mapping == nil || s.done[mapping.Resource.GroupResource()] {
 			continue
 		}
-		some, err := s.list(ctx, gvk, resource, namespace)
-		if err != nil && !apierrors.IsForbidden(err) {
-			return nil, err
+		if err := s.kind(ctx, gvk, mapping.Resource, s.Kinds[gvk]); err != nil {
+			return err
 		}
-		found = append(found, some...)
 	}
-	return found, nil
+	return nil
 }
 
-func (s search) list(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespace string) ([]apply.Entry, error) {
+// others searches the other kinds of the target. If a kind cannot be listed for a temporary reason, others returns an
+// error. After several such errors, it goes on without this kind.
+func (s *search) others(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, maxSearch)
+	defer cancel()
+	resources, missing, err := s.run.Cluster.deletable(within)
+	if err != nil {
+		return err
+	}
+	s.missed = append(s.missed, missing...)
+	namespaces := map[string]bool{}
+	for _, some := range s.Kinds {
+		maps.Copy(namespaces, some)
+	}
+	var failed error
+	for i, resource := range resources {
+		gvr := schema.GroupVersionResource{Group: resource.Group, Version: resource.Version, Resource: resource.Name}
+		if s.done[gvr.GroupResource()] {
+			continue
+		}
+		in := namespaces
+		if !resource.Namespaced {
+			in = nil
+		}
+		err := within.Err()
+		if err == nil && i < maxKinds {
+			err = s.kind(within, gvr.GroupVersion().WithKind(resource.Kind), gvr, in)
+		}
+		if err != nil || i >= maxKinds {
+			s.missed = append(s.missed, gvr.GroupResource().String())
+			failed = cmp.Or(failed, err)
+		}
+	}
+	if failed != nil && (ctx.Err() != nil || s.run.item.searches.Add(1) < maxSearches) {
+		return failed
+	}
+	return nil
+}
+
+// kind searches the objects of one kind. If the target does not allow listing the whole cluster, it searches the given
+// namespaces.
+func (s *search) kind(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespaces map[string]bool) error {
+	s.done[resource.GroupResource()] = true
+	err := s.list(ctx, gvk, resource, "")
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	s.missed = append(s.missed, resource.GroupResource().String())
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(namespaces)), func(name string) bool { return name == "" })
+	for _, namespace := range names[:min(len(names), maxNamespaces)] {
+		if err := s.list(ctx, gvk, resource, namespace); err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// list lists the objects of one kind, in one namespace or in all namespaces. If there are too many objects, or they are
+// too large, it reads only some of them.
+func (s *search) list(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespace string) error {
+	from := s.run.Cluster.metadata.Resource(resource).Namespace(namespace)
+	options := metav1.ListOptions{LabelSelector: ownership.LabelItem + "=" + string(s.run.Owner.UID), Limit: pageSize}
+	if slices.Contains(s.SharedKinds, gvk.GroupKind()) {
+		options.LabelSelector = ownership.LabelItem // the label may name another owner
+	}
+	var next string
+	var err error
+	for n, left := 0, maxListed; left > 0 && err == nil; left -= max(n, maxListed/maxPages) {
+		next, n, err = s.page(ctx, gvk, from, options)
+		if over, ok := errors.AsType[*targets.LimitError](err); ok && over.Option == "Page" && options.Limit > 1 {
+			options.Limit, err = options.Limit/2, nil
+			continue
+		}
+		if err == nil && next == "" || apierrors.IsNotFound(err) {
+			return nil // there are no more pages, or the target no longer serves the kind
+		}
+		options.Continue = next
+	}
+	if _, isOver := errors.AsType[*targets.LimitError](err); err != nil && !isOver && !apierrors.IsMethodNotSupported(err) {
+		return fmt.Errorf("list %s by label: %w", resource.GroupResource(), err)
+	}
+	s.missed = append(s.missed, resource.GroupResource().String())
+	return nil
+}
+
+// page reads one page of a list. It returns the token of the next page, and the number of objects in this page.
+func (s *search) page(ctx context.Context, gvk schema.GroupVersionKind, from metadata.ResourceInterface, options metav1.ListOptions) (next string, n int, err error) {
 	held, release := targets.Hold(ctx)
 	defer release()
-	list, err := s.at.metadata.Resource(resource).Namespace(namespace).List(held,
-		metav1.ListOptions{LabelSelector: ownership.LabelItem + "=" + string(s.owner.UID), Limit: maxRestored})
+	list, err := from.List(held, options)
 	if err != nil {
-		return nil, fmt.Errorf("list %s by label: %w", resource.GroupResource(), err)
+		return "", 0, err
 	}
-	var out []apply.Entry
 	for i := range list.Items {
-		entry, ours := EntryOf(s.owner, gvk, &list.Items[i])
-		if !ours {
+		entry, ours := EntryOf(s.run.Owner, gvk, &list.Items[i])
+		if _, known := s.Kinds[gvk]; !ours || !known && !s.isWritten(&list.Items[i]) {
 			continue
 		}
-		if s.complete != nil {
-			s.complete(&entry, &list.Items[i])
+		if s.Complete != nil {
+			s.Complete(&entry, &list.Items[i])
 		}
-		out = append(out, entry)
+		s.found[entry.UID] = entry
 	}
-	return out, nil
+	return list.Continue, len(list.Items), nil
+}
+
+// isWritten reports whether the item has written an object. Other programs copy objects to other kinds or namespaces,
+// including the labels and annotations.
+func (s *search) isWritten(obj metav1.Object) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == s.run.Owner.Manager() || entry.Manager == s.run.Owner.PatchManager()
+	})
 }
 
 // EntryOf returns the inventory entry for an object that belongs to an item. It returns false unless the object carries
-// both the label and the annotations of the item. The label alone is not sufficient, because Kubernetes copies labels
-// to other objects, for example from a Service to its EndpointSlices.
+// both the label and the annotations of the item, or the annotation of a further owner. The label alone is not
+// sufficient, because Kubernetes copies labels to other objects, for example from a Service to its EndpointSlices. The
+// annotations also show whether the object was adopted, and whether it has the policy Keep.
 func EntryOf(item ownership.Owner, gvk schema.GroupVersionKind, obj metav1.Object) (apply.Entry, bool) {
-	owner, marked := ownership.OwnerOf(obj)
-	if !marked || owner.UID != item.UID || owner.Name != item.Name || owner.Namespace != item.Namespace {
+	owners := ownership.OwnersOf(obj)
+	place := slices.IndexFunc(owners, func(owner ownership.Owner) bool {
+		return owner.UID == item.UID && owner.Name == item.Name && owner.Namespace == item.Namespace
+	})
+	if place < 0 {
 		return apply.Entry{}, false
 	}
 	version, kind := gvk.ToAPIVersionAndKind()
-	return apply.Entry{APIVersion: version, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}, true
-}
-
-// Restore adds the given entries to a lost inventory, and writes an event about this. It changes the item only in
-// memory. It returns the error of the function `note` that was passed to Begin.
-func (r *Run) Restore(found []apply.Entry) error {
-	if !r.LostInventory() {
-		return nil
+	entry := apply.Entry{
+		APIVersion: version, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+		Adopted: obj.GetAnnotations()[ownership.AnnotationAdopted] != "",
+		Shared:  obj.GetLabels()[ownership.LabelItem] != string(item.UID),
 	}
-	r.item.searched.Store(true)
-	if len(found) == 0 {
-		return nil
+	if obj.GetAnnotations()[ownership.AnnotationPolicy] == string(apply.Keep) {
+		entry.Policy = apply.Keep
 	}
-	r.Event(nil, corev1.EventTypeWarning, "InventoryRestored", fmt.Sprintf("the inventory was lost and was restored from the labels of %d objects", len(found)))
-	return r.Note(apply.Inventory{Entries: found})
+	return entry, true
 }

@@ -3,6 +3,9 @@
 package upkeep
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,110 +22,248 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// labelled returns a ConfigMap that has the label of the given item. If named is true, the ConfigMap also has the
-// annotations.
-func labelled(name string, item types.UID, named bool) runtime.Object {
+// marked returns a ConfigMap with the label and the annotations of an item. The function `change` may be nil.
+func marked(name string, item types.UID, change func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID("u-" + name), Labels: map[string]string{ownership.LabelItem: string(item)},
+		Annotations:   map[string]string{ownership.AnnotationNamespace: "ns", ownership.AnnotationName: "item"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: ownership.ManagerFor(item)}},
 	}}
 	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if named {
-		out.Annotations = map[string]string{ownership.AnnotationNamespace: "ns", ownership.AnnotationName: "item"}
+	if change != nil {
+		change(out)
 	}
 	return out
 }
 
+// secret changes an object of the function `marked` to a Secret.
+func secret(obj *metav1.PartialObjectMetadata) {
+	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+}
+
+// lost returns a world with an item whose inventory was lost. Its target contains the given objects.
+func lost(t *testing.T, objects ...runtime.Object) (*world, *metadatafake.FakeMetadataClient) {
+	t.Helper()
+	w := newWorld(t)
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	client := metadatafake.NewSimpleMetadataClient(scheme, objects...)
+	w.cluster.metadata = client
+	return w, client
+}
+
+// recovered calls Recover and compares the restored objects.
+func recovered(t *testing.T, r *Run, by Search, want ...string) {
+	t.Helper()
+	if err := r.Recover(t.Context(), by); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, entry := range r.Inventory.Entries {
+		got = append(got, entry.Ref().String()+" "+string(entry.UID))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRecover(t *testing.T) {
-	kinds := map[schema.GroupVersionKind]map[string]bool{
+	by := Search{Kinds: map[schema.GroupVersionKind]map[string]bool{
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"):          {"ns": true},
 		{Group: "unknown.example.com", Version: "v1", Kind: "X"}: {"ns": true},
-	}
-	lost := func(t *testing.T) (*world, *metadatafake.FakeMetadataClient) {
-		w := newWorld(t)
-		scheme := metadatafake.NewTestScheme()
-		if err := metav1.AddMetaToScheme(scheme); err != nil {
-			t.Fatal(err)
-		}
-		client := metadatafake.NewSimpleMetadataClient(scheme, labelled("a", "4f1e", true), labelled("copied", "4f1e", false), labelled("theirs", "5a5a", true))
-		w.cluster.metadata = client
-		w.item.Status.JobIDFinished = "1"
-		return w, client
-	}
-	recovered := func(t *testing.T, r *Run, want ...string) {
-		t.Helper()
-		if err := r.Recover(t.Context(), kinds, nil); err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, entry := range r.Inventory.Entries {
-			got = append(got, entry.Ref().String()+" "+string(entry.UID))
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+	}}
+	three := func(t *testing.T) (*world, *metadatafake.FakeMetadataClient) {
+		copied := func(obj *metav1.PartialObjectMetadata) { obj.Annotations = nil }
+		return lost(t, marked("a", "4f1e", nil), marked("copied", "4f1e", copied), marked("theirs", "5a5a", nil))
 	}
 	t.Run("finds what carries the marks of the item, once [F37]", func(t *testing.T) {
-		w, client := lost(t)
-		recovered(t, w.begin(false), "ConfigMap ns/a u-a")
+		w, client := three(t)
+		recovered(t, w.begin(false), by, "ConfigMap ns/a u-a")
 		if len(w.recorder.Events) != 1 {
 			t.Error("no event")
 		}
 		calls := len(client.Actions())
 		r := w.begin(false)
 		r.Inventory = apply.Inventory{}
-		recovered(t, r, "ConfigMap ns/a u-a")
+		recovered(t, r, by, "ConfigMap ns/a u-a")
 		if len(client.Actions()) != calls+1 {
 			t.Error("the inventory was lost again, and nothing was looked for")
 		}
 	})
 	t.Run("is no call for an item that has none, but the first time [F37]", func(t *testing.T) {
-		w, client := lost(t)
+		w, client := three(t)
 		w.item.UID = "none"
-		for range 3 {
-			recovered(t, w.begin(false))
+		r := w.begin(false)
+		if recovered(t, r, by); !r.Inventory.Empty {
+			t.Error("the inventory is not marked as empty")
+		}
+		for range 2 {
+			recovered(t, w.begin(false), by)
 		}
 		if len(client.Actions()) != 1 {
 			t.Errorf("%d calls", len(client.Actions()))
 		}
 	})
-	t.Run("is no call for an item that never ran, nor with an inventory [F37]", func(t *testing.T) {
-		w, client := lost(t)
-		w.item.Status.JobIDFinished = ""
-		recovered(t, w.begin(false))
-		w.item.Status.JobIDFinished = "1"
+	t.Run("is no call for an item with an inventory [F37]", func(t *testing.T) {
+		w, client := three(t)
 		r := w.begin(false)
 		r.Inventory.Entries = []apply.Entry{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "b", UID: "u-b"}}
-		recovered(t, r, "ConfigMap ns/b u-b")
+		recovered(t, r, by, "ConfigMap ns/b u-b")
 		if len(client.Actions()) != 0 {
 			t.Errorf("%d calls", len(client.Actions()))
 		}
 	})
 	t.Run("is no call while the inventory is marked as empty [F37]", func(t *testing.T) {
-		w, client := lost(t)
+		w, client := three(t)
 		w.item.UID = "none"
 		r := w.begin(false)
 		r.Inventory.Empty = true
-		if recovered(t, r); len(client.Actions()) != 0 {
-			t.Errorf("%d calls", len(client.Actions()))
-		}
+		recovered(t, r, by)
 		for _, step := range []struct {
 			entries []apply.Entry
 			want    bool
-		}{{nil, true}, {[]apply.Entry{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "b"}}, false}, {nil, false}} {
+		}{{nil, true}, {[]apply.Entry{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "b"}}, false}, {nil, true}, {nil, true}} {
 			if err := r.Note(apply.Inventory{Entries: step.entries}); err != nil || r.Inventory.Empty != step.want {
 				t.Errorf("after %d objects: marked %t, error %v", len(step.entries), r.Inventory.Empty, err)
 			}
 		}
-		if recovered(t, r); len(client.Actions()) != 1 {
-			t.Errorf("%d calls after the item had objects", len(client.Actions()))
+		if recovered(t, r, by); len(client.Actions()) != 0 {
+			t.Errorf("%d calls", len(client.Actions()))
 		}
 	})
-	t.Run("asks the namespaces if it may not list the cluster [F37]", func(t *testing.T) {
-		w, client := lost(t)
-		client.PrependReactor("list", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			return action.GetNamespace() == "", nil, apierrors.NewForbidden(configMaps.GroupResource(), "", nil)
-		})
-		w.item.DeletionTimestamp = &metav1.Time{Time: noon}
-		recovered(t, w.begin(false), "ConfigMap ns/a u-a")
+	t.Run("asks the namespaces if it may not list the cluster, and reports the kind [F37]", func(t *testing.T) {
+		w, client := three(t)
+		forbid(client, "configmaps", "")
+		recovered(t, w.begin(false), by, "ConfigMap ns/a u-a")
+		w.wantEvent("SearchIncomplete", "configmaps")
 	})
+}
+
+// forbid makes the target reject list requests for a resource in a namespace.
+func forbid(client *metadatafake.FakeMetadataClient, resource, namespace string) {
+	client.PrependReactor("list", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return action.GetNamespace() == namespace, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
+	})
+}
+
+// wantEvent checks that the next event has the given reason and contains the given text.
+func (w *world) wantEvent(reason, text string) {
+	w.Helper()
+	select {
+	case got := <-w.recorder.Events:
+		if !strings.Contains(got, reason) || !strings.Contains(got, text) {
+			w.Errorf("want the event %s with the text %q, got %q", reason, text, got)
+		}
+	default:
+		w.Errorf("no event, want %s with the text %q", reason, text)
+	}
+}
+
+// everything contains the resources that the target serves, besides ConfigMaps.
+func everything() []metav1.APIResource {
+	return []metav1.APIResource{
+		{Version: "v1", Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
+		{Version: "v1", Name: "secrets", Kind: "Secret", Namespaced: true},
+	}
+}
+
+func TestRecoverOtherKinds(t *testing.T) {
+	configMaps := Search{Kinds: map[schema.GroupVersionKind]map[string]bool{corev1.SchemeGroupVersion.WithKind("ConfigMap"): {"ns": true}}}
+	t.Run("finds objects of kinds that the deployer does not name [F37]", func(t *testing.T) {
+		w, client := lost(t, marked("a", "4f1e", nil), marked("s", "4f1e", secret))
+		w.resources = everything()
+		recovered(t, w.begin(false), configMaps, "ConfigMap ns/a u-a", "Secret ns/s u-s")
+		if len(client.Actions()) != 2 {
+			t.Errorf("%d calls, want one per kind", len(client.Actions()))
+		}
+		w.wantEvent("InventoryRestored", "2 objects")
+	})
+	t.Run("finds no copies that other programs made [F37]", func(t *testing.T) {
+		w, _ := lost(t, marked("s", "4f1e", func(obj *metav1.PartialObjectMetadata) {
+			secret(obj)
+			obj.ManagedFields[0].Manager = "replicator"
+		}))
+		w.resources = everything()
+		recovered(t, w.begin(false), configMaps)
+	})
+	t.Run("finds objects that name the item as a further owner [F37]", func(t *testing.T) {
+		w, _ := lost(t, marked("s", "5a5a", func(obj *metav1.PartialObjectMetadata) {
+			secret(obj)
+			obj.Annotations[ownership.Owner{UID: "4f1e"}.SharedKey()] = "landscape/ns/item"
+			obj.ManagedFields[0].Manager = ownership.ManagerFor("4f1e")
+		}))
+		w.resources = everything()
+		r := w.begin(false)
+		recovered(t, r, Search{SharedKinds: []schema.GroupKind{{Kind: "Secret"}}}, "Secret ns/s u-s")
+		if !r.Inventory.Entries[0].Shared {
+			t.Error("the entry does not show that the label names another item")
+		}
+	})
+	t.Run("names what it could not search [F37]", func(t *testing.T) {
+		w, client := lost(t)
+		w.resources, w.missing = everything(), []string{"broken.example.com/v1"}
+		forbid(client, "secrets", "")
+		forbid(client, "secrets", "ns")
+		r := w.begin(false)
+		recovered(t, r, configMaps)
+		w.wantEvent("SearchIncomplete", "broken.example.com/v1, secrets")
+		if r.Inventory.Empty || r.LostInventory() {
+			t.Error("want a search that is not repeated by this process, and no mark")
+		}
+	})
+	t.Run("reads all pages, and ends although the target always announces one more [F37]", func(t *testing.T) {
+		w, client := lost(t)
+		w.resources = everything()
+		page := 0
+		client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			page++
+			one := runtime.RawExtension{Object: marked(fmt.Sprintf("s-%03d", page), "4f1e", secret)}
+			return true, &metav1.List{ListMeta: metav1.ListMeta{Continue: "more"}, Items: []runtime.RawExtension{one}}, nil
+		})
+		r := w.begin(false)
+		if err := r.Recover(t.Context(), configMaps); err != nil || len(r.Inventory.Entries) != maxPages {
+			t.Errorf("%d objects, error %v", len(r.Inventory.Entries), err)
+		}
+		w.wantEvent("SearchIncomplete", "secrets")
+	})
+	t.Run("is repeated if the target fails, but not endlessly [F37]", func(t *testing.T) {
+		w, client := lost(t, marked("a", "4f1e", nil))
+		w.resources = everything()
+		client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewInternalError(errors.New("broken"))
+		})
+		for range maxSearches - 1 {
+			r := w.begin(false)
+			if err := r.Recover(t.Context(), configMaps); err == nil || len(r.Inventory.Entries) != 0 {
+				t.Errorf("want an error and no entries, got %v and %d", err, len(r.Inventory.Entries))
+			}
+		}
+		recovered(t, w.begin(false), configMaps, "ConfigMap ns/a u-a")
+		w.wantEvent("SearchIncomplete", "secrets")
+	})
+}
+
+func TestEntryOf(t *testing.T) {
+	owner, gvk := ownership.Owner{UID: "4f1e", Namespace: "ns", Name: "item"}, corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	plain := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a", UID: "u-a"}
+	adopted, kept := plain, plain
+	adopted.Adopted, kept.Policy = true, apply.Keep
+	for name, tc := range map[string]struct {
+		key, value string
+		want       apply.Entry
+	}{
+		"without further annotations [F37]": {"other", "true", plain},
+		"adopted [F29, F37]":                {ownership.AnnotationAdopted, "true", adopted},
+		"with the policy keep [F37]":        {ownership.AnnotationPolicy, "keep", kept},
+		"with another policy [F37]":         {ownership.AnnotationPolicy, "manage", plain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ours := EntryOf(owner, gvk, marked("a", "4f1e", func(obj *metav1.PartialObjectMetadata) { obj.Annotations[tc.key] = tc.value }))
+			if diff := cmp.Diff(tc.want, got); diff != "" || !ours {
+				t.Errorf("ours: %t, %s", ours, diff)
+			}
+		})
+	}
 }

@@ -41,9 +41,9 @@ type Run struct {
 // Begin returns a Run for the current call. The parameter `inv` is the inventory from the item's provider status. The
 // function `note` must set an inventory in the provider status, in memory. The Run calls it after each call of the
 // apply engine and before each [deployerlib.Checkpoint]. In the first call for an item whose inventory has no objects,
-// Begin marks the inventory as empty and passes it to `note`. LostInventory uses this mark to detect that an item never had objects. Call Begin
-// before steps that can fail, so that the mark is stored. Begin returns an error if the Landscaper cluster cannot be
-// identified.
+// Begin marks the inventory as empty and passes it to `note`. LostInventory uses this mark to detect that an item has
+// no objects. Call Begin before steps that can fail, so that the mark is stored. Begin returns an error if the
+// Landscaper cluster cannot be identified.
 func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply.Inventory, note func(apply.Inventory) error) (*Run, error) {
 	if k.scape == nil {
 		return nil, fmt.Errorf("%s: UseRuntime was not called: a deployer that wraps this one must forward the call, see deployerlib.Unwrapper", k.name())
@@ -176,13 +176,14 @@ func (c *Cluster) Engine(o apply.Options) *apply.Engine {
 // the entries of other clusters. Note returns the error of the function `note` that was passed to Begin.
 func (r *Run) Note(inventory apply.Inventory) error {
 	inventory.Cluster, inventory.Former = r.Inventory.Cluster, r.Inventory.Former
-	inventory.Empty = r.Inventory.Empty && len(inventory.Entries) == 0
+	inventory.Empty = len(inventory.Entries) == 0 && (r.Inventory.Empty || len(r.Inventory.Entries) > 0)
 	r.Inventory = inventory
 	if len(inventory.Entries) == 0 && len(inventory.Former) == 0 {
 		inventory.Cluster = nil
 	}
 	if len(inventory.Entries) > 0 {
 		r.item.searched.Store(false)
+		r.item.searches.Store(0)
 	}
 	return r.store(inventory)
 }

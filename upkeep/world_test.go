@@ -43,9 +43,12 @@ type world struct {
 	items    client.Client // a client for the cluster with the items
 	recorder *events.FakeRecorder
 	cluster  *Cluster
-	ended    chan struct{} // closed when the target's client has left the pool
-	released chan struct{} // closed when the cluster has ended
-	stop     context.CancelFunc
+	// resources and missing are the results of targets.Client.Deletable.
+	resources []metav1.APIResource
+	missing   []string
+	ended     chan struct{} // closed when the target's client has left the pool
+	released  chan struct{} // closed when the cluster has ended
+	stop      context.CancelFunc
 
 	mu       sync.Mutex
 	triggers int
@@ -83,6 +86,7 @@ func newWorld(t *testing.T) *world {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	target := &targets.Client{Client: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).Build()}
 	w.cluster = &Cluster{Client: target, metadata: metadatafake.NewSimpleMetadataClient(scheme), ended: w.ended}
+	w.cluster.deletable = func(context.Context) ([]metav1.APIResource, []string, error) { return w.resources, w.missing, nil }
 	w.keeper.clusters.start(w.cluster, func() { close(w.released) })
 	return w
 }

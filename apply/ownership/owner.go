@@ -26,6 +26,15 @@ const (
 	AnnotationName = Prefix + "item-name"
 )
 
+// These annotations record what happens to an object when its item no longer needs it. With them, an inventory that was
+// lost can be restored from the objects. A client that adds one of them to an object only makes the object stay.
+const (
+	// AnnotationAdopted marks an object that existed before its item. The object is released instead of deleted.
+	AnnotationAdopted = Prefix + "adopted"
+	// AnnotationPolicy contains the policy of an object that is never deleted.
+	AnnotationPolicy = Prefix + "policy"
+)
+
 const (
 	managerPrefix = "deployerkit-"
 	patchSuffix   = "-patch"

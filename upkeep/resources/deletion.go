@@ -16,12 +16,12 @@ import (
 )
 
 // Delete deletes the objects of the item in the order of Config.DeletionGroups, or in the built-in order if Config is
-// nil. It opens the target only if there may be something to delete. If the inventory was lost, Delete calls the
-// function `desired` to get the current objects of the item. The function may be nil. When all objects are gone, Delete
-// removes the item from memory and returns nil.
+// nil. It opens the target only if there may be something to delete. If the inventory was lost, Delete restores it from
+// the labels of the objects, and calls the function `desired` to get the policies of the item's current objects. The
+// function may be nil. When all objects are gone, Delete removes the item from memory and returns nil.
 func (r *Run) Delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget, desired func() ([]apply.Desired, error)) error {
 	config := cmp.Or(r.Config, &Config{})
-	recovers := desired != nil && target != nil && r.Up.LostInventory()
+	recovers := target != nil && r.Up.LostInventory()
 	if len(r.Up.Inventory.Entries)+len(r.Up.Inventory.Former) == 0 && !slices.ContainsFunc(config.DeletionGroups, deletesAll) && !recovers {
 		r.Up.Keeper.Forget(r.Up.Item.UID)
 		return nil
@@ -30,9 +30,12 @@ func (r *Run) Delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget, des
 		return err
 	}
 	if recovers {
-		lost, err := desired()
-		if err != nil {
-			return err
+		var lost []apply.Desired
+		if desired != nil {
+			var err error
+			if lost, err = desired(); err != nil {
+				return err
+			}
 		}
 		if err := r.recover(ctx, lost); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // withoutVersion returns a reference with the API group instead of the API version. The result identifies an object
@@ -33,11 +34,12 @@ func (r *Run) recover(ctx context.Context, desired []apply.Desired) error {
 		}
 		kinds[ref.GVK()][ref.Namespace] = true
 	}
-	return r.Up.Recover(ctx, kinds, func(entry *apply.Entry, _ metav1.Object) {
+	complete := func(entry *apply.Entry, _ metav1.Object) {
 		if d, found := wanted[withoutVersion(entry.Ref())]; found {
 			entry.Policy, entry.AnnotateBeforeDelete, entry.PatchBeforeDelete = policyOf(d.Policy), d.AnnotateBeforeDelete, d.PatchBeforeDelete
 		}
-	})
+	}
+	return r.Up.Recover(ctx, upkeep.Search{Kinds: kinds, SharedKinds: r.Engine.SharedKinds, Complete: complete})
 }
 
 // policyOf returns a policy in the form in which an inventory stores it.

@@ -25,6 +25,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // env is the environment of a spec: one item in its own namespace, and an engine whose requests are counted.
@@ -129,6 +130,17 @@ func (w *env) delete(ctx context.Context, groups ...apply.Group) apply.Report {
 		g.Expect(report.Waiting).To(BeEmpty())
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
 	return report
+}
+
+// lose replaces the inventory by one that is restored from the marks of the named ConfigMaps.
+func (w *env) lose(ctx context.Context, names ...string) {
+	GinkgoHelper()
+	w.stored = apply.Inventory{}
+	for _, name := range names {
+		entry, ours := upkeep.EntryOf(w.owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"), w.get(ctx, name))
+		Expect(ours).To(BeTrue(), name)
+		w.stored.Entries = append(w.stored.Entries, entry)
+	}
 }
 
 // calls returns the requests that the engine sends while f runs.

@@ -54,21 +54,74 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationName, w.owner.Name))
 	})
 
-	It("of nobody is taken with an event, in one call more if others had set the fields", func(ctx SpecContext) {
+	It("of nobody is taken with an event, and marked in a call more only if no conflict showed that it existed [F29, F37]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx)
 		w.foreign(ctx, "a", "key", "theirs")
 		w.foreign(ctx, "b", "key", "value")
 		spent := w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })
-		Expect(spent).To(writes(3), spent.String())
+		Expect(spent).To(writes(4), spent.String())
 		Expect(w.reasons()).To(ConsistOf(apply.ReasonAdopted, apply.ReasonAdopted))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "value"))
 		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })).To(writes(0))
+		for _, name := range []string{"a", "b"} {
+			Expect(w.get(ctx, name).Annotations).To(HaveKeyWithValue(ownership.AnnotationAdopted, "true"))
+		}
 
 		w.delete(ctx)
 		Expect(w.get(ctx, "a").Labels).NotTo(HaveKey(ownership.LabelItem), "an object that existed before the item is kept")
+		Expect(w.get(ctx, "a").Annotations).NotTo(HaveKey(ownership.AnnotationAdopted))
 		Expect(w.get(ctx, "b").Data).To(HaveKeyWithValue("key", "value"))
 		Expect(w.reasons()).To(ContainElements(apply.ReasonReleased, apply.ReasonReleased))
+	})
+
+	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite, apply.Recreate, apply.OnDelete} {
+		It("of nobody is released, also if only the marks on the object show that it was adopted; "+string(strategy)+" [F29, F37]", func(ctx SpecContext) {
+			w := newEnv(ctx)
+			w.options.Strategy = strategy
+			values := map[string]string{"conflict": "theirs", "same": "value"}
+			for name, value := range values {
+				w.foreign(ctx, name, "key", value)
+			}
+			desired := []apply.Desired{w.configMap("conflict", "key", "value"), w.configMap("same", "key", "value"), w.configMap("ours", "key", "value")}
+			w.apply(ctx, desired...)
+			w.lose(ctx, "conflict", "same", "ours")
+			w.apply(ctx, desired...)
+			w.lose(ctx, "conflict", "same", "ours")
+			w.delete(ctx)
+			for name := range values {
+				live := w.get(ctx, name)
+				Expect(live).NotTo(BeNil(), name)
+				Expect(live.Annotations).NotTo(HaveKey(HavePrefix(ownership.Prefix)))
+				Expect(live.Labels).NotTo(HaveKey(ownership.LabelItem))
+			}
+			Expect(w.get(ctx, "ours")).To(BeNil())
+		})
+	}
+
+	It("of nobody is still marked as adopted after a restart between the writes, and after a change of the manifest [F29, F37]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.foreign(ctx, "a", "key", "theirs", "more", "theirs")
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		w.apply(ctx, w.configMap("a", "key", "other"))
+		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationAdopted, "true"))
+		w.stored.Entries[0] = apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "a"}
+		w.apply(ctx, w.configMap("a", "key", "other"))
+		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationAdopted, "true"))
+		w.delete(ctx)
+		Expect(w.get(ctx, "a")).NotTo(BeNil())
+	})
+
+	It("of nobody passes to the next life of the item as adopted [F29, F37]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.foreign(ctx, "a", "key", "theirs")
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		again := w.other()
+		again.owner = w.owner
+		again.owner.UID = "another-life"
+		again.apply(ctx, w.configMap("a", "key", "value"))
+		again.delete(ctx)
+		Expect(w.get(ctx, "a")).NotTo(BeNil())
 	})
 
 	It("of nobody is deleted with the item that adopts it always [F29]", func(ctx SpecContext) {

@@ -3,35 +3,79 @@
 package declarative_test
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("an inventory that was lost", func() {
+	handler := declarative.HandlerFunc(counting)
 	both := config(map[string]data{"a": {"key": "1"}, "b": {"key": "1"}})
 
-	It("is restored from the labels by the next run, which prunes [F37]", func(ctx SpecContext) {
-		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
-		w.Deploy(ctx, "item", both)
-		w.Manager.Stop()
-		w.LoseProviderStatus(ctx, "item")
-		w.start(declarative.HandlerFunc(counting))
-		w.Update(ctx, "item", config(map[string]data{"a": {"key": "1"}}))
-		Eventually(w.Data(ctx, "b")).WithContext(ctx).WithTimeout(patience).Should(BeNil())
-	}, SpecTimeout(5*time.Minute))
+	for _, revision := range contract.Revisions() {
+		// begin returns an environment under the revision.
+		begin := func(ctx context.Context, kinds ...declarative.ChildKind) *env {
+			GinkgoHelper()
+			w := newEnv(ctx, kinds...)
+			w.World = world.New(ctx, GinkgoTB(), cp, world.Options{Name: "declarative", Landscaper: world.RevisionOf(revision).Landscaper()})
+			return w
+		}
+		// lose deploys an item with two ConfigMaps, stops the deployer, and removes the inventory.
+		lose := func(ctx context.Context, w *env) {
+			GinkgoHelper()
+			w.start(handler)
+			w.Deploy(ctx, "item", both)
+			w.Manager.Stop()
+			w.LoseProviderStatus(ctx, "item")
+		}
 
-	It("is restored from the labels by a deletion [F37]", func(ctx SpecContext) {
-		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
-		w.Deploy(ctx, "item", both)
-		w.Manager.Stop()
-		w.LoseProviderStatus(ctx, "item")
-		w.start(declarative.HandlerFunc(counting))
-		w.Delete(ctx, "item")
-		Expect(w.Read(ctx, "a")).To(BeNil())
-		Expect(w.Read(ctx, "b")).To(BeNil())
-	}, SpecTimeout(5*time.Minute))
+		It("is restored from the labels by the next run, which prunes; "+string(revision)+" [F37]", func(ctx SpecContext) {
+			w := begin(ctx, configMapKind)
+			lose(ctx, w)
+			w.start(handler)
+			w.Update(ctx, "item", config(map[string]data{"a": {"key": "1"}}))
+			Eventually(w.Data(ctx, "b")).WithContext(ctx).WithTimeout(patience).Should(BeNil())
+		}, SpecTimeout(5*time.Minute))
+
+		It("is restored from the labels by a deletion; "+string(revision)+" [F37]", func(ctx SpecContext) {
+			w := begin(ctx, configMapKind)
+			lose(ctx, w)
+			w.start(handler)
+			w.Delete(ctx, "item")
+			Expect(w.Read(ctx, "a")).To(BeNil())
+			Expect(w.Read(ctx, "b")).To(BeNil())
+		}, SpecTimeout(5*time.Minute))
+
+		It("is restored with children of kinds that the options do not contain any more; "+string(revision)+" [F37]", func(ctx SpecContext) {
+			w := begin(ctx, configMapKind)
+			lose(ctx, w)
+			w.options.Children = []declarative.ChildKind{secretKind}
+			w.start(handler)
+			w.Delete(ctx, "item")
+			Expect(w.Read(ctx, "a")).To(BeNil())
+		}, SpecTimeout(5*time.Minute))
+
+		It("shows that a child existed before the item, so a deletion releases it; "+string(revision)+" [F29, F37]", func(ctx SpecContext) {
+			kind := configMapKind
+			kind.Adopt = "ifUnowned"
+			w := begin(ctx, kind)
+			theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a"}, Data: map[string]string{"key": "theirs"}}
+			Expect(w.Client.Create(ctx, theirs)).To(Succeed())
+			lose(ctx, w)
+			w.start(handler)
+			w.Update(ctx, "item", config(map[string]data{"a": {"key": "2"}}))
+			Expect(w.Read(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
+			w.Delete(ctx, "item")
+			Expect(w.Read(ctx, "a")).NotTo(BeNil())
+			Expect(w.Read(ctx, "b")).To(BeNil())
+		}, SpecTimeout(5*time.Minute))
+	}
 })

@@ -4,16 +4,23 @@ package manifest_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // loseInventory removes the provider status of an item, and waits until the deployer has received this change.
@@ -30,21 +37,117 @@ func (w *env) loseInventory(ctx context.Context, name string) {
 }
 
 var _ = Describe("an inventory that was lost", func() {
-	It("is restored from the labels by the next job, which prunes [F37]", func(ctx SpecContext) {
+	for _, revision := range contract.Revisions() {
+		Context("under the revision "+string(revision), func() {
+			It("is restored from the labels by the next run, which prunes [F37]", func(ctx SpecContext) {
+				w := newEnv(ctx, revision).start()
+				w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+				w.loseInventory(ctx, "item")
+				w.Update(ctx, "item", config(nil, w.configMaps(2, "b")...))
+				w.heals(ctx, "cm-1", "b")
+				Expect(w.Read(ctx, "cm-2")).To(BeNil())
+			}, SpecTimeout(5*time.Minute))
+
+			It("is restored from the labels by a deletion [F37]", func(ctx SpecContext) {
+				w := newEnv(ctx, revision).start()
+				w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")[0], entry{"manifest": w.configMap("kept", map[string]string{"key": "a"}), "policy": "keep"}))
+				w.loseInventory(ctx, "item")
+				w.Delete(ctx, "item")
+				Expect(w.Read(ctx, "cm-0")).To(BeNil())
+				Expect(w.Read(ctx, "kept")).NotTo(BeNil())
+			}, SpecTimeout(5*time.Minute))
+
+			It("is restored with the objects whose kinds the configuration does not contain any more [F37]", func(ctx SpecContext) {
+				w := newEnv(ctx, revision).start()
+				secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.Namespace, "name": "secret"}}
+				account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"namespace": w.Namespace, "name": "account"}}
+				w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")[0], secret, entry{"manifest": account, "policy": "keep"}))
+				w.loseInventory(ctx, "item")
+				w.Update(ctx, "item", config(nil, w.configMaps(1, "b")...))
+				w.heals(ctx, "cm-0", "b")
+				Expect(w.Client.Get(ctx, w.Key("secret"), &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "not found"))
+				Expect(w.Client.Get(ctx, w.Key("account"), &corev1.ServiceAccount{})).To(Succeed(), "an object with the policy keep")
+			}, SpecTimeout(5*time.Minute))
+
+			for _, of := range []string{"Namespace", "PersistentVolumeClaim", "ConfigMap"} {
+				for _, job := range []bool{false, true} {
+					It(fmt.Sprintf("shows that a %s existed before the item, so a deletion releases it; another run before that: %t [F29, F37]", of, job), func(ctx SpecContext) {
+						w := newEnv(ctx, revision).start()
+						theirs, manifest := w.existing(of)
+						Expect(w.Client.Create(ctx, theirs, client.FieldOwner("somebody"))).To(Succeed())
+						manifests := config(map[string]any{"readinessChecks": map[string]any{"disableDefault": true}}, manifest)
+						w.Deploy(ctx, "item", manifests)
+						w.loseInventory(ctx, "item")
+						if job {
+							w.Update(ctx, "item", manifests)
+							w.Again(ctx, "item")
+						}
+						w.Delete(ctx, "item")
+						Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
+						Expect(theirs.GetDeletionTimestamp()).To(BeNil())
+						Expect(theirs.GetLabels()).NotTo(HaveKey(ownership.LabelItem))
+						Expect(theirs.GetAnnotations()).NotTo(HaveKey(HavePrefix(ownership.Prefix)))
+					}, SpecTimeout(5*time.Minute))
+				}
+			}
+		})
+	}
+
+	It("is restored by a deletion although the configuration became invalid [F37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
 		w.loseInventory(ctx, "item")
-		w.Update(ctx, "item", config(nil, w.configMaps(2, "b")...))
-		w.heals(ctx, "cm-1", "b")
-		Expect(w.Read(ctx, "cm-2")).To(BeNil())
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), map[string]any{"apiVersion": "v1", "kind": "Unknown"})).To(Succeed())
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("is restored from the labels by a deletion [F37]", func(ctx SpecContext) {
+	It("is restored with a Namespace that the item owns together with another item [F37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")[0], entry{"manifest": w.configMap("kept", map[string]string{"key": "a"}), "policy": "keep"}))
+		shared := w.Namespace + "-shared"
+		w.Deploy(ctx, "first", config(nil, namespace(shared, "first")))
+		w.Deploy(ctx, "item", config(nil, namespace(shared, "second")))
+		Expect(w.liveNamespace(ctx, shared).Annotations).To(HaveKey(HavePrefix(ownership.Prefix + "owner-")))
+		w.loseInventory(ctx, "item")
+		w.Delete(ctx, "item")
+		live := w.liveNamespace(ctx, shared)
+		Expect(live.DeletionTimestamp).To(BeNil())
+		Expect(live.Labels).NotTo(HaveKey("second"))
+		Expect(live.Annotations).NotTo(HaveKey(HavePrefix(ownership.Prefix + "owner-")))
+	}, SpecTimeout(5*time.Minute))
+
+	It("is restored without the kinds that the deployer may not list, and an event names them [F37]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		secrets := func(r faultnet.Request) bool { return r.Verb == "list" && r.Resource == "secrets" }
+		w.Counter.Inject(faultnet.When(secrets, faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		w.start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
 		w.loseInventory(ctx, "item")
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
-		Expect(w.Read(ctx, "kept")).NotTo(BeNil())
+		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ContainElement(And(HavePrefix("SearchIncomplete: "), ContainSubstring("secrets"))))
 	}, SpecTimeout(5*time.Minute))
 })
+
+// existing returns an object of a kind, and a manifest of the same object. The manifest adds a label to the object.
+func (w *env) existing(kind string) (client.Object, map[string]any) {
+	meta := metav1.ObjectMeta{Namespace: w.Namespace, Name: "theirs"}
+	manifest := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{
+		"namespace": w.Namespace, "name": "theirs", "labels": map[string]any{"ours": "yes"},
+	}}
+	switch kind {
+	case "Namespace":
+		meta.Namespace, meta.Name = "", w.Namespace+"-theirs"
+		manifest["metadata"] = map[string]any{"name": meta.Name, "labels": map[string]any{"ours": "yes"}}
+		return &corev1.Namespace{ObjectMeta: meta}, manifest
+	case "PersistentVolumeClaim":
+		spec := corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}
+		manifest["spec"] = map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}
+		return &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: spec}, manifest
+	}
+	manifest["data"] = map[string]any{"key": "ours"}
+	return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": "theirs", "more": "theirs"}}, manifest
+}

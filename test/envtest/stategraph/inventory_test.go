@@ -3,32 +3,78 @@
 package stategraph_test
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/stategraph"
 )
 
+// untyped returns a component with a Secret whose kind is known only during a run.
+func untyped() stategraph.Resource {
+	return stategraph.Object(func(ctx context.Context) (*unstructured.Unstructured, error) {
+		item, err := stategraph.Item(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": item.Namespace, "name": item.Name + "-untyped"},
+		}}, nil
+	})
+}
+
 var _ = Describe("an inventory that was lost", func() {
-	It("is restored from the labels by the next run, which prunes [F37]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.RevisionJobID).start(build(chain("first", "second")))
+	for _, revision := range contract.Revisions() {
+		// lose deploys an item, stops the deployer, and removes the inventory.
+		lose := func(ctx context.Context, b *stategraph.Builder) *env {
+			GinkgoHelper()
+			w := newEnv(ctx, revision).start(build(b))
+			w.deploy(ctx, "item", settings{Value: "a"})
+			w.Manager.Stop()
+			w.LoseProviderStatus(ctx, "item")
+			return w
+		}
+
+		It("is restored from the labels by the next run, which prunes; "+string(revision)+" [F37]", func(ctx SpecContext) {
+			w := lose(ctx, chain("first", "second"))
+			w.start(build(chain("first")))
+			w.again(ctx, "item")
+			Eventually(w.alive(ctx, "item-first", "item-second")).WithContext(ctx).WithTimeout(patience).Should(ConsistOf("item-first"))
+		}, SpecTimeout(5*time.Minute))
+
+		It("is restored from the labels by a deletion; "+string(revision)+" [F37]", func(ctx SpecContext) {
+			w := lose(ctx, chain("first", "second"))
+			w.start(build(chain("first", "second")))
+			w.Delete(ctx, "item")
+			Expect(w.alive(ctx, "item-first", "item-second")(NewWithT(GinkgoTB()))).To(BeEmpty())
+		}, SpecTimeout(5*time.Minute))
+
+		It("is restored with objects whose kinds are known only during a run; "+string(revision)+" [F37]", func(ctx SpecContext) {
+			w := lose(ctx, chain("first").Add("untyped", untyped()))
+			w.start(build(chain("first")))
+			w.again(ctx, "item")
+			Eventually(func() bool { return w.exists(ctx, &corev1.Secret{}, "item-untyped") }).WithTimeout(patience).Should(BeFalse())
+			Expect(w.alive(ctx, "item-first")(NewWithT(GinkgoTB()))).To(ConsistOf("item-first"))
+		}, SpecTimeout(5*time.Minute))
+	}
+
+	It("shows that an object existed before the item, so a deletion releases it [F29, F37]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "item-untyped"}, Data: map[string][]byte{"key": []byte("theirs")}}
+		Expect(w.Client.Create(ctx, theirs)).To(Succeed())
+		w.start(build(chain("first").Add("untyped", untyped())))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		w.Manager.Stop()
 		w.LoseProviderStatus(ctx, "item")
 		w.start(build(chain("first")))
-		w.again(ctx, "item")
-		Eventually(w.alive(ctx, "item-first", "item-second")).WithContext(ctx).WithTimeout(patience).Should(ConsistOf("item-first"))
-	}, SpecTimeout(5*time.Minute))
-
-	It("is restored from the labels by a deletion [F37]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.RevisionJobID).start(build(chain("first", "second")))
-		w.deploy(ctx, "item", settings{Value: "a"})
-		w.Manager.Stop()
-		w.LoseProviderStatus(ctx, "item")
-		w.start(build(chain("first", "second")))
 		w.Delete(ctx, "item")
-		Expect(w.alive(ctx, "item-first", "item-second")(NewWithT(GinkgoTB()))).To(BeEmpty())
+		Expect(w.exists(ctx, &corev1.Secret{}, "item-untyped")).To(BeTrue())
+		Expect(w.alive(ctx, "item-first")(NewWithT(GinkgoTB()))).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 })
