@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,28 +68,19 @@ func isAnother(err error) bool {
 	case http.StatusConflict:
 		return strings.Contains(status.Status().Message, "uid mismatch")
 	case http.StatusUnprocessableEntity:
-		for _, cause := range causesOf(err) {
-			if cause.Field == "metadata.uid" {
-				return true
-			}
-		}
+		return slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
 	}
 	return false
 }
 
+// immutableMessage matches the API server's message about the change of an immutable field.
+var immutableMessage = regexp.MustCompile(`immutable|may not change|cannot change|updates to`)
+
 // isImmutable reports whether the API server rejected the change of an immutable field.
 func isImmutable(err error) bool {
-	if !apierrors.IsInvalid(err) {
-		return false
-	}
-	for _, cause := range causesOf(err) {
-		for _, text := range []string{"immutable", "may not change", "cannot change", "updates to"} {
-			if strings.Contains(cause.Message, text) {
-				return true
-			}
-		}
-	}
-	return false
+	return apierrors.IsInvalid(err) && slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool {
+		return immutableMessage.MatchString(cause.Message)
+	})
 }
 
 // maxImmutableFields limits the number of fields that an error names.

@@ -49,8 +49,8 @@ func normalise(obj *unstructured.Unstructured) {
 
 // checkStringData rejects the values in stringData that the function `normalise` did not move to data.
 func (p *preparing) checkStringData(o *object) {
-	left, found := o.Object.Object["stringData"]
-	if !found || left == nil || !o.ref.isSecret() {
+	left := o.Object.Object["stringData"]
+	if left == nil || !o.ref.isSecret() {
 		return
 	}
 	if fields, isMap := left.(map[string]any); isMap {

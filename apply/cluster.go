@@ -36,11 +36,7 @@ func (c cluster) do(ctx context.Context, s step) (*unstructured.Unstructured, er
 	case effectApply:
 		return c.apply(ctx, s)
 	case effectUpdate:
-		options := &client.UpdateOptions{FieldManager: s.manager}
-		if s.dry {
-			client.DryRunAll.ApplyToUpdate(options)
-		}
-		return s.body, c.client.Update(ctx, s.body, options)
+		return s.body, c.client.Update(ctx, s.body, &client.UpdateOptions{FieldManager: s.manager, DryRun: s.dryRun()})
 	case effectPatch, effectMerge:
 		return c.merge(ctx, s)
 	case effectTakeOver:
@@ -56,10 +52,7 @@ func (c cluster) do(ctx context.Context, s step) (*unstructured.Unstructured, er
 func (c cluster) read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	live := ref.empty()
 	if err := c.client.Get(ctx, ref.Key(), live); err != nil {
-		if apierrors.IsNotFound(err) {
-			err = nil
-		}
-		return nil, err
+		return nil, client.IgnoreNotFound(err)
 	}
 	return live, nil
 }
@@ -84,15 +77,11 @@ func (c cluster) apply(ctx context.Context, s step) (*unstructured.Unstructured,
 	if s.version != "" {
 		body.SetResourceVersion(s.version)
 	}
-	options := []client.ApplyOption{client.FieldOwner(s.manager)}
+	options := &client.ApplyOptions{FieldManager: s.manager, DryRun: s.dryRun()}
 	if s.force {
-		options = append(options, client.ForceOwnership)
+		options.Force = &s.force
 	}
-	if s.dry {
-		options = append(options, client.DryRunAll)
-	}
-	err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)
-	return body, err
+	return body, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options)
 }
 
 // merge sends a JSON merge patch.
@@ -102,11 +91,16 @@ func (c cluster) merge(ctx context.Context, s step) (*unstructured.Unstructured,
 	if err != nil {
 		return nil, invalid(s.known.Ref(), "", "the patch is not JSON: %v", err)
 	}
-	options := &client.PatchOptions{FieldManager: s.manager}
-	if s.dry {
-		client.DryRunAll.ApplyToPatch(options)
-	}
+	options := &client.PatchOptions{FieldManager: s.manager, DryRun: s.dryRun()}
 	return obj, c.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, data), options)
+}
+
+// dryRun returns the option DryRun for the request of the step.
+func (s step) dryRun() []string {
+	if s.dry {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
 }
 
 // delete asks the API server to delete the object, provided that the object has the given UID. If version is not empty,

@@ -8,15 +8,17 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// decideApply returns the first step for a desired object. If a watch shows that the object needs no request, this step
-// ends the work on the object.
+// decideApply returns the first step for a desired object. If the caller or a watch shows that the object needs no
+// request, this step ends the work on the object.
 func decideApply(r rules, k known) step {
-	if k.seen == nil || k.UID == "" || k.Deleting || k.seen.UID != k.UID {
-		return decideUnseen(r, k)
-	}
+	isSeen := k.seen != nil && k.UID != "" && !k.Deleting && k.seen.UID == k.UID
 	switch {
-	case k.seen.Deleting:
+	case isSeen && k.seen.Deleting:
 		return k.wait(isGoing)
+	case k.want.Unchanged && !r.Force && k.isSettled():
+		return step{known: k, count: countUnchanged}
+	case !isSeen:
+		return decideUnseen(r, k)
 	case k.Pending:
 	case k.wasApplied && k.isLeftAs(k.seen.Key), !r.Force && k.isAsWanted(k.want, k.seen.Key):
 		k.version = k.seen.ResourceVersion
@@ -25,6 +27,11 @@ func decideApply(r rules, k known) step {
 		return k.ask(nil, nil, decideUnseen)
 	}
 	return decideUnseen(r, k)
+}
+
+// isSettled reports whether the engine has finished writing the manifest in an earlier call.
+func (k known) isSettled() bool {
+	return k.UID != "" && !k.Deleting && !k.Pending && k.Hash != "" && (k.Hash == k.want.hash || k.want.Strategy == OnDelete)
 }
 
 // isAsWanted reports whether an existing object needs no write. The key is the ownership key that the object has now.
@@ -62,7 +69,7 @@ func decideWritten(r rules, k known) step {
 	case live.GetDeletionTimestamp() != nil:
 		return k.wait(isGoing)
 	}
-	return k.unchanged(k.live)
+	return k.unchanged()
 }
 
 // decideImmutable is called after reading an object with the policy Immutable.
@@ -72,10 +79,10 @@ func decideImmutable(r rules, k known) step {
 		return k.create(r, decideCreated)
 	case r.isOurs(live) || live.GetUID() == k.UID:
 		k.UID, k.Hash, k.Key = live.GetUID(), k.want.hash, ""
-		return k.unchanged(live)
+		return k.unchanged()
 	}
 	k.forget()
-	return k.leaveAlone(k.live, "already exists and does not belong to this item; the policy immutable leaves it unchanged")
+	return k.leaveAlone("already exists and does not belong to this item; the policy immutable leaves it unchanged")
 }
 
 // decideFallback is called after reading an object with the policy Fallback. It writes the object only if the object
@@ -84,7 +91,7 @@ func decideFallback(r rules, k known) step {
 	if k.live == nil || r.isOurs(k.live) {
 		return decideWrite(r, k)
 	}
-	return k.leaveAlone(k.live, "already exists and does not belong to this item; the policy fallback leaves it unchanged")
+	return k.leaveAlone("already exists and does not belong to this item; the policy fallback leaves it unchanged")
 }
 
 // decideWrite writes the object according to its strategy.
@@ -117,10 +124,15 @@ func decideWrite(r rules, k known) step {
 // decideCreated is called after a create request. If the object already exists and has the strategy OnDelete, the
 // object is read.
 func decideCreated(r rules, k known) step {
-	switch {
-	case k.result == resultExists && k.want.Strategy == OnDelete && k.want.Policy != Immutable:
+	if k.result == resultExists && k.want.Strategy == OnDelete && k.want.Policy != Immutable {
 		return k.read(decideOnDelete)
-	case k.result != resultOK:
+	}
+	return decideLanded(r, k)
+}
+
+// decideLanded is called after the last write of an object.
+func decideLanded(r rules, k known) step {
+	if k.result != resultOK {
 		return k.failed()
 	}
 	return k.landed(r)
@@ -150,7 +162,7 @@ func decideOnDelete(r rules, k known) step {
 		k.Hash = k.want.hash
 	}
 	if owner, _ := ownership.OwnerOf(live); owner == r.owner {
-		return k.unchanged(live)
+		return k.unchanged()
 	}
 	marks := &unstructured.Unstructured{Object: map[string]any{}}
 	r.owner.Stamp(marks)
@@ -159,7 +171,7 @@ func decideOnDelete(r rules, k known) step {
 			return k.failed()
 		}
 		k.outcome, k.changed, k.Deleting, k.version = k.live, true, false, k.live.GetResourceVersion()
-		return k.finish(k.live, countApplied)
+		return k.finish(countApplied)
 	})
 }
 
@@ -175,19 +187,17 @@ func decideKnown(r rules, k known) step {
 		switch {
 		case k.result == resultOK && r.hasLeftovers(k.answer):
 			return decideInherit(r, k.at(k.answer))
-		case k.result == resultOK:
-			return k.landed(r)
 		case k.result == resultMismatch:
 			k.forget()
 			return decideContact(r, k)
-		case k.result == resultConflict && !k.forced && k.live != nil:
+		case k.result == resultConflict && !force && k.live != nil:
 			return decideDisputed(r, k)
-		case k.result == resultConflict && !k.forced:
+		case k.result == resultConflict && !force:
 			return k.read(decideDisputed)
 		case k.result == resultImmutable && r.Recreate:
 			return decideImmutableOwn(r, k)
 		}
-		return k.failed()
+		return decideLanded(r, k)
 	})
 }
 

@@ -3,6 +3,8 @@
 package apply
 
 import (
+	"slices"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -63,7 +65,7 @@ func decideContacted(r rules, k known) step {
 	case r.refuses(o):
 		return giveUp(r, k, refusal(o.ref, live))
 	}
-	return decideAdopt(r, k, "already existed and had no owner")
+	return decideMark(r, adopt(r, k, "already existed and had no owner"))
 }
 
 // giveUp removes the item's fields from an object that the item applied without a conflict but must not own.
@@ -104,15 +106,12 @@ func decideTake(r rules, k known) step {
 		return step{known: k} // another writer created the object first
 	}
 	return k.apply(r, k.want.Object, "", true, func(r rules, k known) step {
-		switch {
-		case k.result != resultOK:
-			return k.failed()
 		// The API server also reports conflicts that are not about fields. They do not show whether the object existed
 		// before.
-		case k.answer.GetDeletionTimestamp() == nil && r.existedBefore(k.answer):
-			return decideAdopt(r, k, "already existed and had no owner; other managers had set some of its fields")
+		if k.result == resultOK && k.answer.GetDeletionTimestamp() == nil && r.existedBefore(k.answer) {
+			return decideMark(r, adopt(r, k, "already existed and had no owner; other managers had set some of its fields"))
 		}
-		return k.landed(r)
+		return decideLanded(r, k)
 	})
 }
 
@@ -125,11 +124,6 @@ func adopt(r rules, k known, message string) known {
 	return k
 }
 
-// decideAdopt adopts an object that the last step wrote.
-func decideAdopt(r rules, k known, message string) step {
-	return decideMark(r, adopt(r, k, message))
-}
-
 // decideMark adds the annotation that marks an adopted object. Only objects of kinds that items may share need the
 // annotation.
 func decideMark(r rules, k known) step {
@@ -137,12 +131,7 @@ func decideMark(r rules, k known) step {
 		return k.landed(r)
 	}
 	mark := map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationAdopted: "true"}}}
-	return k.merge(r, k.answer.GetUID(), mark, func(r rules, k known) step {
-		if k.result != resultOK {
-			return k.failed()
-		}
-		return k.landed(r)
-	})
+	return k.merge(r, k.answer.GetUID(), mark, decideLanded)
 }
 
 // at replaces the object that the next decisions examine. The new object is usually the answer to a write.
@@ -154,15 +143,13 @@ func (k known) at(live *unstructured.Unstructured) known {
 // decideInherit transfers the fields of earlier owners to this item and then applies the manifest. The apply removes
 // the transferred fields that the manifest does not contain.
 func decideInherit(r rules, k known) step {
-	return decideTakeOver(r, k, r.updaters(), func(r rules, k known) step {
+	updaters := append(slices.Clone(r.LandscaperManagers), r.owner.Manager())
+	return decideTakeOver(r, k, updaters, func(r rules, k known) step {
 		return k.apply(r, k.want.Object, k.live.GetUID(), true, func(r rules, k known) step {
-			if k.result != resultOK {
-				return k.failed()
-			}
-			if k.UID == "" {
+			if k.result == resultOK && k.UID == "" {
 				k.note(ReasonTakenOver, takenOver)
 			}
-			return k.landed(r)
+			return decideLanded(r, k)
 		})
 	})
 }

@@ -27,7 +27,7 @@ func decideRecreate(r rules, k known) step {
 	case k.Hash == "":
 		return decideContact(r, k)
 	case k.isAsWanted(o, ownership.KeyOf(live, r.owner.Manager())):
-		return k.unchanged(live)
+		return k.unchanged()
 	case r.isSharedNow(o, live):
 		return decideShare(r, k)
 	}
@@ -193,7 +193,7 @@ func decideJoin(r rules, k known, force bool) step {
 		switch {
 		case k.result == resultMismatch:
 			return k.wait("changed while it was written")
-		case k.result == resultConflict && !k.forced:
+		case k.result == resultConflict && !force:
 			if fault := r.wantedTwice(k.want.ref, k.live, k.err); fault != nil {
 				return k.fail(fault)
 			}

@@ -106,6 +106,7 @@ func TestDecide(t *testing.T) {
 		strategy Strategy
 		entry    func(*Entry)
 		isNew    bool
+		same     bool // Desired.Unchanged
 		options  Options
 		seen     *Seen
 		results  []result
@@ -117,13 +118,21 @@ func TestDecide(t *testing.T) {
 			isNew: true, results: []result{{nil, conflictWithManager("x", `.metadata.labels."`+ownership.LabelItem+`"`)}, {theirs, nil}},
 			want: []string{"apply", "read", "end belongs to deploy item ns/other (UID other) and is left unchanged"},
 		},
-		"seen unchanged":         {seen: &Seen{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
-		"seen unchanged, forced": {seen: &Seen{UID: "u", Key: "k"}, options: Options{Force: true}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
-		"seen changed":           {seen: &Seen{UID: "u", Key: "x"}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
-		"seen changed, not now":  {seen: &Seen{UID: "u", Key: "x"}, options: Options{MayHeal: func(Drift) bool { return false }}, results: []result{{nil, errDenied}}, want: []string{"ask", "end postponed"}},
-		"seen deleting":          {seen: &Seen{UID: "u", Deleting: true}, want: []string{"end " + isGoing}},
-		"replaced by another":    {results: []result{{nil, otherUID()}, {ours, nil}}, want: []string{"apply forced of u", "apply", "end applied"}},
-		"immutable field":        {results: []result{{nil, immutableChange()}, {ours, nil}}, want: []string{"apply forced of u", "read", "end Forbidden: field is immutable"}},
+		"seen unchanged":                      {seen: &Seen{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
+		"seen unchanged, forced":              {seen: &Seen{UID: "u", Key: "k"}, options: Options{Force: true}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
+		"seen changed":                        {seen: &Seen{UID: "u", Key: "x"}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
+		"seen changed, not now":               {seen: &Seen{UID: "u", Key: "x"}, options: Options{MayHeal: func(Drift) bool { return false }}, results: []result{{nil, errDenied}}, want: []string{"ask", "end postponed"}},
+		"seen deleting":                       {seen: &Seen{UID: "u", Deleting: true}, want: []string{"end " + isGoing}},
+		"said to be unchanged":                {strategy: Update, same: true, want: []string{"end unchanged"}},
+		"said to be unchanged, forced":        {strategy: Update, same: true, options: Options{Force: true}, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"said to be unchanged, new manifest":  {strategy: Update, same: true, entry: func(e *Entry) { e.Hash = "x" }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"said to be unchanged, unfinished":    {strategy: Update, same: true, entry: func(e *Entry) { e.Pending = true }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"said to be unchanged, never written": {strategy: Update, same: true, isNew: true, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
+		"said to be unchanged, but deleting":  {strategy: Update, same: true, seen: &Seen{UID: "u", Deleting: true}, want: []string{"end " + isGoing}},
+		"said to be unchanged, recreate":      {strategy: Recreate, same: true, want: []string{"end unchanged"}},
+		"said to be unchanged, other manifest that waits for the deletion": {strategy: OnDelete, same: true, entry: func(e *Entry) { e.Hash = "x" }, want: []string{"end unchanged"}},
+		"replaced by another": {results: []result{{nil, otherUID()}, {ours, nil}}, want: []string{"apply forced of u", "apply", "end applied"}},
+		"immutable field":     {results: []result{{nil, immutableChange()}, {ours, nil}}, want: []string{"apply forced of u", "read", "end Forbidden: field is immutable"}},
 		"immutable field, may be recreated": {
 			options: Options{Recreate: true}, results: []result{{nil, immutableChange()}, {ours, nil}, {}},
 			want: []string{"apply forced of u", "read", "delete of u", "end " + isReplaced},
@@ -150,7 +159,11 @@ func TestDecide(t *testing.T) {
 				o.Strategy = Apply
 			}
 			o.hash = hash(o)
+			o.Unchanged = tc.same
 			k := known{entryState: entryState{Entry: written(o)}, want: o, seen: tc.seen}
+			if tc.entry != nil {
+				tc.entry(&k.Entry)
+			}
 			if tc.isNew {
 				k.fresh, k.UID, k.Key, k.Hash = true, "", "", ""
 			}

@@ -85,6 +85,10 @@ type Desired struct {
 	// Adoption determines what happens if the object already exists and belongs to no item. The default is
 	// Options.Adoption.
 	Adoption Adoption
+	// Unchanged means that the object has not changed since a call of the engine found or wrote the desired state. If
+	// the manifest is also the same as in that call, the engine sends no request for the object. Options.Force disables
+	// this. Strategies other than Apply need it, because the engine cannot detect on its own that an object is unchanged.
+	Unchanged bool
 	// Component is the name of the component that contains the object, such as a node of a graph. Requires lists the
 	// names of the components on which this component depends. Both fields are optional, and the engine only copies
 	// them to the Entry. A caller can use them to delete objects in its own order, even when the code of a component no

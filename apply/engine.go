@@ -120,17 +120,6 @@ func DefaultSharedKinds() []schema.GroupKind { return []schema.GroupKind{{Kind: 
 // landscaperLabel is the label that Landscaper's manifest deployer adds to objects.
 const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
 
-// landscaperManagers returns the field managers of Landscaper's own deployers. A field manager has the name of the
-// deployer's program.
-func landscaperManagers() []string {
-	return []string{"manifest-deployer-controller", "helm-deployer-controller", "landscaper-controller"}
-}
-
-const (
-	defaultConcurrency  = 16
-	defaultMaxInventory = 1 << 20
-)
-
 // Engine writes the objects of one item to one cluster. Create a new Engine for each call, because the Options are
 // valid for one call only.
 type Engine struct {
@@ -142,15 +131,15 @@ type Engine struct {
 // New returns an Engine for the cluster that c accesses. The mapper provides the kinds of the cluster. All engines of a
 // cluster should use the same mapper. The client must not read from a cache.
 func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
-	options.Concurrency = cmp.Or(max(options.Concurrency, 0), defaultConcurrency)
+	options.Concurrency = cmp.Or(max(options.Concurrency, 0), 16)
 	options.Strategy = cmp.Or(options.Strategy, Apply)
-	options.MaxInventory = cmp.Or(options.MaxInventory, defaultMaxInventory)
+	options.MaxInventory = cmp.Or(options.MaxInventory, 1<<20)
 	if options.PruneGroups == nil {
 		options.PruneGroups = DefaultGroups()
 	}
 	options.LandscaperLabel = cmp.Or(options.LandscaperLabel, landscaperLabel)
 	if options.LandscaperManagers == nil {
-		options.LandscaperManagers = landscaperManagers()
+		options.LandscaperManagers = []string{"manifest-deployer-controller", "helm-deployer-controller", "landscaper-controller"}
 	}
 	if options.SharedKinds == nil {
 		options.SharedKinds = DefaultSharedKinds()
@@ -162,7 +151,7 @@ func (e *Engine) begin(owner ownership.Owner, inv Inventory) *run {
 	hide := redact.New(shortestSecret, e.options.Hide...)
 	return &run{
 		rules: rules{Options: &e.options, owner: owner}, cluster: cluster{e.client}, hide: hide,
-		kinds: &kinds{mapper: e.mapper, defined: definitions{}}, objects: newTracker(inv), results: newResults(hide),
+		kinds: &kinds{mapper: e.mapper, defined: map[schema.GroupVersionKind]kind{}}, objects: newTracker(inv), results: newResults(hide),
 	}
 }
 
@@ -181,7 +170,7 @@ func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Des
 	}
 	for _, stage := range stages(objects) {
 		r.watch(ctx, stage)
-		forEach(ctx, e.options.Concurrency, stage, func(o *object) {
+		forEach(ctx, e.options.Concurrency, stage, func(_ int, o *object) {
 			_, err := r.apply(ctx, o)
 			r.results.fail(err)
 		})
@@ -190,7 +179,9 @@ func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Des
 		}
 	}
 	if r.results.complete(ctx) {
-		r.prune(ctx, objects)
+		if orphans := r.orphans(); len(orphans) > 0 {
+			r.removeAll(ctx, orphans, e.options.PruneGroups)
+		}
 	}
 	return r.result(ctx)
 }
@@ -221,7 +212,7 @@ func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, des
 		s := r.objects.at(o.ref)
 		return o.untouched() || s.gone || !s.PatchDue || s.UID == "" || s.Hash != o.hash
 	})
-	forEach(ctx, e.options.Concurrency, due, func(o *object) {
+	forEach(ctx, e.options.Concurrency, due, func(_ int, o *object) {
 		end := r.work(ctx, o.ref, known{want: o}, decideAfterDeployment)
 		r.results.fail(r.conclude(ctx, end))
 	})

@@ -45,12 +45,12 @@ func stages(objects []*object) [][]*object {
 	return out
 }
 
-// forEach calls f for each element of the list, in the order of the list. At most `limit` calls run at the same time.
-// After the context has ended, forEach starts no more calls.
-func forEach[T any](ctx context.Context, limit int, list []T, f func(T)) {
+// forEach calls f for each index and element of the list, in the order of the list. At most `limit` calls run at the
+// same time. After the context has ended, forEach starts no more calls.
+func forEach[T any](ctx context.Context, limit int, list []T, f func(int, T)) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, limit)
-	for _, one := range list {
+	for i, one := range list {
 		select {
 		case <-ctx.Done():
 		case free <- struct{}{}:
@@ -60,7 +60,7 @@ func forEach[T any](ctx context.Context, limit int, list []T, f func(T)) {
 		}
 		all.Go(func() {
 			defer func() { <-free }()
-			f(one)
+			f(i, one)
 		})
 	}
 	all.Wait()
@@ -117,19 +117,18 @@ func DefaultGroups() []Group {
 
 // takes reports whether an object belongs to the group. An object without a namespace counts as cluster-scoped.
 func (g Group) takes(ref Ref) bool {
-	isNamespace := ref.GVK().GroupKind() == schema.GroupKind{Kind: "Namespace"}
-	definition := isDefinition(ref.GVK().GroupKind())
+	stage := stageOf(ref.GVK().GroupKind(), ref.Namespace != "")
 	switch g.Type {
 	case GroupNamespaced:
 		return ref.Namespace != ""
 	case GroupCluster:
-		return ref.Namespace == "" && !definition
+		return ref.Namespace == "" && stage != stageDefinitions
 	case groupClusterOnly:
-		return ref.Namespace == "" && !definition && !isNamespace
+		return stage == stageCluster
 	case groupNamespaces:
-		return isNamespace
+		return stage == stageNamespaces
 	case GroupDefinitions:
-		return definition
+		return stage == stageDefinitions
 	case GroupEmpty:
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -140,7 +141,7 @@ func TestStringDataMustBeText(t *testing.T) {
 
 func TestForEachIsBounded(t *testing.T) {
 	var now, most, all atomic.Int64
-	forEach(t.Context(), 3, make([]int, 50), func(int) {
+	forEach(t.Context(), 3, make([]int, 50), func(int, int) {
 		for n := now.Add(1); ; {
 			if old := most.Load(); n <= old || most.CompareAndSwap(old, n) {
 				break
@@ -214,9 +215,9 @@ func TestDefinitions(t *testing.T) {
 			"spec":       map[string]any{"group": "example.com", "names": map[string]any{"kind": "Thing", "plural": "things"}, "versions": []any{map[string]any{"name": "v1"}}},
 		})
 		d.Policy = policy
-		known := definitions{}
-		if known.learn([]Desired{d}); len(known) != want {
-			t.Errorf("%s: %d kinds, want %d", policy, len(known), want)
+		known := &kinds{defined: map[schema.GroupVersionKind]kind{}}
+		if known.learn([]Desired{d}); len(known.defined) != want {
+			t.Errorf("%s: %d kinds, want %d", policy, len(known.defined), want)
 		}
 	}
 }

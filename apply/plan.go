@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -91,10 +90,10 @@ func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desi
 		return Plan{}, err
 	}
 	r.rules.dry = true
+	r.objects.want(objects)
 	p := &planner{run: r, plan: Plan{Moves: movesOf(inv)}}
-	forEach(ctx, e.options.Concurrency, objects, func(o *object) { r.results.note(o.ref, p.object(ctx, o)) })
-	orphans, _ := orphansOf(r.objects.all(), objects)
-	forEach(ctx, e.options.Concurrency, orphans, func(s entryState) { r.results.note(s.Ref(), p.orphan(ctx, s)) })
+	forEach(ctx, e.options.Concurrency, objects, func(_ int, o *object) { r.results.note(o.ref, p.object(ctx, o)) })
+	forEach(ctx, e.options.Concurrency, r.orphans(), func(_ int, s entryState) { r.results.note(s.Ref(), p.orphan(ctx, s)) })
 	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return compareRefs(a.Ref, b.Ref) })
 	for _, w := range r.results.reported().Waiting {
 		r.results.fail(&Error{Ref: w.Ref, Reason: w.Reason, Class: Wait})
@@ -133,9 +132,7 @@ func (p *planner) object(ctx context.Context, o *object) error {
 	case err != nil:
 		return err
 	}
-	state := p.run.objects.at(o.ref)
-	state.want(o)
-	end := p.pursue(ctx, decideUnseen(p.run.rules, known{entryState: state, want: o, live: live, isCurrent: true}))
+	end := p.run.pursue(ctx, decideUnseen(p.run.rules, known{entryState: p.run.objects.at(o.ref), want: o, live: live, isCurrent: true}))
 	var found []fields.Difference
 	if answer := end.known.answer; answer != nil {
 		found = fields.Diff(live.Object, answer.Object)
@@ -160,35 +157,13 @@ func (p *planner) orphan(ctx context.Context, s entryState) error {
 	if s.isLetGo() || s.Adopted {
 		return nil
 	}
-	end := p.pursue(ctx, decideRemove(p.run.rules, known{entryState: s}))
+	end := p.run.pursue(ctx, decideRemove(p.run.rules, known{entryState: s}))
 	isWaiting, ok := errors.AsType[*Error](end.err)
-	switch {
-	case end.effect == effectDelete, ok && isWaiting.Class == Wait:
+	if end.effect == effectDelete || ok && isWaiting.Class == Wait {
 		p.add(s.Ref(), ActionDelete, nil)
 		return nil
 	}
 	return end.err
-}
-
-// pursue takes the steps for one object, up to the step that would create or delete the object. It sends writes as dry
-// runs. It skips steps that do not affect the plan: merge patches, changes of field managers, and applies to objects
-// that are no longer desired.
-func (p *planner) pursue(ctx context.Context, s step) step {
-	for range maxSteps {
-		var live *unstructured.Unstructured
-		var err error
-		switch {
-		case s.effect == effectCreate, s.effect == effectDelete, s.effect == "":
-			return s
-		case s.effect == effectMerge, s.effect == effectTakeOver, s.effect == effectApply && s.known.want == nil:
-			live = cmp.Or(s.known.answer, s.known.live)
-		default:
-			s.dry = true
-			live, err = p.run.cluster.do(ctx, s)
-		}
-		s = s.after(p.run.rules, live, err)
-	}
-	return s
 }
 
 // String returns the plan as text for users. The text contains one line for each object, each field and each cluster
@@ -198,7 +173,7 @@ func (p Plan) String() string {
 	for _, c := range p.Changes {
 		fmt.Fprintf(out, "%s %s\n", c.Action, c.Ref)
 		for _, f := range c.Fields {
-			fmt.Fprintf(out, "  %s: %s -> %s\n", f.Path, orAbsent(f.Old), orAbsent(f.New))
+			fmt.Fprintf(out, "  %s: %s -> %s\n", f.Path, cmp.Or(f.Old, absent), cmp.Or(f.New, absent))
 		}
 	}
 	for _, move := range p.Moves {
@@ -211,12 +186,8 @@ func (p Plan) String() string {
 	return out.String()
 }
 
-func orAbsent(value string) string {
-	if value == "" {
-		return "(absent)"
-	}
-	return value
-}
+// absent is the text for a value that does not exist.
+const absent = "(absent)"
 
 // longestValue limits the length of one value in the plan.
 const longestValue = 200

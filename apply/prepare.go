@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
-	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
 // object is a Desired that is ready to be written.
@@ -43,21 +41,20 @@ func (o *object) isTracked() bool { return o.Strategy == Apply || o.Strategy == 
 
 // preparing validates desired objects, completes them for the write, and collects the errors in all manifests.
 type preparing struct {
-	owner    ownership.Owner
-	strategy Strategy // the strategy of objects that specify none
-	kinds    *kinds
-	hide     *redact.Redactor
-	seen     map[Ref]bool
-	faults   Errors
+	run    *run
+	seen   map[Ref]bool
+	faults Errors
 	// singly rejects manifests that are lists.
 	singly bool
 }
 
-// objects expands lists, validates all manifests and determines the kinds. It sends requests only to determine kinds.
-// It returns the errors in all manifests together. It adds the values of all Secrets to the redactor.
-func (p *preparing) objects(ctx context.Context, desired []Desired) ([]*object, error) {
+// prepare expands lists, validates all manifests, determines the kinds and completes the manifests for the write. It
+// sends requests only to determine kinds. It returns the errors in all manifests together. It adds the values of all
+// Secrets to the redactor. If singly is true, it rejects manifests that are lists.
+func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*object, error) {
+	p := &preparing{run: r, seen: map[Ref]bool{}, singly: singly}
 	single := p.expand(desired)
-	p.kinds.learn(single)
+	r.kinds.learn(single)
 	out := make([]*object, 0, len(single))
 	for _, d := range single {
 		if o := p.object(d); o != nil {
@@ -65,7 +62,7 @@ func (p *preparing) objects(ctx context.Context, desired []Desired) ([]*object, 
 		}
 	}
 	for _, fault := range p.faults {
-		fault.Reason = clean(p.hide, fault.Reason)
+		fault.Reason = clean(r.hide, fault.Reason)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -118,18 +115,18 @@ func (p *preparing) object(d Desired) *object {
 		return nil
 	}
 	if o.ref.isSecret() {
-		hideSecret(p.hide, d.Object.Object["data"])
+		hideSecret(p.run.hide, d.Object.Object["data"])
 	}
-	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.strategy)
+	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.run.rules.Strategy)
 	annotate(o.Object, o.AnnotateBeforeCreate)
-	p.owner.Stamp(o.Object)
+	p.run.rules.owner.Stamp(o.Object)
 	o.hash = hash(o)
 	return o
 }
 
 // place determines the kind of the object, and thus whether the object needs a namespace.
 func (p *preparing) place(o *object) bool {
-	found, err := p.kinds.find(o.ref)
+	found, err := p.run.kinds.find(o.ref)
 	switch {
 	case meta.IsNoMatchError(err):
 		p.fault(invalid(o.ref, ".kind", "the cluster does not know %s, and no manifest defines it", o.ref.GVK()))
@@ -137,9 +134,6 @@ func (p *preparing) place(o *object) bool {
 	case err != nil:
 		p.fault(classify(o.ref, err, nil))
 		return false
-	}
-	o.kind = found
-	switch {
 	case found.namespaced && o.ref.Namespace == "":
 		p.fault(invalid(o.ref, ".metadata.namespace", "is required, because %s is namespaced", o.ref.Kind))
 		return false
@@ -147,6 +141,7 @@ func (p *preparing) place(o *object) bool {
 		o.Object.SetNamespace("")
 		o.ref.Namespace = ""
 	}
+	o.kind = found
 	if p.seen[o.ref.id()] {
 		p.fault(invalid(o.ref, "", "is listed more than once"))
 		return false
@@ -160,10 +155,8 @@ func annotate(obj *unstructured.Unstructured, more map[string]string) {
 	if len(more) == 0 {
 		return
 	}
-	all := obj.GetAnnotations()
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, obj.GetAnnotations())
 	maps.Copy(all, more)
 	obj.SetAnnotations(all)
 }
@@ -176,9 +169,14 @@ func hash(o *object) string {
 	if strategy == Recreate || strategy == OnDelete {
 		strategy = Apply
 	}
-	data, err := json.Marshal([]any{o.Object.Object, strategy, o.PatchAfterDeployment})
+	return digest([]any{o.Object.Object, strategy, o.PatchAfterDeployment})
+}
+
+// digest returns a hash of a value, encoded as JSON.
+func digest(value any) string {
+	data, err := json.Marshal(value)
 	if err != nil {
-		return "" // cannot happen because the object was copied through JSON; an object with an empty hash is written each time
+		return "" // cannot happen because the objects were decoded from JSON; an object with an empty hash is written each time
 	}
 	sum := sha256.Sum256(data)
 	return base64.RawURLEncoding.EncodeToString(sum[:12])
@@ -200,7 +198,7 @@ type kinds struct {
 	mapper meta.RESTMapper
 
 	mu      sync.Mutex
-	defined definitions
+	defined map[schema.GroupVersionKind]kind // the kinds that the CustomResourceDefinitions in the manifests define
 }
 
 func (k *kinds) find(ref Ref) (kind, error) {
@@ -218,15 +216,15 @@ func (k *kinds) find(ref Ref) (kind, error) {
 	return kind{resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
 
-// learn adds the kinds that the CustomResourceDefinitions in the manifests define.
-func (k *kinds) learn(desired []Desired) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.defined.learn(desired)
+// resourceOf returns the resource of an entry. If the entry does not contain it, resourceOf looks it up, unless k is
+// nil. The result is empty if the resource cannot be determined.
+func (k *kinds) resourceOf(s entryState) schema.GroupVersionResource {
+	if k == nil || !s.resource.Empty() {
+		return s.resource
+	}
+	found, _ := k.find(s.Ref()) // after an error, the resource is empty
+	return found.resource
 }
-
-// definitions contains the kinds that the CustomResourceDefinitions in the manifests define.
-type definitions map[schema.GroupVersionKind]kind
 
 const definitionKind = "CustomResourceDefinition"
 
@@ -235,17 +233,19 @@ func isDefinition(gk schema.GroupKind) bool {
 }
 
 // learn adds the kinds that the CustomResourceDefinitions in the manifests define.
-func (d definitions) learn(desired []Desired) {
+func (k *kinds) learn(desired []Desired) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for _, one := range desired {
 		if isDefinition(one.Object.GroupVersionKind().GroupKind()) && one.Policy != Ignore && one.Policy != Retain {
-			d.add(one.Object.Object)
+			k.add(one.Object.Object)
 		}
 	}
 }
 
 // add adds the kind of a CustomResourceDefinition in all its versions. It ignores errors in the definition, because the
-// API server explains such errors better.
-func (d definitions) add(definition map[string]any) {
+// API server explains such errors better. The caller holds mu.
+func (k *kinds) add(definition map[string]any) {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(definition, fields...)
 		return value
@@ -256,6 +256,6 @@ func (d definitions) add(definition map[string]any) {
 		fields, _ := version.(map[string]any)
 		name, _ := fields["name"].(string)
 		gv := schema.GroupVersion{Group: group, Version: name}
-		d[gv.WithKind(kindName)] = kind{resource: gv.WithResource(plural), namespaced: text("spec", "scope") == "Namespaced", fromItem: true}
+		k.defined[gv.WithKind(kindName)] = kind{resource: gv.WithResource(plural), namespaced: text("spec", "scope") == "Namespaced", fromItem: true}
 	}
 }

@@ -8,43 +8,18 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// orphansOf returns two lists of inventory entries. The first contains the objects that are no longer desired. The
-// second contains the objects that are now desired under another API group.
-func orphansOf(all []entryState, desired []*object) (orphans, renamed []entryState) {
-	wanted, uids := map[Ref]bool{}, map[types.UID]bool{}
-	for _, o := range desired {
-		wanted[o.ref.id()] = true
-	}
-	for _, s := range all {
-		if wanted[s.Ref().id()] && s.UID != "" {
-			uids[s.UID] = true
+// orphans returns the objects of the inventory that are no longer desired. It removes an object from the inventory if it
+// is now desired under another API group. Call it only when all desired objects are claimed.
+func (r *run) orphans() []entryState {
+	return slices.DeleteFunc(r.objects.all(), func(s entryState) bool {
+		renamed := !s.claimed && r.objects.hasUnderOtherName(s.Entry)
+		if renamed {
+			r.objects.forget(s.Ref())
 		}
-	}
-	for _, s := range all {
-		switch {
-		case wanted[s.Ref().id()]:
-		case uids[s.UID]:
-			renamed = append(renamed, s)
-		default:
-			orphans = append(orphans, s)
-		}
-	}
-	return orphans, renamed
-}
-
-// prune deletes the objects of the inventory that are no longer desired. Call it only when all desired objects are
-// finished.
-func (r *run) prune(ctx context.Context, desired []*object) {
-	orphans, renamed := orphansOf(r.objects.all(), desired)
-	for _, s := range renamed {
-		r.objects.forget(s.Ref())
-	}
-	if len(orphans) > 0 {
-		r.removeAll(ctx, orphans, r.rules.PruneGroups)
-	}
+		return s.claimed || renamed
+	})
 }
 
 // removeAll deletes objects group by group. It does not begin a group while a deletion in an earlier group is
@@ -59,9 +34,9 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 		left = append(left, s)
 	}
 	for _, group := range groups {
-		var members []entryState
-		members, left = split(left, group)
-		forEach(ctx, r.rules.Concurrency, members, func(s entryState) {
+		members := slices.DeleteFunc(slices.Clone(left), func(s entryState) bool { return !group.takes(s.Ref()) })
+		left = slices.DeleteFunc(left, func(s entryState) bool { return group.takes(s.Ref()) })
+		forEach(ctx, r.rules.Concurrency, members, func(_ int, s entryState) {
 			end := r.work(ctx, s.Ref(), known{removeFinalizers: group.ForceDelete}, decideRemove)
 			r.results.fail(r.conclude(ctx, end))
 		})
@@ -77,17 +52,6 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 	for _, s := range left {
 		r.results.leave(s.Ref())
 	}
-}
-
-func split(entries []entryState, group Group) (members, rest []entryState) {
-	for _, s := range entries {
-		if group.takes(s.Ref()) {
-			members = append(members, s)
-		} else {
-			rest = append(rest, s)
-		}
-	}
-	return members, rest
 }
 
 // removeKind lists and deletes the objects of a kind. Kubernetes recreates some objects after each deletion, such as
@@ -112,9 +76,9 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 		r.results.note(Ref{APIVersion: t.APIVersion, Kind: t.Kind}, err)
 		return
 	}
-	forEach(ctx, r.rules.Concurrency, found, func(e Entry) {
+	forEach(ctx, r.rules.Concurrency, found, func(_ int, e Entry) {
 		k := known{entryState: entryState{Entry: e, anyones: true}, removeFinalizers: group.ForceDelete}
-		r.results.fail(r.conclude(ctx, there.pursue(ctx, k, decideRemove)))
+		r.results.fail(r.conclude(ctx, there.pursue(ctx, decideRemove(there.rules, k))))
 	})
 }
 

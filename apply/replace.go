@@ -3,10 +3,6 @@
 package apply
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,7 +45,7 @@ func decideReplace(r rules, k known) step {
 			k.Norm = ""
 		}
 		k.UID, k.Hash, k.Key = live.GetUID(), o.hash, ""
-		return k.unchanged(live)
+		return k.unchanged()
 	case k.UID == live.GetUID() && r.mayAsk(k):
 		return k.ask(live, wanted, func(r rules, k known) step { return decideUpdate(r, k, wanted) })
 	}
@@ -72,24 +68,15 @@ func decideReplaced(r rules, k known) step {
 		return k.wait("changed while it was written")
 	case k.result == resultImmutable && r.Recreate && k.UID == k.live.GetUID() && r.isOwn(k.live, k.Entry):
 		return decideDelete(r, k, isReplaced)
-	case k.result != resultOK:
-		return k.failed()
-	case k.UID == "" && k.Adopted:
+	case k.result == resultOK && k.UID == "" && k.Adopted:
 		return decideMark(r, k)
 	}
-	return k.landed(r)
+	return decideLanded(r, k)
 }
 
 // readsFirst reports whether the object must be read before it is written, because its strategy computes the new state
 // from the current one.
-func (o *object) readsFirst() bool {
-	switch o.Strategy {
-	case Update, Patch, Merge, MergeOverwrite:
-		return true
-	case Apply, Recreate, OnDelete:
-	}
-	return false
-}
+func (o *object) readsFirst() bool { return !o.isTracked() && o.Strategy != OnDelete }
 
 // becomes returns the new state of a live object. After a change of the manifest, the strategy determines the complete
 // object. As long as the manifest stays the same, becomes corrects only the fields of the manifest, and keeps fields
@@ -130,12 +117,7 @@ func (o *object) normOf(stored *unstructured.Unstructured) string {
 
 // norm returns a hash of a live object, restricted to the fields that the manifest contains.
 func (o *object) norm(live *unstructured.Unstructured) string {
-	data, err := json.Marshal(fields.Cut(live.Object, o.Object.Object))
-	if err != nil {
-		return "" // cannot happen because the object was decoded from JSON
-	}
-	sum := sha256.Sum256(data)
-	return base64.RawURLEncoding.EncodeToString(sum[:12])
+	return digest(fields.Cut(live.Object, o.Object.Object))
 }
 
 // outcome returns the complete object that the strategy computes from the manifest and the live object.
@@ -144,21 +126,16 @@ func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructu
 	switch o.Strategy {
 	case Merge:
 		out.Object = fields.Fill(live.DeepCopy().Object, out.Object)
-		stamp(out, o.Object)
+		// The strategy would keep the labels and annotations of an earlier item with the same name.
+		if owner, owned := ownership.OwnerOf(o.Object); owned {
+			owner.Stamp(out)
+		}
 	case MergeOverwrite:
 		out.Object = fields.Overlay(live.DeepCopy().Object, out.Object)
 	case Apply, Recreate, OnDelete, Update, Patch:
 		retain(out, live)
 	}
 	return out
-}
-
-// stamp copies the owner label and the owner annotations from one object to another. The strategy Merge needs it
-// because fields.Fill would keep the labels and annotations of an earlier item with the same name.
-func stamp(obj, from *unstructured.Unstructured) {
-	if owner, owned := ownership.OwnerOf(from); owned {
-		owner.Stamp(obj)
-	}
 }
 
 // keptFields lists the fields that keep their current values when an object is replaced, because they are immutable or

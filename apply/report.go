@@ -4,7 +4,6 @@ package apply
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,13 +68,6 @@ func (r Report) Reason() string {
 		return r.Waiting[0].String()
 	}
 	return fmt.Sprintf("%s (and %d more)", r.Waiting[0], len(r.Waiting)-1)
-}
-
-// sort makes the order in the report independent of the order in which the goroutines ran.
-func (r *Report) sort() {
-	slices.SortFunc(r.Waiting, func(a, b Waiting) int { return compareRefs(a.Ref, b.Ref) })
-	slices.SortFunc(r.Left, compareRefs)
-	slices.SortFunc(r.Postponed, compareRefs)
 }
 
 // Event describes a notable change of an object, or the reason why an object was not changed.

@@ -4,6 +4,7 @@ package apply
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -104,15 +105,15 @@ func (r *results) complete(ctx context.Context) bool {
 	return ctx.Err() == nil && len(r.errs) == 0 && len(r.waits) == 0
 }
 
-// reported returns the report of the call so far, without Report.Owned.
+// reported returns the report of the call so far, without Report.Owned. The order in the report does not depend on the
+// order in which the goroutines ran.
 func (r *results) reported() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.report
-	for _, w := range r.waits {
-		out.Waiting = append(out.Waiting, w)
-	}
-	out.sort()
+	out.Waiting = slices.SortedFunc(maps.Values(r.waits), func(a, b Waiting) int { return compareRefs(a.Ref, b.Ref) })
+	slices.SortFunc(out.Left, compareRefs)
+	slices.SortFunc(out.Postponed, compareRefs)
 	return out
 }
 
@@ -123,9 +124,10 @@ func (r *results) err(ctx context.Context) error {
 	return r.joined(ctx, r.errs)
 }
 
-// joined returns the errors as one error, and adds an error if the context has ended. It returns nil if there are no
-// errors and the context has not ended.
+// joined returns the errors as one error, and adds an error if the context has ended. It ignores errors that are nil. It
+// returns nil if there are no errors and the context has not ended.
 func (r *results) joined(ctx context.Context, errs Errors) error {
+	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil })
 	slices.SortFunc(errs, func(a, b *Error) int { return compareRefs(a.Ref, b.Ref) })
 	if ctx.Err() != nil {
 		errs = append(Errors{r.stopped(ctx, Ref{})}, errs...)

@@ -202,12 +202,6 @@ func holderOf(live metav1.Object) string {
 	return "the field manager " + strings.Join(managers[:min(len(managers), maxHolders)], ", ")
 }
 
-// updaters returns the field managers from which the item takes over fields. The result is used as the argument
-// `updaters` of ownership.TakeOver.
-func (r rules) updaters() []string {
-	return append(slices.Clone(r.LandscaperManagers), r.owner.Manager())
-}
-
 // hasLeftovers reports whether the object has fields that Landscaper's own deployer, or this item with another
 // strategy, wrote by updates. Server-side apply would not remove such fields when the manifest no longer contains them.
 func (r rules) hasLeftovers(live *unstructured.Unstructured) bool {
@@ -227,17 +221,11 @@ func (r rules) hasLeftovers(live *unstructured.Unstructured) bool {
 // returns true if the conflict concerns the owner label, or if it is a conflict with the field manager of one of
 // Landscaper's own deployers.
 func (r rules) mayBeOwned(conflict error) bool {
-	for _, cause := range causesOf(conflict) {
-		if strings.Contains(cause.Field, ownership.LabelItem) {
-			return true
-		}
-		for _, manager := range r.LandscaperManagers {
-			if strings.Contains(cause.Message, `"`+manager+`"`) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(causesOf(conflict), func(cause metav1.StatusCause) bool {
+		return strings.Contains(cause.Field, ownership.LabelItem) || slices.ContainsFunc(r.LandscaperManagers, func(manager string) bool {
+			return strings.Contains(cause.Message, `"`+manager+`"`)
+		})
+	})
 }
 
 // existedBefore reports whether another writer created the object. It returns true if another manager wrote the object

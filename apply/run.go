@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
@@ -25,13 +27,6 @@ type run struct {
 	objects *tracker
 	results *results
 	hide    *redact.Redactor
-}
-
-// prepare validates the manifests and completes them for the write. It returns the errors of all manifests together. If
-// singly is true, it rejects manifests that are lists.
-func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*object, error) {
-	p := &preparing{owner: r.rules.owner, strategy: r.rules.Strategy, kinds: r.kinds, hide: r.hide, seen: map[Ref]bool{}, singly: singly}
-	return p.objects(ctx, desired)
 }
 
 // apply applies one object of the inventory. The returned error is the same as Outcome.Err.
@@ -61,7 +56,7 @@ func (r *run) work(ctx context.Context, ref Ref, k known, first decision) (end s
 			k.wasApplied = k.want.Strategy != OnDelete && k.Hash == k.want.hash && r.rules.Applied.has(ref.id(), state{k.UID, k.Hash})
 		}
 		k.seen = r.look(k.entryState)
-		end = r.pursue(ctx, k, first)
+		end = r.pursue(ctx, first(r.rules, k))
 		*s = end.known.entryState
 	})
 	return end
@@ -72,30 +67,27 @@ func (r *run) look(s entryState) *Seen {
 	if r.rules.Seen == nil || s.UID == "" || s.Deleting {
 		return nil
 	}
-	if s.resource.Empty() {
-		found, err := r.kinds.find(s.Ref())
-		if err != nil {
-			return nil
-		}
-		s.resource = found.resource
+	resource := r.kinds.resourceOf(s)
+	if resource.Empty() {
+		return nil
 	}
-	if seen, known := r.rules.Seen.Seen(s.resource, s.Ref().Key()); known {
+	if seen, known := r.rules.Seen.Seen(resource, s.Ref().Key()); known {
 		return &seen
 	}
 	return nil
 }
 
-// pursue takes the steps for one object, and returns the last step.
-func (r *run) pursue(ctx context.Context, k known, first decision) step {
-	s := first(r.rules, k)
+// pursue takes the steps for one object, beginning with s, and returns the last step. For a plan, the last step may be
+// the step that would create or delete the object.
+func (r *run) pursue(ctx context.Context, s step) step {
 	for range maxSteps {
-		if s.effect == "" {
+		if s.effect == "" || r.rules.dry && (s.effect == effectCreate || s.effect == effectDelete) {
 			return s
 		}
 		live, err := r.do(ctx, s)
 		s = s.after(r.rules, live, err)
 	}
-	if s.effect == "" {
+	if s.effect == "" || r.rules.dry {
 		return s
 	}
 	return s.known.wait("changes constantly")
@@ -105,14 +97,18 @@ func (r *run) pursue(ctx context.Context, k known, first decision) step {
 var errDenied = errors.New("Options.MayHeal does not allow the correction now")
 
 // do takes one step. If an admission plugin denies a deletion, the error is not Permanent, whatever status code the
-// answer has, because the same request may succeed later.
+// answer has, because the same request may succeed later. For a plan, do sends writes as dry runs. It skips steps that
+// do not affect the plan: merge patches, changes of field managers, and applies to objects that are no longer desired.
 func (r *run) do(ctx context.Context, s step) (*unstructured.Unstructured, error) {
-	if s.effect == effectAsk {
-		if r.rules.MayHeal(*s.drift) {
-			return nil, nil
-		}
+	switch {
+	case s.effect == effectAsk && r.rules.MayHeal(*s.drift):
+		return nil, nil
+	case s.effect == effectAsk:
 		return nil, errDenied
+	case r.rules.dry && (s.effect == effectMerge || s.effect == effectTakeOver || s.effect == effectApply && s.known.want == nil):
+		return cmp.Or(s.known.answer, s.known.live), nil
 	}
+	s.dry = s.dry || r.rules.dry
 	live, err := r.cluster.do(ctx, s)
 	if s.effect == effectDelete && resultOf(err) == resultFailed {
 		denied := classify(s.known.Ref(), err, r.hide)
@@ -162,20 +158,15 @@ func (r *run) watch(ctx context.Context, objects []*object) {
 	if r.rules.Watch == nil {
 		return
 	}
-	places := map[schema.GroupVersionResource]map[string]bool{}
+	places := map[schema.GroupVersionResource][]string{}
 	for _, o := range objects {
-		if !o.isWatched() {
-			continue
-		}
-		if places[o.kind.resource] == nil {
-			places[o.kind.resource] = map[string]bool{}
-		}
-		if o.ref.Namespace != "" {
-			places[o.kind.resource][o.ref.Namespace] = true
+		if o.isWatched() {
+			places[o.kind.resource] = append(places[o.kind.resource], o.ref.Namespace)
 		}
 	}
 	resources := slices.SortedFunc(maps.Keys(places), func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
 	for _, resource := range resources {
-		r.rules.Watch(ctx, resource, slices.Sorted(maps.Keys(places[resource])))
+		namespaces := sets.New(places[resource]...).Delete("")
+		r.rules.Watch(ctx, resource, slices.Sorted(maps.Keys(namespaces)))
 	}
 }

@@ -95,25 +95,13 @@ func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, err
 	r.watch(ctx, objects)
 	out := make([]Outcome, len(objects))
 	errs := make(Errors, len(objects))
-	forEach(ctx, r.rules.Concurrency, places(len(objects)), func(i int) {
-		out[i], errs[i] = r.apply(ctx, objects[i])
-	})
+	forEach(ctx, r.rules.Concurrency, objects, func(i int, o *object) { out[i], errs[i] = r.apply(ctx, o) })
 	for i, o := range objects {
 		if out[i].Ref == (Ref{}) { // not started
 			out[i] = Outcome{Ref: o.ref, Err: r.results.stopped(ctx, o.ref)}
 		}
 	}
-	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil })
 	return out, r.results.joined(ctx, errs)
-}
-
-// places returns the indexes from 0 to n-1.
-func places(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
 }
 
 // Delete deletes objects of the inventory. It deletes at most Options.Concurrency objects at a time, and starts them in
@@ -128,10 +116,7 @@ func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	r := s.run
 	errs := make(Errors, len(refs))
 	waits := make([]Waiting, len(refs))
-	forEach(ctx, r.rules.Concurrency, places(len(refs)), func(i int) {
-		errs[i], waits[i] = r.dismiss(ctx, refs[i])
-	})
-	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil })
+	forEach(ctx, r.rules.Concurrency, refs, func(i int, ref Ref) { errs[i], waits[i] = r.dismiss(ctx, ref) })
 	waits = slices.DeleteFunc(waits, func(w Waiting) bool { return w.Reason == "" })
 	return waits, r.results.joined(ctx, errs)
 }

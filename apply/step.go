@@ -3,6 +3,8 @@
 package apply
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +95,6 @@ type known struct {
 	answer *unstructured.Unstructured
 	result result
 	err    error // the error of the last step
-	forced bool  // the last step was a forced apply
 
 	written  bool  // the object belonged to the item before the first apply of this call
 	prepared bool  // AnnotateBeforeDelete and PatchBeforeDelete were sent
@@ -102,8 +103,9 @@ type known struct {
 	events   []Event
 }
 
-// record returns the information about an object after a step. The arguments live and err are the result of the step.
-func record(s step, live *unstructured.Unstructured, err error) known {
+// after returns the step that follows s. The arguments live and err are the result of s. If a read failed, after ends
+// the work on the object.
+func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 	k := s.known
 	k.result, k.err = resultOf(err), err
 	if err != nil {
@@ -116,25 +118,15 @@ func record(s step, live *unstructured.Unstructured, err error) known {
 		}
 	case effectRead, effectReadMetadata:
 		k.live, k.isCurrent = live, true
+		if err != nil {
+			return k.fail(cmp.Or(k.fault, err))
+		}
 	case effectTakeOver, effectDelete:
 		k.isCurrent = false
 	case effectCreate, effectApply, effectUpdate, effectPatch, effectMerge:
-		k.answer, k.isCurrent, k.forced = live, false, s.force
+		k.answer, k.isCurrent = live, false
 	}
-	return k
-}
-
-// after returns the step that follows s. The arguments live and err are the result of s. If a read failed, after ends
-// the work on the object.
-func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
-	k := record(s, live, err)
-	switch {
-	case err == nil || s.effect != effectRead && s.effect != effectReadMetadata:
-		return s.next(r, k)
-	case k.fault != nil:
-		err = k.fault
-	}
-	return k.fail(err)
+	return s.next(r, k)
 }
 
 func (k known) read(next decision) step { return step{known: k, effect: effectRead, next: next} }
@@ -208,9 +200,9 @@ func (k known) failed() step {
 	return k.read(func(_ rules, k known) step { return k.fail(k.fault) })
 }
 
-// leaveAlone ends the work on the object without changing it, and emits an event.
-func (k known) leaveAlone(live *unstructured.Unstructured, message string) step {
-	k.outcome = live
+// leaveAlone ends the work on an object that was read, without changing it, and emits an event.
+func (k known) leaveAlone(message string) step {
+	k.outcome = k.live
 	k.note(ReasonLeftAlone, message)
 	return step{known: k}
 }
@@ -220,10 +212,10 @@ func (k *known) note(reason, message string) {
 	k.events = append(k.events, Event{Ref: k.Ref(), Reason: reason, Message: message})
 }
 
-// unchanged ends the work on the object without a write.
-func (k known) unchanged(live *unstructured.Unstructured) step {
-	k.outcome, k.Deleting, k.version = live, false, live.GetResourceVersion()
-	return k.finish(live, countUnchanged)
+// unchanged ends the work on an object that was read, without a write.
+func (k known) unchanged() step {
+	k.outcome, k.Deleting, k.version = k.live, false, k.live.GetResourceVersion()
+	return k.finish(countUnchanged)
 }
 
 // landed ends the work on the object after a successful write.
@@ -241,28 +233,22 @@ func (k known) landed(r rules) step {
 	}
 	k.changed = k.Key == "" || k.Key != before.Key || k.Hash != before.Hash
 	k.PatchDue, k.Deleting = len(o.PatchAfterDeployment) > 0, false
-	return k.finish(live, countApplied)
+	return k.finish(countApplied)
 }
 
 // finish ends the work on an object that has the desired state. If later stages cannot use the object yet, it counts as
 // waiting.
-func (k known) finish(live *unstructured.Unstructured, count count) step {
-	reason := ""
-	switch stageOf(k.want.ref.GVK().GroupKind(), k.want.kind.namespaced) {
-	case stageDefinitions:
-		if !isEstablished(live) {
-			reason = "is not established yet"
-		}
-	case stageNamespaces:
-		if phase, _, _ := unstructured.NestedString(live.Object, "status", "phase"); phase == string(corev1.NamespaceTerminating) {
-			reason = "is being deleted"
-		}
-	case stageCluster, stageNamespaced, stageEnd:
-	}
+func (k known) finish(count count) step {
 	out := step{count: count, usable: true}
-	if k.Pending = reason != ""; k.Pending {
-		out.err = waiting(k.Ref(), "%s", reason)
+	stage := stageOf(k.want.ref.GVK().GroupKind(), k.want.kind.namespaced)
+	phase, _, _ := unstructured.NestedString(k.outcome.Object, "status", "phase")
+	switch {
+	case stage == stageDefinitions && !isEstablished(k.outcome):
+		out.err = waiting(k.Ref(), "is not established yet")
+	case stage == stageNamespaces && phase == string(corev1.NamespaceTerminating):
+		out.err = waiting(k.Ref(), "is being deleted")
 	}
+	k.Pending = out.err != nil
 	out.known = k
 	return out
 }

@@ -79,16 +79,16 @@ type tracker struct {
 	// storing is held while an inventory is stored. Inventories are therefore stored one after the other, and each
 	// contains the entries of the one before.
 	storing sync.Mutex
+	busy    sync.Map // contains the *sync.Mutex of each object, by Ref.id
 
 	mu      sync.Mutex // guards all fields below
 	entries map[Ref]*entryState
-	busy    map[Ref]*sync.Mutex
 	// reserved is the size of Inventory.Former, encoded as JSON, in bytes.
 	reserved int
 }
 
 func newTracker(inv Inventory) *tracker {
-	out := &tracker{entries: make(map[Ref]*entryState, len(inv.Entries)), busy: map[Ref]*sync.Mutex{}}
+	out := &tracker{entries: make(map[Ref]*entryState, len(inv.Entries))}
 	for _, entry := range inv.Entries {
 		out.entries[entry.Ref().id()] = &entryState{Entry: entry}
 	}
@@ -117,7 +117,8 @@ func (t *tracker) peek(id Ref) entryState {
 // the object. The copy is marked as gone if the inventory does not contain the object.
 func (t *tracker) withEntry(ref Ref, f func(*entryState)) {
 	id := ref.id()
-	lock := t.lockOf(id)
+	busy, _ := t.busy.LoadOrStore(id, &sync.Mutex{})
+	lock := busy.(*sync.Mutex)
 	lock.Lock()
 	defer lock.Unlock()
 	own := t.at(ref)
@@ -129,15 +130,6 @@ func (t *tracker) withEntry(ref Ref, f func(*entryState)) {
 	} else if !own.gone {
 		t.entries[id] = &own
 	}
-}
-
-func (t *tracker) lockOf(id Ref) *sync.Mutex {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.busy[id] == nil {
-		t.busy[id] = &sync.Mutex{}
-	}
-	return t.busy[id]
 }
 
 // forget removes the entry of an object.
@@ -194,10 +186,15 @@ func (t *tracker) claim(ctx context.Context, objects []*object, options *Options
 			return err
 		}
 	}
+	t.want(objects)
+	return nil
+}
+
+// want copies the settings of the objects to their entries.
+func (t *tracker) want(objects []*object) {
 	for _, o := range objects {
 		t.withEntry(o.ref, func(s *entryState) { s.want(o) })
 	}
-	return nil
 }
 
 // foresee returns the inventory that results from claiming the objects, and reports whether any of them are new. It
@@ -251,17 +248,11 @@ func (t *tracker) owned(kinds *kinds) []Owned {
 		if !s.isOwned() {
 			continue
 		}
-		if s.resource.Empty() {
-			if kinds == nil {
-				continue
-			}
-			found, err := kinds.find(s.Ref())
-			if err != nil {
-				continue
-			}
-			s.resource = found.resource
+		resource := kinds.resourceOf(s)
+		if resource.Empty() {
+			continue
 		}
-		one := Owned{Resource: s.resource, Name: s.Ref().Key(), UID: s.UID, Key: s.Key, ResourceVersion: s.version}
+		one := Owned{Resource: resource, Name: s.Ref().Key(), UID: s.UID, Key: s.Key, ResourceVersion: s.version}
 		if s.OnDelete {
 			one.Key = ""
 		}
@@ -274,8 +265,7 @@ func (t *tracker) owned(kinds *kinds) []Owned {
 // Options.Applied). The zero value is empty and ready for use. An Applied is safe for concurrent use. If an Applied is
 // lost, the engine sends additional requests, but they change nothing.
 type Applied struct {
-	mu      sync.Mutex
-	objects map[Ref]state
+	objects sync.Map // contains a state for each object, by Ref.id
 }
 
 // state identifies an object and the manifest that was applied to it.
@@ -286,15 +276,9 @@ type state struct {
 
 // add records which manifest was applied to an object.
 func (a *Applied) add(id Ref, s state) {
-	if a == nil {
-		return
+	if a != nil {
+		a.objects.Store(id, s)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.objects == nil {
-		a.objects = map[Ref]state{}
-	}
-	a.objects[id] = s
 }
 
 // has reports whether the same manifest was already applied to the same object.
@@ -302,7 +286,6 @@ func (a *Applied) has(id Ref, s state) bool {
 	if a == nil || s.uid == "" || s.hash == "" {
 		return false
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.objects[id] == s
+	found, _ := a.objects.Load(id)
+	return found == s
 }

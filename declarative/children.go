@@ -42,10 +42,7 @@ func (c Child) Raw() json.RawMessage {
 	if c.object == nil {
 		return nil
 	}
-	raw, err := json.Marshal(c.object.Object)
-	if err != nil {
-		return nil // cannot happen, because the object came from JSON
-	}
+	raw, _ := json.Marshal(c.object.Object) // the object came from JSON, so it can be encoded
 	return raw
 }
 
@@ -85,13 +82,13 @@ func As[T any](c Child) (*T, error) {
 	if c.object == nil {
 		return out, nil
 	}
+	var err error
 	if _, generated := any(out).(runtime.Object); generated {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c.object.DeepCopy().Object, out); err != nil {
-			return new(T), fmt.Errorf("decode %s into %T: %w", c.Ref(), out, err)
-		}
-		return out, nil
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(c.object.DeepCopy().Object, out)
+	} else {
+		err = json.Unmarshal(c.Raw(), out)
 	}
-	if err := json.Unmarshal(c.Raw(), out); err != nil {
+	if err != nil {
 		return new(T), fmt.Errorf("decode %s into %T: %w", c.Ref(), out, err)
 	}
 	return out, nil
@@ -145,22 +142,16 @@ func (c Children) OfKind(kind string) Children {
 // plain name such as "web", or a name with a namespace such as "shop/web". With a plain name, Named returns the first
 // child with this name in any namespace. If there is no such child, Named returns the zero value and false.
 func (c Children) Named(kind, name string) (Child, bool) {
-	namespace, name, qualified := cutNamespace(name)
+	namespace, plain, qualified := strings.Cut(name, "/")
+	if !qualified {
+		plain = name
+	}
 	for _, child := range c.OfKind(kind) {
-		if child.Name() == name && (!qualified || child.Ref().Namespace == namespace) {
+		if child.Name() == plain && (!qualified || child.Ref().Namespace == namespace) {
 			return child, true
 		}
 	}
 	return Child{}, false
-}
-
-// cutNamespace splits a text of the form "namespace/name" or "name". The result `qualified` reports whether the text
-// contains a namespace.
-func cutNamespace(of string) (namespace, name string, qualified bool) {
-	if namespace, name, qualified = strings.Cut(of, "/"); qualified {
-		return namespace, name, true
-	}
-	return "", of, false
 }
 
 // Labelled returns the children that a selector matches, such as labels.Set{"app": "web"}.AsSelector().

@@ -20,6 +20,9 @@ var serverFields = []string{
 	"resourceVersion", "selfLink", "uid",
 }
 
+// optionalFields are the fields of metadata that count as unset if they are empty.
+var optionalFields = append([]string{"labels", "annotations", "ownerReferences", "finalizers", "generateName", "namespace"}, serverFields...)
+
 // clean removes fields that the handler did not set on purpose. It removes null fields, because null means "not set by
 // me". It also removes fields that the JSON of a Go struct contains even if they are unset: a status with only zero
 // values, and empty metadata fields.
@@ -29,13 +32,8 @@ func clean(body map[string]any) {
 		delete(body, "status")
 	}
 	metadata, _ := body["metadata"].(map[string]any)
-	for _, field := range serverFields {
-		if value, found := metadata[field]; found && isZero(value) {
-			delete(metadata, field)
-		}
-	}
-	for _, field := range []string{"labels", "annotations", "ownerReferences", "finalizers", "generateName", "namespace"} {
-		if value, found := metadata[field]; found && isZero(value) {
+	for _, field := range optionalFields {
+		if isZero(metadata[field]) {
 			delete(metadata, field)
 		}
 	}

@@ -24,11 +24,11 @@ import (
 func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	o.Default()
 	d := &deployer{
-		handler: handler, options: o, stability: newStability(), memories: newMemories(nil),
+		handler: handler, options: o, stability: newStability(),
 	}
 	d.keeper = upkeep.New(upkeep.Options{
 		Name: o.Name, Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights,
-		CleanUpFirst: o.CleanUpFirst, ObjectChanged: d.changed,
+		CleanUpFirst: o.CleanUpFirst && !o.OrphanChildren, ObjectChanged: d.changed,
 	})
 	d.finalizer, _ = handler.(Finalizer)
 	d.hooks = d.keeper.Hooks(nil)
@@ -58,7 +58,6 @@ type deployer struct {
 	hooks     extension.ReconcileExtensionHooks
 	keeper    *upkeep.Keeper
 	stability *stability
-	memories  *memories
 	metrics   *metrics
 }
 
@@ -80,9 +79,11 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if err := d.options.Validate(); err != nil {
 		return fmt.Errorf("options of %s: %w", d.options.Name, err)
 	}
-	d.memories = newMemories(rt.Landscaper.GetClient())
-	d.memories.forgotten = d.stability.forget
-	d.metrics = newMetrics(rt.Registerer, d.keeper.Watches, d.memories, d.options.ItemMetrics)
+	var failedCalls func() map[types.NamespacedName]uint64
+	if d.options.ItemMetrics {
+		failedCalls = d.failedCalls
+	}
+	d.metrics = newMetrics(rt.Registerer, d.keeper.Watches, failedCalls)
 	if err := d.keeper.UseRuntime(rt); err != nil {
 		return err
 	}
@@ -137,14 +138,17 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	if err := deployerlib.DeleteExport(ctx, d.keeper.Secrets(), di); err != nil {
 		return err
 	}
-	d.forget(di.UID)
+	d.keeper.Forget(di.UID)
 	return nil
 }
 
 // deleteChildren deletes all children. If the inventory was lost, it finds them by their labels.
 func (r *run) deleteChildren(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if target != nil && r.up.LostInventory() {
-		if err := r.recover(ctx, target); err != nil {
+		if err := r.connect(ctx, target); err != nil {
+			return err
+		}
+		if _, err := r.lookAndRestore(ctx); err != nil {
 			return err
 		}
 	}
@@ -191,7 +195,7 @@ func spread(uid types.UID, bound time.Duration) time.Duration {
 // changed requests a run of an item because one of its children has changed. The run does not start earlier than
 // MinInterval after the start of the previous run. The method never blocks.
 func (d *deployer) changed(item types.UID) {
-	if m := d.memories.find(item); m != nil {
+	if m, known := d.keeper.Value(item, memoryKey{}).(*memory); known {
 		d.wake(m, m.next(d.options.MinInterval))
 	}
 }
@@ -199,12 +203,6 @@ func (d *deployer) changed(item types.UID) {
 // wake requests a run of an item. The run does not start before notBefore.
 func (d *deployer) wake(m *memory, notBefore time.Time) {
 	m.wish(func() { d.keeper.Wake(m.uid, notBefore) })
-}
-
-// forget discards the state that is kept in memory for an item.
-func (d *deployer) forget(item types.UID) {
-	d.keeper.Forget(item)
-	d.memories.forget(item)
 }
 
 func (d *deployer) now() time.Time { return d.keeper.Runtime().Clock.Now() }

@@ -112,7 +112,7 @@ func TestFinalizedIsKeptBesideTheInventory(t *testing.T) {
 	if err != nil || !again.finalized() {
 		t.Errorf("read again: %+v, %v", again, err)
 	}
-	if diff := cmp.Diff(string(status.handler), string(again.handler)); diff != "" {
+	if diff := cmp.Diff(status.handler, again.handler); diff != "" {
 		t.Error(diff)
 	}
 }

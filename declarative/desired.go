@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,14 +23,15 @@ var strategyOf = map[UpdateStrategy]apply.Strategy{
 }
 
 // Desired converts the children of a response into the input of the apply engine. It sends no requests. Call Default
-// first. The function `owns` is used if Tracking.OwnerReference is set. It reports whether a child gets an owner
-// reference to the item. If it is nil, no child gets an owner reference. The error is an apply.Errors that contains all
-// errors of all children, each with the path of the field.
-func (o *Options) Desired(item *lsv1alpha1.DeployItem, response *SyncResponse, owns func(apply.Ref) bool) ([]apply.Desired, error) {
-	if owns == nil || o.Tracking == nil || !o.Tracking.OwnerReference {
-		owns = func(apply.Ref) bool { return false }
+// first. The mapper of the target determines which kinds are cluster-scoped. Kinds that it does not know count as
+// namespaced. If the mapper is nil, all kinds count as namespaced. The parameter `home` reports whether the target is the
+// cluster of the item. If it is, and Tracking.OwnerReference is set, the children in the item's namespace get an owner
+// reference to the item. The error is an apply.Errors that contains all errors of all children, each with the path of
+// the field.
+func (o *Options) Desired(item *lsv1alpha1.DeployItem, response *SyncResponse, mapper meta.RESTMapper, home bool) ([]apply.Desired, error) {
+	s := &shaping{
+		Options: o, item: item, mapper: mapper, owns: home && o.Tracking != nil && o.Tracking.OwnerReference, seen: map[apply.Ref]string{},
 	}
-	s := &shaping{Options: o, item: item, owns: owns, seen: map[apply.Ref]string{}}
 	for i, child := range response.Children {
 		s.add(fmt.Sprintf("children[%d]", i), child)
 	}
@@ -44,23 +46,22 @@ type shaping struct {
 	*Options
 
 	item    *lsv1alpha1.DeployItem
-	owns    func(apply.Ref) bool
+	mapper  meta.RESTMapper
+	owns    bool                 // children in the item's namespace get an owner reference
 	seen    map[apply.Ref]string // the first path of each child in the response; the keys are references without version
 	written map[apply.Ref]bool   // children that earlier runs have written; see the method `wrote`
 	desired []apply.Desired
 	faults  apply.Errors
 }
 
-// faulty collects the errors that are found in one object of a response.
+// faulty reports the errors that are found in one object of a response.
 type faulty struct {
-	s    *shaping
-	at   string
-	ref  apply.Ref
-	some bool
+	s   *shaping
+	at  string
+	ref apply.Ref
 }
 
 func (f *faulty) fault(path, format string, args ...any) {
-	f.some = true
 	f.s.faults = append(f.s.faults, &apply.Error{
 		Ref: f.ref, Path: f.at + path, Reason: fmt.Sprintf(format, args...), Class: apply.Permanent,
 	})
@@ -74,11 +75,7 @@ func (s *shaping) add(at string, child any) {
 		return
 	}
 	for _, m := range all {
-		where := at
-		if m.Index >= 0 {
-			where = fmt.Sprintf("%s[%d]", at, m.Index)
-		}
-		s.object(where, m)
+		s.object(at+m.Place, m)
 	}
 }
 
@@ -91,8 +88,9 @@ func (s *shaping) object(at string, m objects.Object) {
 	clean(m.Body)
 	object := &unstructured.Unstructured{Object: m.Body}
 	f := &faulty{s: s, at: at, ref: apply.RefOf(object)}
+	before := len(s.faults)
 	kind := s.check(f, m)
-	if f.some {
+	if len(s.faults) > before {
 		return
 	}
 	s.fillNamespace(object)
@@ -109,9 +107,7 @@ func (s *shaping) object(at string, m objects.Object) {
 		s.label(f, object)
 		s.own(f, object)
 	}
-	if !f.some {
-		s.desired = append(s.desired, d)
-	}
+	s.desired = append(s.desired, d)
 }
 
 // emptiedHint is added to the error if the API server rejects a child that contains no fields.
@@ -131,12 +127,7 @@ func (s *shaping) wrote(ref apply.Ref) bool {
 			s.written[idOf(entry.Ref())] = entry.Hash != ""
 		}
 	}
-	id := idOf(ref)
-	if s.written[id] {
-		return true
-	}
-	id.Namespace = "" // the kind may be cluster-scoped; this is not known without a request
-	return s.written[id]
+	return s.written[idOf(ref)]
 }
 
 // check reports all invalid fields of an object that the handler returned. It returns the configuration of the object's
@@ -158,9 +149,12 @@ func (s *shaping) check(f *faulty, m objects.Object) ChildKind {
 }
 
 // fillNamespace sets the namespace of a child that has none. It uses the item's namespace if this namespace is allowed,
-// and otherwise the first allowed namespace. If the kind is cluster-scoped, the apply engine removes the namespace
-// again.
+// and otherwise the first allowed namespace. If the kind is cluster-scoped, it removes the namespace.
 func (s *shaping) fillNamespace(object *unstructured.Unstructured) {
+	if s.isClusterScoped(object.GroupVersionKind()) {
+		object.SetNamespace("")
+		return
+	}
 	if object.GetNamespace() != "" {
 		return
 	}
@@ -171,26 +165,27 @@ func (s *shaping) fillNamespace(object *unstructured.Unstructured) {
 	object.SetNamespace(namespace)
 }
 
+func (s *shaping) isClusterScoped(gvk schema.GroupVersionKind) bool {
+	if s.mapper == nil {
+		return false
+	}
+	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
+}
+
 // allows reports whether children may be in a namespace.
 func (s *shaping) allows(namespace string) bool {
-	if len(s.Namespaces) == 0 {
-		return namespace == s.item.Namespace
-	}
-	return slices.Contains(s.Namespaces, namespace) || slices.Contains(s.Namespaces, AnyNamespace)
+	allowed := s.namespacesFor(s.item)
+	return slices.Contains(allowed, namespace) || slices.Contains(allowed, AnyNamespace)
 }
 
 // checkPlace reports an error for a child in a namespace that is not allowed, and for a child that the response
 // contains twice.
 func (s *shaping) checkPlace(f *faulty) {
-	if !s.allows(f.ref.Namespace) {
-		allowed := s.Namespaces
-		if len(allowed) == 0 {
-			allowed = []string{s.item.Namespace}
-		}
-		f.fault(".metadata.namespace", "%q is not allowed; the allowed namespaces are %q", f.ref.Namespace, allowed)
+	if f.ref.Namespace != "" && !s.allows(f.ref.Namespace) {
+		f.fault(".metadata.namespace", "%q is not allowed; the allowed namespaces are %q", f.ref.Namespace, s.namespacesFor(s.item))
 	}
-	id := f.ref
-	id.APIVersion = f.ref.GVK().Group
+	id := idOf(f.ref)
 	if first, found := s.seen[id]; found {
 		f.fault("", "is the same object as %s", first)
 		return
@@ -203,19 +198,13 @@ func (s *shaping) label(f *faulty, object *unstructured.Unstructured) {
 	if len(s.Labels) == 0 && s.Tracking == nil {
 		return
 	}
-	all := object.GetLabels()
-	if all == nil {
-		all = map[string]string{}
-	}
-	for key, value := range s.Labels {
-		if _, found := all[key]; !found {
-			all[key] = value
-		}
-	}
+	all, own := map[string]string{}, object.GetLabels()
+	maps.Copy(all, s.Labels)
+	maps.Copy(all, own)
 	if s.Tracking != nil {
 		tracking := map[string]string{s.Tracking.InstanceLabel: string(s.item.UID), s.Tracking.ManagedByLabel: s.Name}
 		for _, key := range slices.Sorted(maps.Keys(tracking)) {
-			if value, found := object.GetLabels()[key]; found && value != tracking[key] {
+			if value, found := own[key]; found && value != tracking[key] {
 				f.fault(".metadata.labels["+key+"]", "is set by Options.Tracking")
 			}
 			all[key] = tracking[key]
@@ -224,10 +213,10 @@ func (s *shaping) label(f *faulty, object *unstructured.Unstructured) {
 	object.SetLabels(all)
 }
 
-// own adds an owner reference to an object, which makes the item the controller of the object. It does so only if the
-// function `owns` returns true and the object is in the namespace of the item.
+// own adds an owner reference to an object in the namespace of the item, which makes the item the controller of the
+// object.
 func (s *shaping) own(f *faulty, object *unstructured.Unstructured) {
-	if f.ref.Namespace != s.item.Namespace || !s.owns(f.ref) {
+	if !s.owns || f.ref.Namespace != s.item.Namespace {
 		return
 	}
 	owner := map[string]any{

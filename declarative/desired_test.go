@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,7 +50,47 @@ func shape(t *testing.T, o Options, children ...any) ([]apply.Desired, error) {
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return o.Desired(shopItem(), &SyncResponse{Children: children}, nil)
+	return o.Desired(shopItem(), &SyncResponse{Children: children}, nil, false)
+}
+
+// scopes returns a RESTMapper that knows one namespaced and one cluster-scoped kind.
+func scopes() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return mapper
+}
+
+func TestClusterScopedChildren(t *testing.T) {
+	o := Options{Children: kinds(), Tracking: &Tracking{OwnerReference: true}}
+	o.Default()
+	child := func(kind, namespace string) string {
+		return `{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"x","namespace":"` + namespace + `"},"spec":{}}`
+	}
+	for name, tc := range map[string]struct {
+		kind, namespace string
+		want            string
+		owners          int
+	}{
+		"a cluster-scoped child has no namespace [F33]":                   {kind: "Namespace"},
+		"a namespace of a cluster-scoped child is removed [F33]":          {kind: "Namespace", namespace: "elsewhere"},
+		"a namespaced child gets the namespace and the owner of the item": {kind: "Service", want: "shop", owners: 1},
+		"a child of an unknown kind counts as namespaced":                 {kind: "ConfigMap", want: "shop", owners: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := o.Desired(shopItem(), &SyncResponse{Children: []any{child(tc.kind, tc.namespace)}}, scopes(), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if object := got[0].Object; object.GetNamespace() != tc.want || len(object.GetOwnerReferences()) != tc.owners {
+				t.Errorf("namespace %q, %d owners, want %q and %d", object.GetNamespace(), len(object.GetOwnerReferences()), tc.want, tc.owners)
+			}
+		})
+	}
+	twice := &SyncResponse{Children: []any{child("Namespace", "a"), child("Namespace", "b")}}
+	if _, err := o.Desired(shopItem(), twice, scopes(), false); err == nil || !strings.Contains(err.Error(), "is the same object as children[0]") {
+		t.Errorf("a cluster-scoped child in two namespaces: %v", err)
+	}
 }
 
 // bodies returns the desired objects as JSON values.
@@ -326,9 +367,11 @@ func TestEmptiedChildren(t *testing.T) {
 		entry apply.Entry
 		want  apply.Policy
 	}{
-		"a typed one that was written is empty [F25]":           {typed, entry, ""},
-		"in another version of its kind [F25]":                  {typed, named(func(e *apply.Entry) { e.APIVersion = "v2" }), ""},
-		"without a namespace [F25]":                             {typed, named(func(e *apply.Entry) { e.Namespace = "" }), ""},
+		"a typed one that was written is empty [F25]": {typed, entry, ""},
+		"in another version of its kind [F25]":        {typed, named(func(e *apply.Entry) { e.APIVersion = "v2" }), ""},
+		"of a cluster-scoped kind [F25]": {
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, named(func(e *apply.Entry) { e.Kind, e.Namespace = "Namespace", "" }), "",
+		},
 		"a typed one that was only found is kept [F25, R28]":    {typed, named(func(e *apply.Entry) { e.Hash = "" }), apply.Retain},
 		"a typed one beside one that was written is kept [F25]": {typed, named(func(e *apply.Entry) { e.Name = "q" }), apply.Retain},
 		"a text is kept always [F25, R28]":                      {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p"}}`, entry, apply.Retain},
@@ -340,7 +383,7 @@ func TestEmptiedChildren(t *testing.T) {
 			}
 			o := Options{Children: kinds()}
 			o.Default()
-			got, err := o.Desired(item, &SyncResponse{Children: []any{tc.child}}, nil)
+			got, err := o.Desired(item, &SyncResponse{Children: []any{tc.child}}, scopes(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -411,7 +454,7 @@ func TestOwnerReference(t *testing.T) {
 		"others of the handler stay as": {child("other", `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1"}`), true, []metav1.OwnerReference{other}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := o.Desired(shopItem(), &SyncResponse{Children: []any{tc.child}}, func(apply.Ref) bool { return tc.owns })
+			got, err := o.Desired(shopItem(), &SyncResponse{Children: []any{tc.child}}, nil, tc.owns)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -452,9 +495,9 @@ func FuzzResponse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, child := range []any{text, json.RawMessage(text), []byte(text), []any{text, text}} {
 			response := &SyncResponse{Children: []any{child}}
-			desired, err := o.Desired(item, response, func(apply.Ref) bool { return true })
+			desired, err := o.Desired(item, response, nil, true)
 			if err != nil {
-				_, again := o.Desired(item, response, nil)
+				_, again := o.Desired(item, response, nil, false)
 				if line := err.Error(); line == "" || len(line) > 1024 || strings.ContainsAny(line, "\n\r") || strings.Contains(line, "CANARY-4711") || again == nil || again.Error() != line {
 					t.Errorf("first %q, then %v", line, again)
 				}

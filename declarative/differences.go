@@ -16,61 +16,31 @@ import (
 // differences returns the paths of the fields in which two sets of children differ. It returns at most `limit` paths.
 // The paths never contain values of fields.
 func differences(before, after map[string][]byte, limit int) []string {
-	d := &differ{limit: limit}
+	var paths []string
 	for _, name := range union(before, after) {
 		old, was := before[name]
 		now, is := after[name]
+		var a, b map[string]any
 		switch {
-		case !was:
-			d.add(name + " (in only some of the responses)")
-		case !is:
-			d.add(name + " (in only some of the responses)")
-		case !bytes.Equal(old, now):
-			var a, b map[string]any
-			if utiljson.Unmarshal(old, &a) == nil && utiljson.Unmarshal(now, &b) == nil {
-				d.maps(name+" ", a, b)
-			}
+		case was != is:
+			paths = append(paths, name+" (in only some of the responses)")
+		case !bytes.Equal(old, now) && utiljson.Unmarshal(old, &a) == nil && utiljson.Unmarshal(now, &b) == nil:
+			paths = append(paths, fieldDifferences(name+" ", a, b)...)
 		}
 	}
-	if len(d.paths) == 0 && !maps.EqualFunc(before, after, bytes.Equal) {
-		d.add("(the field is nested too deeply to be named)")
+	if len(paths) == 0 && !maps.EqualFunc(before, after, bytes.Equal) {
+		paths = append(paths, "(the field is nested too deeply to be named)")
 	}
-	return d.paths
+	return paths[:min(len(paths), limit)]
 }
 
 // freeKeys are the names of fields whose values are maps with arbitrary keys.
 var freeKeys = map[string]bool{"annotations": true, "labels": true, "matchLabels": true, "data": true, "binaryData": true}
 
-// differ collects the paths of differing fields. The field `limit` is the maximum number of paths.
-type differ struct {
-	paths []string
-	limit int
-}
-
-func (d *differ) add(path string) {
-	if len(d.paths) < d.limit {
-		d.paths = append(d.paths, path)
-	}
-}
-
-func (d *differ) value(path string, a, b any) {
-	aMap, isMap := a.(map[string]any)
-	bMap, isMapToo := b.(map[string]any)
-	aList, isList := a.([]any)
-	bList, isListToo := b.([]any)
-	switch {
-	case isMap && isMapToo:
-		d.maps(path, aMap, bMap)
-	case isList && isListToo && len(aList) == len(bList):
-		for i := range aList {
-			d.value(fmt.Sprintf("%s[%d]", path, i), aList[i], bList[i])
-		}
-	case !reflect.DeepEqual(a, b):
-		d.add(path)
-	}
-}
-
-func (d *differ) maps(path string, a, b map[string]any) {
+// fieldDifferences returns the paths of the fields in which two maps differ. The parameter `path` is the path of the
+// maps.
+func fieldDifferences(path string, a, b map[string]any) []string {
+	var paths []string
 	for _, key := range union(a, b) {
 		old, was := a[key]
 		now, is := b[key]
@@ -79,21 +49,39 @@ func (d *differ) maps(path string, a, b map[string]any) {
 			below = path + "[" + key + "]"
 		}
 		if was != is {
-			d.add(below)
-			continue
+			paths = append(paths, below)
+		} else {
+			paths = append(paths, valueDifferences(below, old, now)...)
 		}
-		d.value(below, old, now)
 	}
+	return paths
+}
+
+// valueDifferences is like fieldDifferences, but for two values of any type.
+func valueDifferences(path string, a, b any) []string {
+	aMap, isMap := a.(map[string]any)
+	bMap, isMapToo := b.(map[string]any)
+	aList, isList := a.([]any)
+	bList, isListToo := b.([]any)
+	switch {
+	case isMap && isMapToo:
+		return fieldDifferences(path, aMap, bMap)
+	case isList && isListToo && len(aList) == len(bList):
+		var paths []string
+		for i := range aList {
+			paths = append(paths, valueDifferences(fmt.Sprintf("%s[%d]", path, i), aList[i], bList[i])...)
+		}
+		return paths
+	case !reflect.DeepEqual(a, b):
+		return []string{path}
+	}
+	return nil
 }
 
 // union returns the sorted keys of both maps.
 func union[V any](a, b map[string]V) []string {
-	all := map[string]bool{}
-	for key := range a {
-		all[key] = true
-	}
-	for key := range b {
-		all[key] = true
-	}
+	all := map[string]V{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
 	return slices.Sorted(maps.Keys(all))
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -22,12 +21,10 @@ func (s *providerStatus) finalized() bool { return string(s.more[fieldFinalized]
 
 // finalize records that the handler has cleaned up.
 func (s *providerStatus) finalize() {
-	more := maps.Clone(s.more)
-	if more == nil {
-		more = map[string]json.RawMessage{}
+	if s.more == nil {
+		s.more = map[string]json.RawMessage{}
 	}
-	more[fieldFinalized] = json.RawMessage("true")
-	s.more = more
+	s.more[fieldFinalized] = json.RawMessage("true")
 }
 
 // finalize calls the handler to clean up. It returns nil if the handler is done.
@@ -36,7 +33,7 @@ func (r *run) finalize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req, err := newRequest(r.item, r.target, r.status.handler, seen)
+	req, err := newRequest(r.item, r.target, r.status, seen)
 	if err != nil {
 		return err
 	}

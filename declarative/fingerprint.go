@@ -5,9 +5,6 @@ package declarative
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
@@ -60,29 +57,9 @@ func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	}
 	values := []any{req.Status}
 	for _, child := range req.Children {
-		ref := child.Ref()
-		want := wanted[idOf(ref)]
-		if want == nil { // the kind may be cluster-scoped; this is not known without a request
-			ref.Namespace = ""
-			want = findCluster(wanted, idOf(ref), child)
-		}
-		values = append(values, observedBeside(child.content().Object, want, ""))
+		values = append(values, observedBeside(child.content().Object, wanted[idOf(child.Ref())], ""))
 	}
 	return printOf(values...)
-}
-
-// findCluster returns the desired object for an observed child of a cluster-scoped kind. It returns nil if the child
-// has a namespace or if there is no such desired object.
-func findCluster(wanted map[apply.Ref]map[string]any, id apply.Ref, child Child) map[string]any {
-	if child.content().GetNamespace() != "" {
-		return nil
-	}
-	for ref, body := range wanted {
-		if ref.Namespace = ""; ref == id {
-			return body
-		}
-	}
-	return nil
 }
 
 // idOf returns a reference without the API version. The result is the same for all versions of a kind.
@@ -116,25 +93,11 @@ func observedBeside(value map[string]any, wanted map[string]any, path string) ma
 	return out
 }
 
-// childrenPrint hashes the desired children, regardless of their order.
-func childrenPrint(all map[string][]byte) fingerprint {
-	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		_, _ = fmt.Fprintf(sum, "%d %s %d ", len(name), name, len(all[name]))
-		_, _ = sum.Write(all[name])
-	}
-	return fingerprint(sum.Sum(nil)[:len(fingerprint{})])
-}
-
 // encodeAll returns the desired children as JSON. The keys are the names of the children.
 func encodeAll(desired []apply.Desired) map[string][]byte {
 	out := make(map[string][]byte, len(desired))
 	for _, d := range desired {
-		raw, err := json.Marshal(d.Object.Object)
-		if err != nil {
-			continue // cannot happen, because the object came from JSON
-		}
-		out[apply.RefOf(d.Object).String()] = raw
+		out[apply.RefOf(d.Object).String()], _ = json.Marshal(d.Object.Object) // the object came from JSON, so it can be encoded
 	}
 	return out
 }

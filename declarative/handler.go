@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -85,16 +84,20 @@ func NewRequest(item *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, children
 	if err != nil {
 		return nil, err
 	}
-	return newRequest(item, target, status.handler, children)
+	return newRequest(item, target, status, children)
 }
 
-// newRequest is like NewRequest, but gets the last status of the handler as an argument.
-func newRequest(item *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, last json.RawMessage, children []*unstructured.Unstructured) (*SyncRequest, error) {
+// newRequest is like NewRequest, but gets the decoded provider status as an argument.
+func newRequest(item *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, status *providerStatus, children []*unstructured.Unstructured) (*SyncRequest, error) {
 	raw, err := json.Marshal(item)
 	if err != nil {
 		return nil, fmt.Errorf("encode the item: %w", err)
 	}
-	req := &SyncRequest{Item: item.DeepCopy(), Raw: raw, Status: slices.Clone(last), Children: NewChildren(children...)}
+	last, err := status.last()
+	if err != nil {
+		return nil, fmt.Errorf("encode the last status: %w", err)
+	}
+	req := &SyncRequest{Item: item.DeepCopy(), Raw: raw, Status: last, Children: NewChildren(children...)}
 	if target != nil {
 		req.Target = target.DeepCopy()
 		req.Target.Spec.Configuration, req.Target.Spec.SecretRef = nil, nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -58,22 +59,12 @@ func entriesOf(inventory apply.Inventory, kind schema.GroupKind) []apply.Entry {
 
 // placesOf returns the namespaces in which an item has or may have children.
 func (o *Options) placesOf(di *lsv1alpha1.DeployItem, entries []apply.Entry) []string {
-	places := map[string]bool{}
+	places := sets.New(o.namespacesFor(di)...)
 	for _, entry := range entries {
-		if entry.Namespace != "" {
-			places[entry.Namespace] = true
-		}
+		places.Insert(entry.Namespace)
 	}
-	allowed := o.Namespaces
-	if allowed == nil {
-		allowed = []string{di.Namespace}
-	}
-	for _, namespace := range allowed {
-		if namespace != AnyNamespace {
-			places[namespace] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(places))
+	places.Delete("", AnyNamespace) // the namespace of a cluster-scoped object is empty
+	return sets.List(places)
 }
 
 // lookAt returns the children of a kind.
@@ -135,10 +126,12 @@ func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply
 	return obj, nil
 }
 
-// restore restores a lost inventory from the observed children that carry the label and annotations of the item.
-func (r *run) restore(seen []*unstructured.Unstructured) error {
-	if !r.up.LostInventory() {
-		return nil
+// lookAndRestore is like look. It also restores a lost inventory from the observed children that carry the label and
+// annotations of the item.
+func (r *run) lookAndRestore(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	seen, err := r.look(ctx)
+	if err != nil || !r.up.LostInventory() {
+		return seen, err
 	}
 	var entries []apply.Entry
 	for _, obj := range seen {
@@ -146,19 +139,7 @@ func (r *run) restore(seen []*unstructured.Unstructured) error {
 			entries = append(entries, entry)
 		}
 	}
-	return r.up.Restore(entries)
-}
-
-// recover restores the lost inventory of an item that is being deleted. It searches the target for the children.
-func (r *run) recover(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if err := r.connect(ctx, target); err != nil {
-		return err
-	}
-	seen, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	return r.restore(seen)
+	return seen, r.up.Restore(entries)
 }
 
 // isOurs reports whether an object carries the label and annotations of the item, or of an earlier item with the same

@@ -131,6 +131,7 @@ func TestPlacesAreWhereChildrenMayBe(t *testing.T) {
 		want    []string
 	}{
 		"default": {"the item's own", nil, []string{"ns", "x"}},
+		"empty":   {"the item's own", []string{}, []string{"ns", "x"}},
 		"listed":  {"those that are allowed", []string{"a", "b"}, []string{"a", "b", "x"}},
 		"any":     {"only where it has some", []string{AnyNamespace}, []string{"x"}},
 	}
@@ -184,13 +185,4 @@ func TestUnobservedKinds(t *testing.T) {
 			t.Error(r.unobserved)
 		}
 	})
-}
-
-func TestSkippedEntriesStayAsTheyWere(t *testing.T) {
-	before := entry("one")
-	before.Key, before.Hash = "key", "hash"
-	got := skippedChildren{before.Ref(): before}.keep(apply.Inventory{Entries: []apply.Entry{entry("one"), entry("two")}})
-	if diff := cmp.Diff([]apply.Entry{before, entry("two")}, got.Entries); diff != "" {
-		t.Error(diff)
-	}
 }

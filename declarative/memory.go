@@ -8,10 +8,7 @@ import (
 	"sync"
 	"time"
 
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/upkeep"
@@ -20,32 +17,18 @@ import (
 // maxPace is the longest interval between two calls for an item that fails.
 const maxPace = 10 * time.Minute
 
-// memories contains the in-memory state of all items. If this state is lost, the only consequence is additional reads.
-type memories struct {
-	items     client.Reader   // reads from the cache; if it is nil, there is no search for deleted items
-	forgotten func(types.UID) // called for each item whose memory is discarded
-
-	mu    sync.Mutex
-	all   map[types.UID]*memory
-	sweep int // the next search for deleted items begins when there are this many items
-}
-
-const sweepFrom = 64
-
-func newMemories(items client.Reader) *memories {
-	return &memories{items: items, forgotten: func(types.UID) {}, all: map[types.UID]*memory{}, sweep: sweepFrom}
-}
-
-// memory is the in-memory state of one item. The library makes only one call at a time for an item. However, children
-// may change during a call, so a lock guards the fields that the deployer uses when a child changes.
+// memory is the in-memory state of one item. If it is lost, the only consequence is additional reads. The library makes
+// only one call at a time for an item. However, children may change during a call, so a lock guards the fields that the
+// deployer uses when a child changes.
 type memory struct {
-	uid types.UID
-	key types.NamespacedName
+	uid       types.UID
+	stability *stability
 
 	// Only one call at a time uses these fields, so they need no lock.
-	cluster *upkeep.Cluster           // the cluster to which the item was last deployed
-	settled map[apply.Ref]fingerprint // children that the engine need not read; see the method `settle`
-	exports []byte                    // the stored exports as JSON, or nil if they are not known
+	cluster *upkeep.Cluster      // the cluster to which the item was last deployed
+	settled map[apply.Ref]string // the versions of the children that have the desired state; see the method `settle`
+	exports []byte               // the stored exports as JSON, or nil if they are not known
+	steady  steadiness
 
 	mu     sync.Mutex
 	called time.Time     // when the last run began
@@ -57,65 +40,25 @@ type memory struct {
 	wished  bool       // this deployer has requested the next run
 }
 
-// of returns the memory of an item, and creates it if there is none.
-func (s *memories) of(ctx context.Context, di *lsv1alpha1.DeployItem) *memory {
-	s.mu.Lock()
-	m := s.all[di.UID]
-	if m == nil {
-		m = &memory{uid: di.UID, key: client.ObjectKeyFromObject(di)}
-		s.all[di.UID] = m
-	}
-	full := len(s.all) >= s.sweep
-	s.mu.Unlock()
-	if full {
-		s.forgetGone(ctx)
-	}
-	return m
+// memoryKey is the key of the memory in the values that package upkeep stores for each item.
+type memoryKey struct{}
+
+// memoryOf returns the memory of the item of a run, and creates it if there is none.
+func (d *deployer) memoryOf(up *upkeep.Run) *memory {
+	return up.Value(memoryKey{}, func() any { return &memory{uid: up.Item.UID, stability: d.stability} }).(*memory)
 }
 
-// find returns the memory of an item, or nil if there is none.
-func (s *memories) find(uid types.UID) *memory {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all[uid]
-}
-
-// forget discards the memory of an item.
-func (s *memories) forget(uid types.UID) {
-	s.mu.Lock()
-	delete(s.all, uid)
-	s.mu.Unlock()
-	s.forgotten(uid)
-}
-
-// list returns all memories.
-func (s *memories) list() []*memory {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]*memory, 0, len(s.all))
-	for _, m := range s.all {
-		out = append(out, m)
+// failedCalls returns the number of failed calls of the handler for each item that exists.
+func (d *deployer) failedCalls() map[types.NamespacedName]uint64 {
+	out := map[types.NamespacedName]uint64{}
+	for name, value := range d.keeper.Values(context.Background(), memoryKey{}) { // reads only from the cache
+		out[name] = value.(*memory).errorCount()
 	}
 	return out
 }
 
-// forgetGone discards the memory of items that no longer exist. An item may be deleted without a call of the deployer,
-// for example because of the annotation delete-without-uninstall. forgetGone reads only from the cache.
-func (s *memories) forgetGone(ctx context.Context) {
-	if s.items == nil {
-		return
-	}
-	for _, m := range s.list() {
-		di := &lsv1alpha1.DeployItem{}
-		err := s.items.Get(ctx, m.key, di)
-		if apierrors.IsNotFound(err) || err == nil && di.UID != m.uid {
-			s.forget(m.uid)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sweep = max(sweepFrom, 2*len(s.all))
-}
+// Forgotten releases the stored children of the item. Package upkeep calls it when it removes the item from memory.
+func (m *memory) Forgotten() { m.stability.forget(&m.steady) }
 
 // began records the start of a run. MinInterval is counted from this time. began must be called before the run reads
 // anything, so that MinInterval also applies to changes during the run.

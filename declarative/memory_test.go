@@ -14,26 +14,14 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 func item(name string) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.UID = "ns", name, types.UID("uid of "+name)
 	return di
-}
-
-func itemReader(t *testing.T, items ...client.Object) client.Reader {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := lsv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(items...).Build()
 }
 
 func TestPaceDoublesWithFailuresAndStartsOver(t *testing.T) {
@@ -69,46 +57,24 @@ func TestPaceDoublesWithFailuresAndStartsOver(t *testing.T) {
 	}
 }
 
-func TestItemsThatWentAreForgotten(t *testing.T) {
-	s := newMemories(itemReader(t, item("stays")))
-	stays := s.of(t.Context(), item("stays"))
-	for i := range sweepFrom {
-		s.of(t.Context(), item(fmt.Sprint(i)))
+func TestItemMetrics(t *testing.T) {
+	m := &memory{}
+	m.ended(errors.New("no"))
+	m.ended(errors.New("no"))
+	failed := map[types.NamespacedName]uint64{{Namespace: "ns", Name: "a"}: m.errorCount(), {Namespace: "ns", Name: "b"}: 0}
+	if diff := cmp.Diff([]string{"ns/a 2"}, itemErrorsIn(t, newMetrics(nil, noWatches, func() map[types.NamespacedName]uint64 { return failed }))); diff != "" {
+		t.Errorf("[R21] (-want +got):\n%s", diff)
 	}
-	if got := len(s.list()); got > 2 {
-		t.Errorf("%d items are known, want only those that exist", got)
+	if got := itemErrorsIn(t, newMetrics(nil, noWatches, nil)); got != nil {
+		t.Errorf("[Rx11] metrics that are not enabled: %v", got)
 	}
-	if s.find(stays.uid) != stays {
-		t.Error("one that exists was forgotten")
-	}
-}
-
-func TestItemMetricsGoWithTheItem(t *testing.T) {
-	t.Run("[R21, R22, Rx11]", func(t *testing.T) {
-		there := item("a")
-		items := itemReader(t, there).(client.Client)
-		s := newMemories(items)
-		s.of(t.Context(), there).ended(errors.New("no"))
-		s.of(t.Context(), there).ended(errors.New("no"))
-		for perItem, want := range map[bool][]string{false: nil, true: {"ns/a 2"}} {
-			if diff := cmp.Diff(want, itemErrorsIn(t, newMetrics(nil, noWatches, s, perItem))); diff != "" {
-				t.Errorf("switched on %t (-want +got):\n%s", perItem, diff)
-			}
-		}
-		if err := items.Delete(t.Context(), there); err != nil {
-			t.Fatal(err)
-		}
-		if got := itemErrorsIn(t, newMetrics(nil, noWatches, s, true)); got != nil {
-			t.Errorf("metrics of an item that is gone: %v", got)
-		}
-	})
 }
 
 func TestMetricsEndWithTheManager(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for range 2 {
 		ctx, end := context.WithCancel(t.Context())
-		m := newMetrics(registry, noWatches, newMemories(nil), true)
+		m := newMetrics(registry, noWatches, func() map[types.NamespacedName]uint64 { return nil })
 		ended := make(chan error, 1)
 		go func() { ended <- m.Start(ctx) }()
 		eventually(t, "not registered", func() bool {
@@ -139,7 +105,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 func itemErrorsIn(t *testing.T, m *metrics) []string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	for _, one := range m.all() {
+	for _, one := range m.all {
 		if err := registry.Register(one); err != nil {
 			t.Fatal(err)
 		}

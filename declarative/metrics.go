@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // These are the values of the label "result" in metrics. They describe how a call of the handler ended.
@@ -24,13 +25,14 @@ const (
 type metrics struct {
 	registerer prometheus.Registerer
 
-	calls     *prometheus.CounterVec
-	seconds   *prometheus.HistogramVec
-	informers prometheus.GaugeFunc
-	items     *itemErrors // nil if Options.ItemMetrics is false
+	calls   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	all     []prometheus.Collector // the metrics to be registered, including calls and seconds
 }
 
-func newMetrics(registerer prometheus.Registerer, watches func() int, memories *memories, perItem bool) *metrics {
+// newMetrics returns the metrics of a deployer. The function `failedCalls` returns the number of failed calls for each
+// item. If it is nil, there are no metrics for each item.
+func newMetrics(registerer prometheus.Registerer, watches func() int, failedCalls func() map[types.NamespacedName]uint64) *metrics {
 	m := &metrics{
 		registerer: registerer,
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -40,28 +42,19 @@ func newMetrics(registerer prometheus.Registerer, watches func() int, memories *
 			Name: "deployerkit_declarative_call_seconds", Help: "Duration of the calls of the handler, by function.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 10, 7),
 		}, []string{"function"}),
-		informers: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "deployerkit_declarative_informers", Help: "Number of watches of children in all targets.",
-		}, func() float64 { return float64(watches()) }),
 	}
-	if perItem {
-		m.items = &itemErrors{memories: memories}
+	m.all = []prometheus.Collector{m.calls, m.seconds, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "deployerkit_declarative_informers", Help: "Number of watches of children in all targets.",
+	}, func() float64 { return float64(watches()) })}
+	if failedCalls != nil {
+		m.all = append(m.all, itemErrors(failedCalls))
 	}
 	return m
 }
 
-// all returns the collectors of all metrics.
-func (m *metrics) all() []prometheus.Collector {
-	all := []prometheus.Collector{m.calls, m.seconds, m.informers}
-	if m.items != nil {
-		all = append(all, m.items)
-	}
-	return all
-}
-
 // Start registers the metrics. When the manager ends, it unregisters them.
 func (m *metrics) Start(ctx context.Context) error {
-	for _, one := range m.all() {
+	for _, one := range m.all {
 		if err := m.registerer.Register(one); err != nil {
 			return fmt.Errorf("register metrics of handlers: %w", err)
 		}
@@ -83,18 +76,17 @@ func (m *metrics) called(function, result string, took time.Duration) {
 var itemErrorsDesc = prometheus.NewDesc("deployerkit_declarative_item_errors_total",
 	"Failed calls of the handler, by deploy item. Only exported if Options.ItemMetrics is set.", []string{"namespace", "name"}, nil)
 
-// itemErrors collects the number of failed calls for each item that exists.
-type itemErrors struct{ memories *memories }
+// itemErrors collects the number of failed calls that the function returns for each item that exists.
+type itemErrors func() map[types.NamespacedName]uint64
 
 // Describe implements prometheus.Collector.
-func (e *itemErrors) Describe(out chan<- *prometheus.Desc) { out <- itemErrorsDesc }
+func (e itemErrors) Describe(out chan<- *prometheus.Desc) { out <- itemErrorsDesc }
 
 // Collect implements prometheus.Collector.
-func (e *itemErrors) Collect(out chan<- prometheus.Metric) {
-	e.memories.forgetGone(context.Background()) // reads only from the cache; a collector gets no context
-	for _, m := range e.memories.list() {
-		if n := m.errorCount(); n > 0 {
-			out <- prometheus.MustNewConstMetric(itemErrorsDesc, prometheus.CounterValue, float64(n), m.key.Namespace, m.key.Name)
+func (e itemErrors) Collect(out chan<- prometheus.Metric) {
+	for item, n := range e() {
+		if n > 0 {
+			out <- prometheus.MustNewConstMetric(itemErrorsDesc, prometheus.CounterValue, float64(n), item.Namespace, item.Name)
 		}
 	}
 }

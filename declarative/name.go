@@ -3,6 +3,7 @@
 package declarative
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -22,15 +23,7 @@ const (
 // joined name, so that different names stay different. The same arguments always result in the same name.
 func Name(item string, parts ...string) string {
 	whole := join(item, parts)
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return '-'
-	}, whole)
+	name := strings.Map(labelRune, whole)
 	if name == "" || name[0] < 'a' || name[0] > 'z' {
 		name = "x" + name
 	}
@@ -44,18 +37,20 @@ func LongName(item string, parts ...string) string {
 	whole := join(item, parts)
 	labels := strings.Split(strings.ToLower(whole), ".")
 	for i, label := range labels {
-		label = strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
-				return r
-			}
-			return '-'
-		}, label)
-		if label = strings.Trim(label, "-"); label == "" {
-			label = "x"
-		}
-		labels[i] = label
+		labels[i] = cmp.Or(strings.Trim(strings.Map(labelRune, label), "-"), "x")
 	}
 	return shorten(strings.Join(labels, "."), whole, maxSubdomain)
+}
+
+// labelRune returns the character of a DNS label that replaces a character of a name.
+func labelRune(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+		return r
+	case r >= 'A' && r <= 'Z':
+		return r - 'A' + 'a'
+	}
+	return '-'
 }
 
 func join(item string, parts []string) string {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -167,13 +168,10 @@ func (o *Options) Validate() error {
 			fault("Tracking.ManagedByLabel", "must differ from InstanceLabel")
 		}
 	}
-	for path, value := range map[string]time.Duration{"Resync": o.Resync, "MinInterval": o.MinInterval} {
-		if value < 0 {
+	for path, negative := range map[string]bool{"Resync": o.Resync < 0, "MinInterval": o.MinInterval < 0, "Concurrency": o.Concurrency < 0} {
+		if negative {
 			fault(path, "must not be negative")
 		}
-	}
-	if o.Concurrency < 0 {
-		fault("Concurrency", "must not be negative")
 	}
 	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
@@ -229,6 +227,14 @@ func checkLabel(fault func(path, format string, args ...any), path, key, value s
 	if ownership.IsReserved(key) {
 		fault(path, "labels with the prefix %s are reserved for the library", ownership.Prefix)
 	}
+}
+
+// namespacesFor returns the namespaces that may contain children of an item. The result may contain [AnyNamespace].
+func (o *Options) namespacesFor(item *lsv1alpha1.DeployItem) []string {
+	if len(o.Namespaces) == 0 {
+		return []string{item.Namespace}
+	}
+	return o.Namespaces
 }
 
 // kindOf returns the configured kind of a child. If the kind is not configured, it returns an error that lists the

@@ -104,14 +104,8 @@ func (o *Options) desired(
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
 	}
-	var owns func(apply.Ref) bool
-	if tracking := o.Tracking; tracking != nil && tracking.OwnerReference && inventory.Cluster != nil && inventory.Cluster.UID == owner.Landscape {
-		owns = func(ref apply.Ref) bool {
-			mapping, err := target.RESTMapper().RESTMapping(ref.GVK().GroupKind(), ref.GVK().Version)
-			return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && ref.Namespace == di.Namespace
-		}
-	}
-	return o.Desired(di, response, owns)
+	home := inventory.Cluster != nil && inventory.Cluster.UID == owner.Landscape
+	return o.Desired(di, response, target.RESTMapper(), home)
 }
 
 // read returns the children that a run would observe, in any order. A run takes them from its watches; see run.look.

@@ -33,8 +33,6 @@ type run struct {
 	wished  bool           // this deployer itself requested the run, so its time need not be stored if nothing changes
 
 	unobserved map[schema.GroupKind]bool // kinds for which not all children are watched
-
-	skipped skippedChildren
 }
 
 // begin starts a run. It reads the provider status of the item.
@@ -43,14 +41,17 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, 
 	if err != nil {
 		return nil, err
 	}
-	r := &run{deployer: d, item: di, status: status, memory: d.memories.of(ctx, di)}
-	r.up, err = d.keeper.Begin(ctx, di, status.inventory, r.note)
-	return r, err
+	r := &run{deployer: d, item: di, status: status}
+	if r.up, err = d.keeper.Begin(ctx, di, status.inventory, r.note); err != nil {
+		return nil, err
+	}
+	r.memory = d.memoryOf(r.up)
+	return r, nil
 }
 
 // note stores an inventory in the provider status of the item. It changes the item only in memory.
 func (r *run) note(inventory apply.Inventory) error {
-	r.status.inventory = r.skipped.keep(inventory)
+	r.status.inventory = inventory
 	return r.status.store(r.item)
 }
 
@@ -77,24 +78,19 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 
 var errClosed = errors.New("the target client was closed during the call")
 
-// failed ends a run that could not do its work, and returns `err`. It adds the triggers (the reasons for the run) to
-// the queue again, so that the next run handles them.
+// failed ends a run that could not do its work, and returns `err`. The next run handles the triggers of this run.
 func (r *run) failed(err error) error {
-	_, giveBack := r.up.Take()
-	giveBack()
+	r.up.GiveBack()
 	return err
 }
 
 // sync calls the handler and applies its response.
 func (r *run) sync(ctx context.Context) error {
-	seen, err := r.look(ctx)
+	seen, err := r.lookAndRestore(ctx)
 	if err != nil {
 		return r.failed(err)
 	}
-	if err := r.restore(seen); err != nil {
-		return r.failed(err)
-	}
-	req, err := newRequest(r.item, r.target, r.status.handler, seen)
+	req, err := newRequest(r.item, r.target, r.status, seen)
 	if err != nil {
 		return r.failed(err)
 	}
@@ -102,13 +98,13 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return r.failed(err)
 	}
-	r.reporter().missing(desired, req.Children)
+	r.missing(desired, req.Children)
 	if err := r.up.LeaveFirst(ctx, apply.Options{}, nil); err != nil {
 		return r.failed(err)
 	}
-	prints := printsOf(desired, req.Children)
-	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.deployer.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
-	r.memory.settle(prints, report, err)
+	versions := r.memory.markUnchanged(desired, req.Children)
+	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: r.deployer.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
+	r.memory.settle(versions, report, err)
 	if after := r.schedule(response).next(); after > 0 {
 		r.deployer.wake(r.memory, r.deployer.now().Add(after))
 	}
@@ -133,7 +129,7 @@ func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse
 		c.result = resultRefused
 		return nil, nil, c.err
 	}
-	if found := r.deployer.stability.observe(req, desired); r.reporter().unstable(found) {
+	if found := r.deployer.stability.observe(&r.memory.steady, req, desired); r.unstable(found) {
 		c.result = resultUnstable
 	}
 	return response, desired, nil
@@ -144,11 +140,11 @@ func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
 	}
-	owns, err := r.owns(ctx)
+	home, err := r.isHome(ctx)
 	if err != nil {
 		return nil, err
 	}
-	desired, err := r.deployer.options.Desired(r.item, response, owns)
+	desired, err := r.deployer.options.Desired(r.item, response, r.up.Cluster.RESTMapper(), home)
 	if err != nil {
 		return nil, r.up.ApplyError(err)
 	}
@@ -212,27 +208,29 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 	if response.Wait != "" && !background {
 		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.schedule(response).poll())
 	}
-	thorough, giveBack := r.up.Take()
-	exported, err := r.export(ctx, response, thorough)
+	exported, err := r.export(ctx, response)
 	if err != nil {
-		giveBack()
 		return err
 	}
-	cleaned, err := r.cleanUp(ctx)
+	cleaned, err := r.cleanUp(ctx, response)
 	if err != nil {
 		return err
 	}
 	r.up.Finished()
-	if !exported && !cleaned && r.wished && !thorough && report.Applied+report.Deleted == 0 {
+	if !exported && !cleaned && r.wished && !r.up.Thorough() && report.Applied+report.Deleted == 0 {
 		return deployerlib.ErrUnchanged
 	}
 	return nil
 }
 
-// cleanUp deletes the children that remain in earlier clusters after the item has moved to another cluster. It reports
-// whether something changed.
-func (r *run) cleanUp(ctx context.Context) (bool, error) {
-	if r.deployer.options.OrphanChildren && len(r.up.Inventory.Former) > 0 {
+// cleanUp deletes the children that remain in earlier clusters after the item has moved to another cluster. It does
+// nothing while the handler waits, because the new deployment has not succeeded yet. It reports whether something
+// changed.
+func (r *run) cleanUp(ctx context.Context, response *SyncResponse) (bool, error) {
+	switch {
+	case response.Wait != "":
+		return false, nil
+	case r.deployer.options.OrphanChildren && len(r.up.Inventory.Former) > 0:
 		return true, r.up.Abandon("the deployer never deletes children")
 	}
 	return r.up.CleanUp(ctx, apply.Options{}, nil)
@@ -240,7 +238,7 @@ func (r *run) cleanUp(ctx context.Context) (bool, error) {
 
 // export stores the exports of a response, unless they are known to be stored already. It reports whether it has
 // written or deleted the export Secret.
-func (r *run) export(ctx context.Context, response *SyncResponse, thorough bool) (bool, error) {
+func (r *run) export(ctx context.Context, response *SyncResponse) (bool, error) {
 	if response.Exports == nil || response.Wait != "" {
 		return false, nil
 	}
@@ -248,7 +246,7 @@ func (r *run) export(ctx context.Context, response *SyncResponse, thorough bool)
 	if err != nil {
 		return false, deployerlib.ConfigError("status.exportRef", "the exports cannot be encoded: %s", err.Error())
 	}
-	if !thorough && bytes.Equal(raw, r.memory.exports) {
+	if !r.up.Thorough() && bytes.Equal(raw, r.memory.exports) {
 		return false, nil
 	}
 	if len(response.Exports) == 0 {

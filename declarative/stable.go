@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/deployerkit/deployerkit/apply"
 )
 
@@ -38,9 +36,8 @@ const (
 // For most items, stability stores only three hashes. If a call changes the children although the item has not changed,
 // stability also stores the children, up to a limit for all items. It is safe for concurrent use.
 type stability struct {
-	mu    sync.Mutex
-	items map[types.UID]*steadiness
-	kept  int // the total size of the children in the field `last` of all items, in bytes
+	mu   sync.Mutex
+	kept int // the total size of the children in the field `last` of all items, in bytes
 
 	room, roomPerItem int // room is the maximum of the field kept, and roomPerItem of each steadiness.lastSize
 }
@@ -65,32 +62,28 @@ type unstable struct {
 }
 
 func newStability() *stability {
-	return &stability{items: map[types.UID]*steadiness{}, room: maxKept, roomPerItem: maxKeptPerItem}
+	return &stability{room: maxKept, roomPerItem: maxKeptPerItem}
 }
 
 // forget discards the state of an item.
-func (s *stability) forget(item types.UID) {
+func (s *stability) forget(known *steadiness) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.items[item]; known != nil {
-		s.drop(known)
-	}
-	delete(s.items, item)
+	s.drop(known)
+	*known = steadiness{}
 }
 
 // observe checks whether a handler is unstable. It must be called after each call of the handler, with the result of
-// [Options.Desired] for the response.
-func (s *stability) observe(req *SyncRequest, desired []apply.Desired) unstable {
+// [Options.Desired] for the response. It compares the call with the state of the item and changes this state. Before the
+// first call, the state is the zero value.
+func (s *stability) observe(known *steadiness, req *SyncRequest, desired []apply.Desired) unstable {
 	all := encodeAll(desired)
-	now := steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: childrenPrint(all)}
+	now := steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: printOf(all)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := s.items[req.Item.UID]
-	if known == nil || known.item != now.item {
-		if known != nil {
-			s.drop(known)
-		}
-		s.items[req.Item.UID] = &now
+	if known.item != now.item {
+		s.drop(known)
+		*known = now
 		return unstable{}
 	}
 	sameInputs := known.inputs == now.inputs

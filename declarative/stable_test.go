@@ -20,6 +20,7 @@ import (
 type loop struct {
 	t       *testing.T
 	guard   *stability
+	steady  steadiness
 	req     SyncRequest
 	options Options
 	// live changes the body of a child after the n-th call, as a real cluster would change it.
@@ -37,12 +38,12 @@ func newLoop(t *testing.T) *loop {
 // sync makes one call.
 func (l *loop) sync(children ...any) unstable {
 	l.t.Helper()
-	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: children}, nil)
+	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: children}, nil, false)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.n++
-	got := l.guard.observe(&l.req, desired)
+	got := l.guard.observe(&l.steady, &l.req, desired)
 	observed := []*unstructured.Unstructured{}
 	for _, d := range desired {
 		live := d.Object.DeepCopy()
@@ -254,7 +255,7 @@ func TestCalmEndsTheDelay(t *testing.T) {
 		t.Errorf("[R33] after a long calm: %+v", got)
 	}
 	l.req.Item.Generation++
-	if got := l.sync(deployment("z")); got.Delay != 0 || len(l.guard.items) != 1 {
+	if got := l.sync(deployment("z")); got.Delay != 0 || l.guard.kept != 0 {
 		t.Errorf("[R33] after a change of the item: %+v", got)
 	}
 }
@@ -268,34 +269,38 @@ func TestStabilityKeepsLittle(t *testing.T) {
 	}
 	l.guard.room, l.guard.roomPerItem = 16<<10, 1<<10
 	big := strings.Repeat("x", 500)
-	for i := range 100 {
+	items := make([]steadiness, 100)
+	for i := range items {
+		l.steady = steadiness{}
 		l.req.Item.UID = types.UID(fmt.Sprint(i))
 		l.sync(deployment("a", big))
 		l.sync(deployment("b", big))
 		l.sync(deployment("c", big))
+		items[i] = l.steady
 	}
 	if l.guard.kept > l.guard.room || l.guard.kept < l.guard.room/2 {
 		t.Errorf("keeps %d bytes, at most %d are allowed", l.guard.kept, l.guard.room)
 	}
 	sum := 0
-	for uid, known := range l.guard.items {
-		sum += known.lastSize
-		defer func() {
-			l.guard.forget(uid)
-			l.guard.forget(uid)
-			if len(l.guard.items) == 0 && l.guard.kept != 0 {
-				t.Errorf("keeps %d bytes of no item", l.guard.kept)
-			}
-		}()
+	for i := range items {
+		sum += items[i].lastSize
 	}
 	if sum != l.guard.kept {
 		t.Errorf("counts %d bytes, keeps %d", l.guard.kept, sum)
+	}
+	for i := range items {
+		m := &memory{stability: l.guard, steady: items[i]}
+		m.Forgotten()
+		m.Forgotten()
+	}
+	if l.guard.kept != 0 {
+		t.Errorf("keeps %d bytes of no item", l.guard.kept)
 	}
 }
 
 func TestInputsAreWhatTheHandlerDidNotSet(t *testing.T) {
 	l := newLoop(t)
-	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: []any{deployment("now")}}, nil)
+	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: []any{deployment("now")}}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,14 +348,15 @@ func BenchmarkStability(b *testing.B) {
 	b.Run("Desired", func(b *testing.B) {
 		for b.Loop() {
 			var err error
-			if desired, err = o.Desired(req.Item, &SyncResponse{Children: children}, nil); err != nil {
+			if desired, err = o.Desired(req.Item, &SyncResponse{Children: children}, nil, false); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("observe", func(b *testing.B) {
+		known := &steadiness{}
 		for b.Loop() {
-			guard.observe(req, desired)
+			guard.observe(known, req, desired)
 		}
 	})
 }

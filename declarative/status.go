@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"strconv"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,9 +34,9 @@ const (
 
 // providerStatus is the decoded provider status of an item. The method `store` writes it to the item.
 type providerStatus struct {
-	// handler is the handler's own object, with apiVersion, kind and observedGeneration. It is nil if there is none
-	// yet.
-	handler json.RawMessage
+	// handler contains the fields of the handler's own object, with apiVersion, kind and observedGeneration. It is nil
+	// if there is none yet.
+	handler map[string]json.RawMessage
 	// inventory is the inventory of the apply engine.
 	inventory apply.Inventory
 
@@ -66,14 +67,9 @@ func decodeStatus(raw *runtime.RawExtension) (*providerStatus, error) {
 		delete(s.more, fieldInventory)
 		delete(body, ReservedField)
 	}
-	if isOnlyFilledIn(body) {
-		return s, nil
+	if !isOnlyFilledIn(body) {
+		s.handler = body
 	}
-	handler, err := json.Marshal(body)
-	if err != nil {
-		return nil, deployerlib.ConfigError(statusPath, "%s", err.Error())
-	}
-	s.handler = handler
 	return s, nil
 }
 
@@ -93,14 +89,18 @@ func (s *providerStatus) set(status any, generation int64) error {
 	if err != nil || body == nil {
 		return err
 	}
-	if body[fieldGeneration], err = json.Marshal(generation); err != nil {
-		return err
+	body[fieldGeneration] = strconv.AppendInt(nil, generation, 10)
+	fillIn(body)
+	s.handler = body
+	return nil
+}
+
+// last returns the handler's own object as JSON, or nil if there is none yet.
+func (s *providerStatus) last() (json.RawMessage, error) {
+	if s.handler == nil {
+		return nil, nil
 	}
-	if err := fillIn(body); err != nil {
-		return err
-	}
-	s.handler, err = json.Marshal(body)
-	return err
+	return json.Marshal(s.handler)
 }
 
 // EncodeStatus returns the provider status that the library stores if a handler returns the given
@@ -115,7 +115,7 @@ func EncodeStatus(item *lsv1alpha1.DeployItem, status any) (json.RawMessage, err
 	if err := s.store(&lsv1alpha1.DeployItem{}); err != nil {
 		return nil, err
 	}
-	return s.handler, nil
+	return s.last()
 }
 
 // store writes the provider status to the item in memory. It does not change the item if there is nothing to store. It
@@ -129,9 +129,7 @@ func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
 	if len(body) == 0 && item.Status.ProviderStatus == nil {
 		return nil
 	}
-	if err := fillIn(body); err != nil {
-		return err
-	}
+	fillIn(body)
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -149,16 +147,9 @@ func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
 
 // body returns the fields of the provider status, without the fields that the function `fillIn` adds.
 func (s *providerStatus) body() (map[string]json.RawMessage, error) {
-	body := map[string]json.RawMessage{}
-	if len(s.handler) > 0 {
-		if err := json.Unmarshal(s.handler, &body); err != nil {
-			return nil, err
-		}
-	}
-	own := maps.Clone(s.more)
-	if own == nil {
-		own = map[string]json.RawMessage{}
-	}
+	body, own := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	maps.Copy(body, s.handler)
+	maps.Copy(own, s.more)
 	var err error
 	if len(s.inventory.Entries)+len(s.inventory.Former) > 0 || s.inventory.Empty {
 		if own[fieldInventory], err = json.Marshal(s.inventory); err != nil {
@@ -194,16 +185,10 @@ func statusObject(status any) (map[string]json.RawMessage, error) {
 }
 
 // fillIn sets apiVersion and kind if they are missing.
-func fillIn(body map[string]json.RawMessage) error {
+func fillIn(body map[string]json.RawMessage) {
 	for field, value := range map[string]string{fieldAPIVersion: StatusKind.GroupVersion().String(), fieldKind: StatusKind.Kind} {
-		if old := string(body[field]); old != "" && old != `""` && old != "null" {
-			continue
+		if old := string(body[field]); old == "" || old == `""` || old == "null" {
+			body[field], _ = json.Marshal(value) // a string can always be encoded
 		}
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return err
-		}
-		body[field] = raw
 	}
-	return nil
 }

@@ -6,15 +6,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // These are the types of conditions that the library sets on deploy items. An item has such a condition only while the
@@ -30,26 +27,14 @@ const (
 // maxNamed is the maximum number of children or fields that a condition names.
 const maxNamed = 5
 
-// reporter reports problems that a run finds, in conditions and events of the item.
-type reporter struct {
-	item   *lsv1alpha1.DeployItem
-	up     *upkeep.Run
-	memory *memory
-	now    time.Time
-}
-
-func (r *run) reporter() *reporter {
-	return &reporter{item: r.item, up: r.up, memory: r.memory, now: r.deployer.now()}
-}
-
 // condition sets a condition of the item. An empty message removes the condition. The item changes only in memory.
-func (t *reporter) condition(condition lsv1alpha1.ConditionType, reason, message string) {
-	conditions := &t.item.Status.Conditions
+func (r *run) condition(condition lsv1alpha1.ConditionType, reason, message string) {
+	conditions := &r.item.Status.Conditions
 	if message == "" {
 		*conditions = contract.RemoveCondition(*conditions, condition)
 		return
 	}
-	*conditions = contract.SetCondition(*conditions, condition, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), t.now)
+	*conditions = contract.SetCondition(*conditions, condition, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), r.deployer.now())
 }
 
 // named joins at most maxNamed names.
@@ -62,17 +47,14 @@ func named(names []string) string {
 
 // missing sets or removes ConditionChildMissing. It examines the children that the handler wants to keep unchanged, and
 // reports those that do not exist or do not belong to the item.
-func (t *reporter) missing(desired []apply.Desired, children Children) {
+func (r *run) missing(desired []apply.Desired, children Children) {
 	there := map[apply.Ref]bool{}
 	for _, child := range children {
 		there[child.Ref()] = true
 	}
 	var missing []string
 	for _, one := range desired {
-		ref := apply.RefOf(one.Object)
-		whole := ref
-		whole.Namespace = "" // the kind may be cluster-scoped; this is not known without a request
-		if one.Policy == apply.Retain && !there[ref] && !there[whole] {
+		if ref := apply.RefOf(one.Object); one.Policy == apply.Retain && !there[ref] {
 			missing = append(missing, ref.String())
 		}
 	}
@@ -80,38 +62,28 @@ func (t *reporter) missing(desired []apply.Desired, children Children) {
 	if len(missing) > 0 {
 		message = "these children must already exist and belong to this item, because the handler returned only their names: " + named(missing)
 	}
-	t.condition(ConditionChildMissing, "NotThere", message)
+	r.condition(ConditionChildMissing, "NotThere", message)
 }
 
 // unstable reports whether the handler is unstable. If the handler is unstable, the method writes an event, sets a
 // condition, and delays the next calls for the item.
-func (t *reporter) unstable(found unstable) bool {
-	t.memory.slowDown(found.Delay)
+func (r *run) unstable(found unstable) bool {
+	r.memory.slowDown(found.Delay)
 	if len(found.Paths) == 0 {
-		t.condition(ConditionUnstableHandler, "", "")
+		r.condition(ConditionUnstableHandler, "", "")
 		return false
 	}
 	message := "the handler returns different results for the same input: " + named(found.Paths)
-	if before := contract.GetCondition(t.item.Status.Conditions, ConditionUnstableHandler); before == nil || before.Message != message {
-		t.up.Event(nil, corev1.EventTypeWarning, string(ConditionUnstableHandler), message)
+	if before := contract.GetCondition(r.item.Status.Conditions, ConditionUnstableHandler); before == nil || before.Message != message {
+		r.up.Event(nil, corev1.EventTypeWarning, string(ConditionUnstableHandler), message)
 	}
-	t.condition(ConditionUnstableHandler, "DifferentAnswers", message)
+	r.condition(ConditionUnstableHandler, "DifferentAnswers", message)
 	return true
 }
 
-// owns returns a function that reports whether a child gets an owner reference to the item. Only children in the item's
-// own cluster and namespace get an owner reference. The function is nil if no child gets one.
-func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
-	if r.deployer.options.Tracking == nil || !r.deployer.options.Tracking.OwnerReference {
-		return nil, nil
-	}
+// isHome reports whether the target is the cluster of the item. Only children in that cluster can refer to the item as
+// their owner.
+func (r *run) isHome(ctx context.Context) (bool, error) {
 	cluster, err := r.up.Cluster.UID(ctx)
-	if err != nil || cluster != r.up.Owner.Landscape {
-		return nil, err
-	}
-	return func(ref apply.Ref) bool {
-		mapping, err := r.up.Cluster.Mapping(ref.GVK())
-		namespaced := err == nil && mapping != nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
-		return namespaced && ref.Namespace == r.item.Namespace
-	}, nil
+	return cluster == r.up.Owner.Landscape, err
 }

@@ -60,7 +60,7 @@ func (c *call) reconcile(ctx context.Context) error {
 			c.keeper.Wake(uid, time.Time{})
 		}
 	}()
-	thorough, giveBack := c.run.Take()
+	c.run.Take()
 	config, err := c.graph.configure(c.item)
 	if err == nil {
 		err = c.recover(ctx)
@@ -69,7 +69,7 @@ func (c *call) reconcile(ctx context.Context) error {
 		err = c.run.LeaveFirst(ctx, apply.Options{}, nil)
 	}
 	if err != nil {
-		giveBack()
+		c.run.GiveBack()
 		return err
 	}
 	walk := c.openWalk(ctx)
@@ -85,7 +85,7 @@ func (c *call) reconcile(ctx context.Context) error {
 		next = shorter(next, lookAgain)
 	}
 	next = shorter(next, c.target.Recheck())
-	exportWaits, exportErr := c.export(ctx, walk, w, thorough)
+	exportWaits, exportErr := c.export(ctx, walk, w, c.run.Thorough())
 	result := c.conclude(w, left, err)
 	if result.err = errors.Join(result.err, exportErr); result.waits == "" {
 		result.waits = exportWaits
@@ -94,9 +94,9 @@ func (c *call) reconcile(ctx context.Context) error {
 		result.err = err
 	}
 	if result.err != nil {
-		giveBack()
+		c.run.GiveBack()
 	}
-	return c.next(ctx, result, next, thorough)
+	return c.next(ctx, result, next, c.run.Thorough())
 }
 
 // openWalk prepares a walk of the graph. From now on, changes that a watch reports are held back until `settle`

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Cluster is a client for a target cluster, with the watches of this cluster. It implements apply.Lookup.
+// Cluster is a client for a target cluster, with the watches of this cluster.
 type Cluster struct {
 	*targets.Client
 
@@ -40,11 +40,6 @@ type Cluster struct {
 
 // Watcher returns the Watcher of the target.
 func (c *Cluster) Watcher() *watch.Watcher { return c.watcher }
-
-// Seen returns an object as a watch last reported it. It returns false if no watch has reported the object.
-func (c *Cluster) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
-	return Seen(c.watcher).Seen(resource, name)
-}
 
 // watch starts to watch a resource. The engine calls `watch` before it calls Seen for objects of the resource. The
 // method ignores errors, because Observe checks later whether the resource is watched.

@@ -11,10 +11,10 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/targets"
@@ -43,7 +43,7 @@ func newClusters(k *Keeper, pool *targets.Pool) *clusters {
 		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(fights),
 		seen: newDriftCounter(), open: map[*targets.Client]*Cluster{},
 	}
-	s.kinds = newKinds(k.rt.Clock, s.whileOpen)
+	s.kinds = &kinds{clock: k.rt.Clock, run: s.whileOpen, watches: map[kindPlace]*kindWatch{}, refused: map[kindPlace]time.Time{}}
 	return s
 }
 
@@ -126,7 +126,8 @@ func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 func (s *clusters) start(open *Cluster, release func()) {
 	clk := s.keeper.rt.Clock
 	open.watcher = watch.New(open.metadata, watch.Options{Limit: s.limit, Clock: clk, Objects: open.objects})
-	open.all, open.used, open.users, open.identity = s, clk.Now(), map[types.UID]bool{}, newIdentity()
+	open.all, open.used, open.users, open.identity = s, clk.Now(), map[types.UID]bool{}, make(identity, 1)
+	open.identity <- nil
 	open.ctx, open.end = context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
 	if changed := s.keeper.options.ObjectChanged; changed != nil {
@@ -151,39 +152,31 @@ func (s *clusters) whileUsed(open *Cluster) {
 	ticker := s.keeper.rt.Clock.NewTicker(idleCheck)
 	defer ticker.Stop()
 	for {
+		onlyIdle := false
 		select {
 		case <-open.ctx.Done():
 		case <-open.ended:
 		case <-ticker.C():
-			if !s.closeIdle(open) {
-				continue
-			}
+			onlyIdle = true
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.close(open)
-		return
+		if s.close(open, onlyIdle) {
+			return
+		}
 	}
 }
 
-// closeIdle closes a cluster if no item needs it, and reports whether it has closed the cluster. A cluster that was
-// requested recently stays open, because an item may be about to use it.
-func (s *clusters) closeIdle(open *Cluster) bool {
+// close closes a cluster, and reports whether it has closed the cluster. If its target is requested again, a new Cluster
+// is created. If `onlyIdle` is true, a cluster that an item needs stays open. A cluster that was requested recently
+// stays open as well, because an item may be about to use it.
+func (s *clusters) close(open *Cluster, onlyIdle bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if open.watcher.Stats().Items > 0 || len(open.users) > 0 || s.keeper.rt.Clock.Since(open.used) < idleCheck {
+	if onlyIdle && (open.watcher.Stats().Items > 0 || len(open.users) > 0 || s.keeper.rt.Clock.Since(open.used) < idleCheck) {
 		return false
 	}
-	s.close(open)
-	return true
-}
-
-// close closes a cluster. If its target is requested again, a new Cluster is created. The caller holds s.mu.
-func (s *clusters) close(open *Cluster) {
-	if s.open[open.Client] == open {
-		delete(s.open, open.Client)
-	}
+	delete(s.open, open.Client)
 	open.end()
+	return true
 }
 
 // sweepEvery is the interval at which the deployer searches its memory for items that no longer exist, and removes them
@@ -201,25 +194,24 @@ func (s *clusters) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			for uid, key := range s.keeper.items.keys() {
-				s.forgetIfGone(ctx, uid, key)
-			}
+			s.forgetGone(ctx)
 		}
 	}
 }
 
-// forgetIfGone removes an item from memory if the cache of the manager no longer contains the item.
-func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.NamespacedName) {
-	di := &lsv1alpha1.DeployItem{}
-	err := s.keeper.rt.Landscaper.GetClient().Get(ctx, key, di)
-	if err == nil && di.UID == uid || client.IgnoreNotFound(err) != nil {
-		return
+// forgetGone removes the items from memory that the cache of the manager no longer contains.
+func (s *clusters) forgetGone(ctx context.Context) {
+	for uid, key := range s.keeper.items.keys() {
+		di := &lsv1alpha1.DeployItem{}
+		err := s.keeper.rt.Landscaper.GetClient().Get(ctx, key, di)
+		if apierrors.IsNotFound(err) || err == nil && di.UID != uid {
+			s.keeper.Forget(uid)
+		}
 	}
-	s.keeper.Forget(uid)
 }
 
 // leave removes the objects of an item from the Watchers of all clusters except the given one. The other clusters no
-// longer stay open for the item.
+// longer stay open for the item. If `except` is nil, no cluster stays open for the item.
 func (s *clusters) leave(uid types.UID, except *Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,16 +220,5 @@ func (s *clusters) leave(uid types.UID, except *Cluster) {
 			open.watcher.Forget(uid)
 			delete(open.users, uid)
 		}
-	}
-}
-
-// forget makes the Watchers of all clusters forget the objects of an item. The clusters no longer stay open for the
-// item.
-func (s *clusters) forget(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, open := range s.open {
-		open.watcher.Forget(uid)
-		delete(open.users, uid)
 	}
 }

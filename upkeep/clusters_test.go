@@ -9,6 +9,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
@@ -73,7 +74,7 @@ func TestIdleClusters(t *testing.T) {
 			w := newWorld(t)
 			w.use(time.Time{})
 			use.begin(w)
-			if w.keeper.clusters.closeIdle(w.cluster) || !w.isOpen() {
+			if w.keeper.clusters.close(w.cluster, true) || !w.isOpen() {
 				t.Fatal("closed although somebody needs it")
 			}
 			use.end(w)
@@ -151,12 +152,25 @@ func TestValue(t *testing.T) {
 	if w.begin(false).Value(key{}, create) != first || made != 1 {
 		t.Error("the next run does not remember it")
 	}
+	if w.keeper.Value(w.item.UID, key{}) != first || w.keeper.Value("other", key{}) != nil || w.keeper.Value(w.item.UID, "other") != nil {
+		t.Error("the keeper returns another value")
+	}
+	name := client.ObjectKeyFromObject(w.item)
+	if all := w.keeper.Values(t.Context(), key{}); len(all) != 1 || all[name] != first {
+		t.Errorf("got %v", all)
+	}
 	w.keeper.Forget(w.item.UID)
 	if w.begin(true).Value(key{}, create) == first {
 		t.Error("it was remembered of an item that is forgotten")
 	}
 	if one, ok := first.(*remembered); !ok || one.ended != 1 {
 		t.Errorf("it was not told once that it is forgotten: %+v", first)
+	}
+	if err := w.items.Delete(t.Context(), &lsv1alpha1.DeployItem{ObjectMeta: w.item.ObjectMeta}); err != nil {
+		t.Fatal(err)
+	}
+	if all := w.keeper.Values(t.Context(), key{}); len(all) != 0 {
+		t.Errorf("the item is gone, but there is %v [R22, Rx11]", all)
 	}
 }
 

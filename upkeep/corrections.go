@@ -130,8 +130,9 @@ func lastWriter(live metav1.Object, own string) string {
 // next correction is delayed, and the object must stay unchanged until then. For such an object, the Lookup returns the
 // state after the item's last write instead of the current state.
 func (c *corrections) lookup(at *Cluster, entries []apply.Entry) apply.Lookup {
+	seen := Seen(at.watcher)
 	if len(c.later) == 0 {
-		return at
+		return seen
 	}
 	left := map[watch.Object]apply.Seen{}
 	for _, entry := range entries {
@@ -144,7 +145,7 @@ func (c *corrections) lookup(at *Cluster, entries []apply.Entry) apply.Lookup {
 			left[object] = apply.Seen{UID: entry.UID, Key: entry.Key}
 		}
 	}
-	return fights{Lookup: at, left: left}
+	return fights{Lookup: seen, left: left}
 }
 
 // fights is a Lookup for objects that another client changes again after each correction. It hides these changes from

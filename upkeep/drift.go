@@ -14,7 +14,6 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
-	"github.com/deployerkit/deployerkit/contract"
 )
 
 // newDriftCounter returns the metric that counts changes by other writers. Its label is the kind of the change.
@@ -66,7 +65,7 @@ func (s *clusters) announce(it *item, d drift) {
 	item := &corev1.ObjectReference{Namespace: it.key.Namespace, Name: it.key.Name, UID: d.Item}
 	item.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
 	about := &corev1.ObjectReference{Namespace: d.Object.Namespace, Name: d.Object.Name, UID: d.UID}
-	s.keeper.rt.Recorder.Eventf(item, about, corev1.EventTypeWarning, "Drift", "ReconcileDeployItem", "%s", contract.EscapeBidi(d.String()))
+	s.keeper.event(item, about, corev1.EventTypeWarning, "Drift", d.String())
 }
 
 // maxReported is the maximum number of drifts that a run reports in events.

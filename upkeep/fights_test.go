@@ -52,8 +52,9 @@ func TestPostponedDrift(t *testing.T) {
 	t.Run("keeps its alarm when that run fails [F23]", func(t *testing.T) {
 		w := postponed(t)
 		w.keeper.Wake(w.item.UID, w.clock.Now().Add(time.Hour))
-		_, giveBack := w.begin(true).Take()
-		giveBack()
+		r := w.begin(true)
+		r.Take()
+		r.GiveBack()
 		healed(w)
 	})
 	t.Run("keeps its alarm beside a wish for later [F23]", func(t *testing.T) {
@@ -150,9 +151,9 @@ func (f *fightTest) step(fight bool) {
 // run performs a background run, which sometimes fails. It retries a failed run immediately, as the library does.
 func (f *fightTest) run() {
 	r := f.begin(true)
-	_, giveBack := r.Take()
+	r.Take()
 	if f.random.IntN(4) == 0 {
-		giveBack()
+		r.GiveBack()
 		r = f.begin(true)
 		r.Take()
 	}

@@ -12,7 +12,6 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -35,8 +34,6 @@ const (
 type Follower struct {
 	kinds   *kinds
 	sight   Sight
-	labels  labels.Selector
-	name    string // the name of the object if the Sight selects a single object, otherwise empty
 	changed func()
 	over    atomic.Bool
 	watch   atomic.Pointer[kindWatch] // nil if the follower uses no shared watch
@@ -76,10 +73,6 @@ const maxEarly = 1000
 func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
 	f := &Follower{kinds: k.clusters.kinds, sight: sight, changed: changed, stop: func() {}}
 	f.early.last = map[types.NamespacedName]objectEvent{}
-	f.labels, _ = labels.Parse(sight.selects.LabelSelector) // both selectors are valid, because SightOf and SightOfAll created them
-	if field, err := fields.ParseSelector(sight.selects.FieldSelector); err == nil {
-		f.name, _ = field.RequiresExactMatch(metav1.ObjectNameField)
-	}
 	f.join()
 	return f
 }
@@ -101,9 +94,6 @@ func (f *Follower) join() {
 		f.poll()
 	}
 }
-
-// serve sets the shared watch of the follower. The caller holds the lock of kinds.
-func (f *Follower) serve(w *kindWatch) { f.watch.Store(w) }
 
 // poll watches or lists the objects that the follower's Sight selects, without a shared watch. The caller holds the
 // lock.
@@ -149,11 +139,11 @@ func (f *Follower) Saw(objects []*unstructured.Unstructured) {
 
 // saw handles an event of the shared watch. The argument `gone` means that the object was deleted.
 func (f *Follower) saw(live *metav1.PartialObjectMetadata, gone bool) {
-	if f.sight.namespace != "" && f.sight.namespace != live.Namespace || f.name != "" && f.name != live.Name {
+	if !f.sight.covers(live) {
 		return
 	}
 	name := types.NamespacedName{Namespace: live.Namespace, Name: live.Name}
-	event := objectEvent{version: live.ResourceVersion, gone: gone || !f.selects(live)}
+	event := objectEvent{version: live.ResourceVersion, gone: gone || !f.sight.matches(live)}
 	f.mu.Lock()
 	if f.seen == nil {
 		f.early.lost = f.early.lost || len(f.early.last) >= maxEarly
@@ -174,7 +164,7 @@ func (f *Follower) saw(live *metav1.PartialObjectMetadata, gone bool) {
 func (f *Follower) sawAll(objects []*metav1.PartialObjectMetadata, listed string) {
 	found := map[types.NamespacedName]objectEvent{}
 	for _, live := range objects {
-		if f.selects(live) && len(found) < maxEarly {
+		if f.sight.covers(live) && f.sight.matches(live) && len(found) < maxEarly {
 			found[types.NamespacedName{Namespace: live.Namespace, Name: live.Name}] = objectEvent{version: live.ResourceVersion}
 		}
 	}
@@ -194,10 +184,14 @@ func (f *Follower) sawAll(objects []*metav1.PartialObjectMetadata, listed string
 	}
 }
 
-// selects reports whether an object has the namespace, name and labels that the follower watches.
-func (f *Follower) selects(live *metav1.PartialObjectMetadata) bool {
-	return (f.sight.namespace == "" || f.sight.namespace == live.Namespace) && (f.name == "" || f.name == live.Name) &&
-		f.labels.Matches(labels.Set(live.Labels))
+// covers reports whether an object has the namespace and the name that the Sight selects.
+func (s Sight) covers(live *metav1.PartialObjectMetadata) bool {
+	return (s.namespace == "" || s.namespace == live.Namespace) && (s.name == "" || s.name == live.Name)
+}
+
+// matches reports whether an object has the labels that the Sight selects.
+func (s Sight) matches(live *metav1.PartialObjectMetadata) bool {
+	return s.labels.Matches(labels.Set(live.Labels))
 }
 
 // differs reports whether an event describes a newer state of an object than the one that was passed to Saw. The caller
@@ -296,16 +290,14 @@ type Landscaper struct {
 
 // Landscaper returns a client for the cluster that contains the deploy items. It returns an error if no client can be
 // created.
-func (k *Keeper) Landscaper() (*Landscaper, error) {
-	k.landscaperOnce.Do(func() {
-		metadataClient, err := metadata.NewForConfig(k.rt.Landscaper.GetConfig())
-		if err != nil {
-			k.landscaperErr = fmt.Errorf("make client of the Landscaper cluster: %w", err)
-			return
-		}
-		k.landscaper = &Landscaper{Reader: k.rt.Landscaper.GetAPIReader(), cluster: &Cluster{metadata: metadataClient}}
-	})
-	return k.landscaper, k.landscaperErr
+func (k *Keeper) Landscaper() (*Landscaper, error) { return k.landscaper() }
+
+func (k *Keeper) openLandscaper() (*Landscaper, error) {
+	metadataClient, err := metadata.NewForConfig(k.rt.Landscaper.GetConfig())
+	if err != nil {
+		return nil, fmt.Errorf("make client of the Landscaper cluster: %w", err)
+	}
+	return &Landscaper{Reader: k.rt.Landscaper.GetAPIReader(), cluster: &Cluster{metadata: metadataClient}}, nil
 }
 
 // In returns a copy of a Sight that SightOfAll returned. The copy selects only objects in the given namespace.

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,14 +71,6 @@ func (w *follows) watched() (namespaces []string) {
 		}
 	}
 	return namespaces
-}
-
-func selectorOf(text string) labels.Selector {
-	selector, err := labels.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return selector
 }
 
 func TestFollow(t *testing.T) {
@@ -197,10 +188,10 @@ func TestFollowerEvents(t *testing.T) {
 	} {
 		t.Run(name+" [F36]", func(t *testing.T) {
 			told := 0
-			f := &Follower{sight: Sight{namespace: "ns"}, changed: func() { told++ }, early: earlyEvents{last: map[types.NamespacedName]objectEvent{}}}
-			f.labels, f.name = selectorOf(""), "cm"
+			f := &Follower{changed: func() { told++ }, early: earlyEvents{last: map[types.NamespacedName]objectEvent{}}}
+			f.sight = SightOf(nil, configMaps, apply.Ref{Namespace: "ns", Name: "cm"}, nil)
 			if test.byLabel {
-				f.labels, f.name = selectorOf("a=b"), ""
+				f.sight = SightOfAll(nil, configMaps, map[string]string{"a": "b"}, nil).In("ns")
 			}
 			f.watch.Store(&kindWatch{})
 			list := func() {
@@ -230,7 +221,8 @@ func TestFollowerEvents(t *testing.T) {
 	}
 	t.Run("more events than are kept [F36]", func(t *testing.T) {
 		var told atomic.Bool
-		f := &Follower{changed: func() { told.Store(true) }, labels: selectorOf("a=b"), early: earlyEvents{last: map[types.NamespacedName]objectEvent{}}}
+		f := &Follower{changed: func() { told.Store(true) }, early: earlyEvents{last: map[types.NamespacedName]objectEvent{}}}
+		f.sight = SightOfAll(nil, configMaps, map[string]string{"a": "b"}, nil)
 		f.watch.Store(&kindWatch{})
 		for i := range maxEarly + 1 {
 			f.saw(metadataOf(fmt.Sprint(i), "1", "x"), false)

@@ -166,9 +166,9 @@ func (c cleaner) one(ctx context.Context, former apply.Inventory) leftover {
 // delete deletes the objects on which no other remaining object depends.
 func (c cleaner) delete(ctx context.Context, engine *apply.Engine, left []apply.Entry) leftover {
 	for len(left) > 0 {
-		now := removable(left)
+		now, later := removable(left)
 		rest, report, err := engine.Delete(ctx, c.owner, apply.Inventory{Entries: now}, c.groups)
-		left = replaced(left, now, rest.Entries)
+		left = slices.Concat(later, rest.Entries)
 		switch {
 		case err != nil:
 			return leftover{entries: left, reason: oneLine(err.Error())}
@@ -179,16 +179,6 @@ func (c cleaner) delete(ctx context.Context, engine *apply.Engine, left []apply.
 		}
 	}
 	return leftover{}
-}
-
-// replaced returns a copy of `entries` in which the entries of `some` are replaced by the entries of `left`.
-func replaced(entries, some, left []apply.Entry) []apply.Entry {
-	gone := map[apply.Ref]bool{}
-	for _, entry := range some {
-		gone[entry.Ref()] = true
-	}
-	out := slices.DeleteFunc(slices.Clone(entries), func(entry apply.Entry) bool { return gone[entry.Ref()] })
-	return append(out, left...)
 }
 
 // nextCleanUp returns the time until the next attempt to clean up former clusters. The time doubles after each attempt

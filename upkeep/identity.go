@@ -15,12 +15,6 @@ import (
 // takes the only element out and puts it back. The element is nil until the UID has been read.
 type identity chan *types.UID
 
-func newIdentity() identity {
-	i := make(identity, 1)
-	i <- nil
-	return i
-}
-
 // UID returns the UID of the kube-system namespace, which identifies the cluster. It reads the UID only once. The
 // result is empty if the namespace does not exist or if reading it is forbidden. UID returns an error if the cluster
 // does not answer.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
 // items stores data about deploy items in memory. If the data is lost, the only consequence is additional reads.
@@ -95,24 +96,30 @@ type item struct {
 	lookout *lookout      // watches the objects for which a step waits; nil if no step is waiting
 }
 
-// values contains the values that a deployer stores for an item. See Run.Value.
+// values contains the values that a deployer stores for an item. See Run.Value. A deployer stores very few values, so a
+// list takes less memory than a map.
 type values struct {
 	mu  sync.Mutex
-	all map[any]any
+	all []keyedValue
 }
 
-// get returns the value for a key. If there is none, it stores and returns the result of the function `create`.
+type keyedValue struct{ key, value any }
+
+// get returns the value for a key. If there is none, it stores and returns the result of the function `create`. If
+// `create` is nil, it returns nil.
 func (v *values) get(key any, create func() any) any {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	value, known := v.all[key]
-	if !known {
-		if v.all == nil {
-			v.all = map[any]any{}
+	for _, one := range v.all {
+		if one.key == key {
+			return one.value
 		}
-		value = create()
-		v.all[key] = value
 	}
+	if create == nil {
+		return nil
+	}
+	value := create()
+	v.all = append(v.all, keyedValue{key, value})
 	return value
 }
 
@@ -120,19 +127,19 @@ func (v *values) get(key any, create func() any) any {
 func (v *values) end() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, value := range v.all {
-		if one, ok := value.(interface{ Forgotten() }); ok {
-			one.Forgotten()
+	for _, one := range v.all {
+		if value, ok := one.value.(interface{ Forgotten() }); ok {
+			value.Forgotten()
 		}
 	}
 }
 
-// startFollowing calls the function `begin`, unless the item already follows the changes of its objects.
-func (i *item) startFollowing(begin func() (stop func())) {
+// startFollowing makes changes of the item's objects trigger the next reconcile, unless they do so already.
+func (i *item) startFollowing(watcher *watch.Watcher, uid types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.follow == nil {
-		i.follow = begin()
+		i.follow = watcher.Follow(uid, func(watch.Object) { i.throttle.event() })
 	}
 }
 

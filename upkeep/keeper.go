@@ -72,15 +72,15 @@ type Keeper struct {
 	secrets  client.Client
 	scape    *landscape
 
-	landscaperOnce sync.Once
-	landscaper     *Landscaper
-	landscaperErr  error
+	landscaper func() (*Landscaper, error) // creates the client of the Landscaper cluster, once
 }
 
 // New returns a Keeper. Call UseRuntime before you use the Keeper.
 func New(o Options) *Keeper {
 	o.StatusGrace = cmp.Or(o.StatusGrace, DefaultStatusGrace)
-	return &Keeper{options: o, items: newItems()}
+	k := &Keeper{options: o, items: newItems()}
+	k.landscaper = sync.OnceValues(k.openLandscaper)
+	return k
 }
 
 // name returns the name of the deployer for use in errors.
@@ -147,8 +147,29 @@ func (k *Keeper) Thorough(di *lsv1alpha1.DeployItem) { k.items.get(di).queue.set
 // Run.Delete calls it. If an item disappears without a call of Run.Delete, the Keeper detects this after some time and
 // forgets the item.
 func (k *Keeper) Forget(uid types.UID) {
-	k.clusters.forget(uid)
+	k.clusters.leave(uid, nil)
 	k.items.forget(uid)
+}
+
+// Value returns the value that Run.Value has stored for an item under a key, or nil if there is none.
+func (k *Keeper) Value(uid types.UID, key any) any {
+	if it := k.items.find(uid); it != nil {
+		return it.values.get(key, nil)
+	}
+	return nil
+}
+
+// Values returns all values that Run.Value has stored under a key, by item. It first removes items from memory that no
+// longer exist, according to the cache of the manager.
+func (k *Keeper) Values(ctx context.Context, key any) map[types.NamespacedName]any {
+	k.clusters.forgetGone(ctx)
+	out := map[types.NamespacedName]any{}
+	for uid, name := range k.items.keys() {
+		if value := k.Value(uid, key); value != nil {
+			out[name] = value
+		}
+	}
+	return out
 }
 
 // Wake requests a background run of an item. Call it when something has changed on which the item depends. Wake ignores
@@ -164,11 +185,11 @@ func (k *Keeper) Wake(uid types.UID, notBefore time.Time) {
 	}
 }
 
-// event writes an event about an item. If the event is about an object of the item, `related` refers to that object.
-// Otherwise it is nil. The recorder combines similar events with the same `related`, and keeps only the text of the
-// first one.
-func (k *Keeper) event(di *lsv1alpha1.DeployItem, related runtime.Object, kind, reason, message string) {
-	k.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", contract.EscapeBidi(message))
+// event writes an event about an item. The parameter `item` is the item itself or a reference to it. If the event is
+// about an object of the item, `related` refers to that object. Otherwise it is nil. The recorder combines similar
+// events with the same `related`, and keeps only the text of the first one.
+func (k *Keeper) event(item, related runtime.Object, kind, reason, message string) {
+	k.rt.Recorder.Eventf(item, related, kind, reason, "ReconcileDeployItem", "%s", contract.EscapeBidi(message))
 }
 
 // setCondition sets a condition of an item in memory. If the message is empty, it removes the condition. It reports

@@ -43,10 +43,6 @@ type kinds struct {
 	refused map[kindPlace]time.Time // the time at which a refused watch may be tried again
 }
 
-func newKinds(clk clock.Clock, run func(*Cluster, func(context.Context)) bool) *kinds {
-	return &kinds{clock: clk, run: run, watches: map[kindPlace]*kindWatch{}, refused: map[kindPlace]time.Time{}}
-}
-
 // kindPlace identifies the objects that one watch covers. An empty namespace stands for all namespaces.
 type kindPlace struct {
 	cluster   *Cluster
@@ -65,7 +61,7 @@ func (k *kinds) join(f *Follower) bool {
 		whole.namespace = f.sight.namespace
 		w = k.open(whole)
 	}
-	f.serve(w)
+	f.watch.Store(w)
 	if w != nil {
 		w.followers[f] = true
 	}
@@ -185,16 +181,7 @@ func (w *kindWatch) watch(ctx context.Context, opts metav1.ListOptions) (apiwatc
 func reduceMetadata(obj *metav1.PartialObjectMetadata) {
 	obj.ObjectMeta = metav1.ObjectMeta{
 		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, ResourceVersion: obj.ResourceVersion, Labels: obj.Labels,
-		Annotations: bookmarkOf(obj),
 	}
-}
-
-// bookmarkOf returns the annotation that shows the reflector that the initial list is complete.
-func bookmarkOf(obj *metav1.PartialObjectMetadata) map[string]string {
-	if value, found := obj.Annotations[metav1.InitialEventsAnnotationKey]; found {
-		return map[string]string{metav1.InitialEventsAnnotationKey: value}
-	}
-	return nil
 }
 
 // failed converts an error of a request to the error that the reflector receives. If the server refuses the watch,
@@ -246,9 +233,6 @@ func (w *kindWatch) Delete(obj any) error { return w.changed(obj, true) }
 func (w *kindWatch) Resync() error { return nil }
 
 func (w *kindWatch) changed(obj any, gone bool) error {
-	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = last.Obj
-	}
 	live, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return fmt.Errorf("%T is not a PartialObjectMetadata", obj)

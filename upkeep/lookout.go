@@ -30,9 +30,10 @@ const maxSights = 16
 type Sight struct {
 	cluster   *Cluster
 	resource  schema.GroupVersionResource
-	namespace string
-	selects   metav1.ListOptions
-	seen      string // the resource versions of the objects that were found
+	namespace string          // empty for all namespaces
+	name      string          // the name of the object if the Sight selects a single object, otherwise empty
+	labels    labels.Selector // matches everything if the Sight selects a single object
+	seen      string          // the resource versions of the objects that were found
 }
 
 // SightOf returns a Sight of one object. The parameter `live` is nil if the object does not exist. The namespace of
@@ -42,14 +43,13 @@ func SightOf(from *Cluster, resource schema.GroupVersionResource, ref apply.Ref,
 	if live != nil {
 		found = append(found, live)
 	}
-	selects := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()}
-	return Sight{from, resource, ref.Namespace, selects, versions(found)}
+	return Sight{from, resource, ref.Namespace, ref.Name, labels.Everything(), versions(found)}
 }
 
 // SightOfAll returns a Sight of all objects of a resource, in all namespaces, that have the wanted labels. The
 // parameter `found` contains the objects that the caller has read.
 func SightOfAll(from *Cluster, resource schema.GroupVersionResource, wanted map[string]string, found []*unstructured.Unstructured) Sight {
-	return Sight{from, resource, "", metav1.ListOptions{LabelSelector: labels.Set(wanted).String()}, versions(found)}
+	return Sight{from, resource, "", "", labels.SelectorFromSet(wanted), versions(found)}
 }
 
 // versions returns a string that contains the UIDs and the resource versions of the given objects.
@@ -63,7 +63,7 @@ func versions[T metav1.Object](objects []T) string {
 }
 
 func (s Sight) String() string {
-	return fmt.Sprintf("%p %s %s %s%s: %s", s.cluster, s.resource, s.namespace, s.selects.FieldSelector, s.selects.LabelSelector, s.seen)
+	return fmt.Sprintf("%p %s %s %s %s: %s", s.cluster, s.resource, s.namespace, s.name, s.labels, s.seen)
 }
 
 // lookout watches the objects for which an item waits, until one of the objects changes. Several Sights select these
@@ -110,8 +110,8 @@ func (i *item) lookOut(what string, begin func() *lookout) (watched bool) {
 	return false
 }
 
-// lookOut watches the objects of each Sight in a separate goroutine. When the first of them changes, lookOut calls the
-// function `changed`.
+// lookOut watches the objects of each Sight in a separate goroutine. When the first of them changes, or the server ends
+// the first watch, lookOut calls the function `changed`. If the target does not allow watching, it does not.
 func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,8 @@ func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	l.stop = stop
 	for _, one := range sights {
 		s.running.Go(func() {
-			if one.change(ctx, l) && !l.over.Swap(true) {
+			result := one.wait(ctx, func() { l.watched.Add(1) })
+			if ctx.Err() == nil && (result == sightChanged || result == sightEnded) && !l.over.Swap(true) {
 				changed()
 			}
 			if l.over.Load() {
@@ -145,18 +146,15 @@ const (
 	sightClosed                       // the context ended or the cluster was closed
 )
 
-// change waits until one of the selected objects changes. It returns false if ctx ends first or the target does not
-// allow watching.
-func (s Sight) change(ctx context.Context, l *lookout) bool {
-	result := s.wait(ctx, func() { l.watched.Add(1) })
-	return ctx.Err() == nil && (result == sightChanged || result == sightEnded)
-}
-
 // wait waits until one of the selected objects changes. It calls the function `watched` when the watch is open.
 func (s Sight) wait(ctx context.Context, watched func()) sightResult {
 	resource := s.cluster.metadata.Resource(s.resource)
+	selects := metav1.ListOptions{LabelSelector: s.labels.String()}
+	if s.name != "" {
+		selects.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String()
+	}
 	held, release := targets.Hold(ctx)
-	list, err := resource.Namespace(s.namespace).List(held, s.selects)
+	list, err := resource.Namespace(s.namespace).List(held, selects)
 	release()
 	switch {
 	case ctx.Err() != nil:
@@ -171,9 +169,8 @@ func (s Sight) wait(ctx context.Context, watched func()) sightResult {
 	if versions(found) != s.seen {
 		return sightChanged
 	}
-	from := s.selects
-	from.ResourceVersion = list.ResourceVersion
-	events, err := resource.Namespace(s.namespace).Watch(ctx, from)
+	selects.ResourceVersion = list.ResourceVersion
+	events, err := resource.Namespace(s.namespace).Watch(ctx, selects)
 	if err != nil {
 		return sightUnwatched
 	}

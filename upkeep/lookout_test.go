@@ -40,7 +40,8 @@ func newLookoutWorld(t *testing.T) *lookoutWorld {
 	ctx, cancel := context.WithCancel(t.Context())
 	w.all = &clusters{ctx: ctx}
 	t.Cleanup(func() { cancel(); w.all.running.Wait() })
-	w.sight = Sight{cluster: &Cluster{metadata: w.client}, resource: configMaps, namespace: "ns", seen: versions([]metav1.Object{cm})}
+	w.sight = SightOfAll(&Cluster{metadata: w.client}, configMaps, nil, nil).In("ns")
+	w.sight.seen = versions([]metav1.Object{cm})
 	return w
 }
 

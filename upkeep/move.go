@@ -5,7 +5,6 @@ package upkeep
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -81,10 +80,10 @@ func relocate(inv apply.Inventory, at apply.Cluster) relocation {
 	return out
 }
 
-// removable returns the entries whose objects may be deleted first. An entry may belong to a component, which may
-// require other components. An object may be deleted if no other component in the list requires the object's component.
-// If this applies to no object, because the components require each other, removable returns all entries.
-func removable(entries []apply.Entry) []apply.Entry {
+// removable divides entries into those whose objects may be deleted first, and the others. An entry may belong to a
+// component, which may require other components. An object may be deleted if no other component in the list requires the
+// object's component. If this applies to no object, because the components require each other, all objects may be deleted.
+func removable(entries []apply.Entry) (first, later []apply.Entry) {
 	required := map[string]bool{}
 	for _, entry := range entries {
 		for _, component := range entry.Requires {
@@ -93,9 +92,15 @@ func removable(entries []apply.Entry) []apply.Entry {
 			}
 		}
 	}
-	out := slices.DeleteFunc(slices.Clone(entries), func(entry apply.Entry) bool { return required[entry.Component] })
-	if len(out) == 0 {
-		return entries
+	for _, entry := range entries {
+		if required[entry.Component] {
+			later = append(later, entry)
+		} else {
+			first = append(first, entry)
+		}
 	}
-	return out
+	if len(first) == 0 {
+		return entries, nil
+	}
+	return first, later
 }

@@ -5,14 +5,11 @@ package upkeep
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/contract"
 )
 
 // ConditionDriftDetection is the type of a condition of items for which changes by other clients are not detected
@@ -28,46 +25,30 @@ const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	unwatched, failed := "", error(nil)
 	for resource, namespaces := range resources(r.Cluster, r.Inventory.Entries) {
-		coverage, err := r.Cluster.watcher.Watch(ctx, resource, slices.Sorted(maps.Keys(namespaces))...)
+		coverage, err := r.Cluster.watcher.Watch(ctx, resource, namespaces...)
 		if err != nil {
 			failed = fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
 		}
 		if !coverage.Complete() {
-			unwatched = fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason)
+			unwatched = "changes by other writers are not detected immediately: " + oneLine(fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason))
 		}
 	}
-	r.tellUnwatched(unwatched)
+	r.unwatched = unwatched != ""
+	r.Keeper.setCondition(r.Item, ConditionDriftDetection, lsv1alpha1.ConditionFalse, "NotWatched", unwatched)
 	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // also called after an error, because the watches report no drift before this call
 	return failed
 }
 
-// tellUnwatched sets the condition DriftDetection with the given reason. If the reason is empty, it removes the
-// condition.
-func (r *Run) tellUnwatched(reason string) {
-	conditions := &r.Item.Status.Conditions
-	if r.unwatched = reason != ""; !r.unwatched {
-		*conditions = contract.RemoveCondition(*conditions, ConditionDriftDetection)
-		return
-	}
-	*conditions = contract.SetCondition(*conditions, ConditionDriftDetection, lsv1alpha1.ConditionFalse, "NotWatched",
-		"changes by other writers are not detected immediately: "+oneLine(reason), r.Keeper.rt.Clock.Now())
-}
-
-// resources returns the resources of the objects in an inventory and, for each resource, the set of namespaces that
-// contain its objects. It omits kinds that the cluster does not serve.
-func resources(at *Cluster, entries []apply.Entry) map[schema.GroupVersionResource]map[string]bool {
-	out := map[schema.GroupVersionResource]map[string]bool{}
+// resources returns the resources of the objects in an inventory and, for each resource, the namespaces of its objects.
+// It contains a namespace once for each object. It omits kinds that the cluster does not serve.
+func resources(at *Cluster, entries []apply.Entry) map[schema.GroupVersionResource][]string {
+	out := map[schema.GroupVersionResource][]string{}
 	for _, entry := range entries {
 		mapping, err := at.Mapping(entry.Ref().GVK())
 		if entry.UID == "" || err != nil || mapping == nil {
 			continue
 		}
-		if out[mapping.Resource] == nil {
-			out[mapping.Resource] = map[string]bool{}
-		}
-		if entry.Namespace != "" {
-			out[mapping.Resource][entry.Namespace] = true
-		}
+		out[mapping.Resource] = append(out[mapping.Resource], entry.Namespace)
 	}
 	return out
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/internal/version"
@@ -31,8 +30,7 @@ const readers = 16
 // long the item waits. Otherwise the item waits as long as its Landscaper job may take. An object that was ready before
 // is not read again if a watch shows that it has not changed since.
 func (r *Run) AwaitReady(ctx context.Context, bound time.Duration) error {
-	check := readyCheck{at: r.Cluster, states: &r.item.ready, judge: r.Judge}
-	waiting, err := check.all(ctx, r.Inventory.Entries)
+	waiting, err := unreadyOf(ctx, r)
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
@@ -100,13 +98,6 @@ func (s *readyStates) keep(entries []apply.Entry) {
 	s.all = kept
 }
 
-// readyCheck checks whether the objects of an item are ready.
-type readyCheck struct {
-	at     *Cluster
-	states *readyStates
-	judge  func(context.Context, *unstructured.Unstructured) readiness.Result
-}
-
 // unready describes an object that is not ready.
 type unready struct {
 	ref     apply.Ref
@@ -115,17 +106,17 @@ type unready struct {
 	recheck time.Duration // the time after which the object may become ready without a change; 0 means never
 }
 
-// all returns the objects that are not ready.
-func (c readyCheck) all(ctx context.Context, entries []apply.Entry) ([]unready, error) {
-	found := make([]unready, len(entries))
+// unreadyOf returns the objects of the item that are not ready.
+func unreadyOf(ctx context.Context, r *Run) ([]unready, error) {
+	found := make([]unready, len(r.Inventory.Entries))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
-	for i, entry := range entries {
-		if entry.UID == "" || entry.Deleting || c.known(entry.Ref(), entry.UID) {
+	for i, entry := range r.Inventory.Entries {
+		if entry.UID == "" || entry.Deleting || knownReady(r, entry) {
 			continue
 		}
 		group.Go(func() (err error) {
-			found[i], err = c.one(groupCtx, entry.Ref())
+			found[i], err = checkReady(groupCtx, r, entry.Ref())
 			return err
 		})
 	}
@@ -147,22 +138,23 @@ var stateless = map[schema.GroupKind]bool{
 // ReadyAtOnce reports whether objects of a kind are ready as soon as they exist.
 func ReadyAtOnce(kind schema.GroupKind) bool { return stateless[kind] }
 
-// known reports whether an object is known to be ready, so that it need not be read. An object is known to be ready if
-// objects of its kind are ready as soon as they exist, because the last apply has shown that it exists. It is also
-// known to be ready if it was ready before and a watch shows that it has not changed since.
-func (c readyCheck) known(ref apply.Ref, uid types.UID) bool {
-	if stateless[ref.GVK().GroupKind()] {
-		return true
-	}
-	was := c.states.get(ref)
-	return was.uid == uid && c.at.shows(ref, was)
+// knownReady reports whether the object of an inventory entry is known to be ready, so that it need not be read. An object
+// is known to be ready if objects of its kind are ready as soon as they exist, because the last apply has shown that it
+// exists. It is also known to be ready if it was ready before and a watch shows that it has not changed since.
+func knownReady(r *Run, entry apply.Entry) bool {
+	ref := entry.Ref()
+	return ReadyAtOnce(ref.GVK().GroupKind()) || r.item.ready.get(ref).uid == entry.UID && WasReady(r, ref)
 }
 
 // WasReady reports whether an object in the item's target was ready before and has not changed since, according to a
 // watch.
 func WasReady(r *Run, ref apply.Ref) bool {
 	was := r.item.ready.get(ref)
-	return was.uid != "" && r.Cluster != nil && r.Cluster.shows(ref, was)
+	if was.uid == "" || r.Cluster == nil {
+		return false
+	}
+	seen, known := r.Cluster.seen(ref)
+	return known && was == readyState{uid: seen.UID, version: seen.ResourceVersion}
 }
 
 // RecordReady records the state in which an object in the item's target is ready. See WasReady.
@@ -170,25 +162,19 @@ func RecordReady(r *Run, ref apply.Ref, live *unstructured.Unstructured) {
 	r.item.ready.set(ref, stateOf(live))
 }
 
-// shows reports whether a watch last reported the object in the given state.
-func (c *Cluster) shows(ref apply.Ref, state readyState) bool {
-	seen, known := c.seen(ref)
-	return known && seen.UID == state.uid && seen.ResourceVersion == state.version
-}
-
-// one reads an object and checks whether it is ready. It records the state of a ready object.
-func (c readyCheck) one(ctx context.Context, ref apply.Ref) (unready, error) {
-	live, err := c.at.Read(ctx, ref)
+// checkReady reads an object and checks whether it is ready. It records the state of a ready object.
+func checkReady(ctx context.Context, r *Run, ref apply.Ref) (unready, error) {
+	live, err := r.Cluster.Read(ctx, ref)
 	switch {
 	case err != nil:
 		return unready{}, err
 	case live == nil:
 		return unready{ref: ref, reason: ref.String() + " does not exist"}, nil
 	}
-	if result := c.judge(ctx, live); !result.Ready() {
+	if result := r.Judge(ctx, live); !result.Ready() {
 		return unready{ref: ref, reason: ref.String() + ": " + result.Reason, state: stateOf(live), recheck: result.RecheckAfter}, nil
 	}
-	c.states.set(ref, stateOf(live))
+	RecordReady(r, ref, live)
 	return unready{}, nil
 }
 

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -116,8 +115,7 @@ func EntryOf(item ownership.Owner, gvk schema.GroupVersionKind, obj metav1.Objec
 		return apply.Entry{}, false
 	}
 	version, kind := gvk.ToAPIVersionAndKind()
-	name := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
-	return apply.Entry{APIVersion: version, Kind: kind, Namespace: name.Namespace, Name: name.Name, UID: obj.GetUID()}, true
+	return apply.Entry{APIVersion: version, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}, true
 }
 
 // Restore adds the given entries to a lost inventory, and writes an event about this. It changes the item only in

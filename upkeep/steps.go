@@ -3,6 +3,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -11,21 +12,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
 // Take takes the triggers of this run from the queue of the item. Triggers are changes by other writers and calls of
-// Wake, which request a run, and calls of Thorough, which only affect the next run. Triggers that arrive later start another run, so call Take before you read
-// any state. Further calls of Take return the same values. Apply calls Take if the deployer has not called it.
-//
-// If the result `thorough` is true, the run must check every object, even if no watch reported a change. If the run
-// fails before Settle is called, the caller must call `giveBack`. Otherwise the triggers are lost. Settle calls
-// `giveBack` itself if necessary.
-func (r *Run) Take() (thorough bool, giveBack func()) {
-	r.corrections.take(r.background)
-	return r.corrections.thorough, r.corrections.giveBack
-}
+// Wake, which request a run, and calls of Keeper.Thorough, which only affect the next run. Triggers that arrive later
+// start another run, so call Take before you read any state. Further calls of Take have no effect. Apply calls Take if
+// the deployer has not called it.
+func (r *Run) Take() { r.corrections.take(r.background) }
+
+// Thorough reports whether the run must check every object, even if no watch reported a change. It returns false before
+// Take.
+func (r *Run) Thorough() bool { return r.corrections.thorough }
+
+// GiveBack returns the triggers of this run to the queue of the item, so that the next run handles them. Call it if the
+// run fails after Take and before Settle, because no watch reports these triggers again. Settle calls it itself if
+// necessary. GiveBack has no effect before Take and after Settle.
+func (r *Run) GiveBack() { r.corrections.giveBack() }
 
 // Apply applies desired objects to the item's target; see [apply.Engine.Apply]. It returns nil if everything is done.
 // If objects are unfinished, it returns a [deployerlib.WaitFor], and the item is reconciled again when a watch reports
@@ -43,7 +46,7 @@ func (r *Run) Apply(ctx context.Context, desired []apply.Desired, o apply.Option
 // returns nil if the next step may begin, and otherwise the same errors as Apply.
 func (r *Run) Settle(ctx context.Context, inventory apply.Inventory, report apply.Report, err error) error {
 	if err != nil {
-		r.corrections.giveBack() // the next run must handle these triggers, because no watch reports them again
+		r.GiveBack()
 	} else if r.corrections.settle() {
 		r.corrections.report(r.Cluster, r.Event)
 		r.Keeper.setCondition(r.Item, ConditionContested, lsv1alpha1.ConditionTrue, "ChangedAgain", r.corrections.contested())
@@ -51,9 +54,7 @@ func (r *Run) Settle(ctx context.Context, inventory apply.Inventory, report appl
 	if noteErr := r.Note(inventory); noteErr != nil {
 		return noteErr
 	}
-	if watchErr := r.Observe(ctx, report.Owned); watchErr != nil && err == nil {
-		err = watchErr
-	}
+	err = cmp.Or(err, r.Observe(ctx, report.Owned))
 	switch {
 	case err != nil:
 		return r.ApplyError(err)
@@ -135,9 +136,7 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 	}
 	r.item.throttle.waitsFor(reason)
 	if r.Cluster != nil {
-		r.item.startFollowing(func() func() {
-			return r.Cluster.watcher.Follow(r.Item.UID, func(watch.Object) { r.item.throttle.event() })
-		})
+		r.item.startFollowing(r.Cluster.watcher, r.Item.UID)
 	}
 	return deployerlib.WaitFor(reason, after)
 }

@@ -153,9 +153,8 @@ func (q *queue) unlock() {
 // wake adds a call of Keeper.Wake to the queue.
 func (q *queue) wake(notBefore time.Time) {
 	q.mu.Lock()
+	defer q.unlock()
 	q.next.wake(notBefore)
-	q.mu.Unlock()
-	q.reschedule()
 }
 
 // clear removes all triggers. It is called when the item is removed from memory.

@@ -74,9 +74,10 @@ func TestWake(t *testing.T) {
 		w := newWorld(t)
 		w.begin(true)
 		w.keeper.Wake(uid, time.Time{})
-		_, giveBack := w.begin(true).Take()
-		giveBack()
-		giveBack()
+		r := w.begin(true)
+		r.Take()
+		r.GiveBack()
+		r.GiveBack()
 		w.wantTriggers(1)
 		w.wants(true, 0)
 		w.keeper.Wake(uid, time.Time{})
@@ -112,21 +113,23 @@ func TestSchedule(t *testing.T) {
 		return answer, nil
 	})
 	w.ask(hooks)
-	if thorough, _ := w.begin(true).Take(); thorough {
+	r := w.begin(true)
+	if r.Take(); r.Thorough() {
 		t.Error("thorough before it is due")
 	}
 	answer = &extension.HookResult{}
 	if run, _ := w.ask(hooks); !run {
 		t.Error("no run although it is due")
 	}
-	r := w.begin(true)
-	if thorough, _ := r.Take(); !thorough || !r.Options(r.Cluster, apply.Options{}).Force {
+	r = w.begin(true)
+	if r.Take(); !r.Thorough() || !r.Options(r.Cluster, apply.Options{}).Force {
 		t.Error("the run of the schedule believes what the watches know")
 	}
-	if thorough, _ := r.Take(); !thorough {
+	if r.Take(); !r.Thorough() {
 		t.Error("Take again gave something else")
 	}
-	if thorough, _ := w.begin(true).Take(); thorough {
+	r = w.begin(true)
+	if r.Take(); r.Thorough() {
 		t.Error("the next run is thorough, too")
 	}
 }

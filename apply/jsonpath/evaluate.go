@@ -258,23 +258,19 @@ func (e *evaluation) matches(item any, node *jsonpath.FilterNode) (bool, error) 
 	if len(left) > 1 || len(right) > 1 {
 		return false, errors.New("a filter can only compare one value with one other value")
 	}
-	return compare(left[0], right[0], node.Operator)
+	compare, found := comparisons[node.Operator]
+	if !found {
+		return false, fmt.Errorf("%q is not an operator", node.Operator)
+	}
+	return compare(left[0], right[0])
 }
 
-func compare(left, right any, operator string) (bool, error) {
-	switch operator {
-	case "<":
-		return template.Less(left, right)
-	case ">":
-		return template.Greater(left, right)
-	case "==":
-		return template.Equal(left, right)
-	case "!=":
-		return template.NotEqual(left, right)
-	case "<=":
-		return template.LessEqual(left, right)
-	case ">=":
-		return template.GreaterEqual(left, right)
-	}
-	return false, fmt.Errorf("%q is not an operator", operator)
+// comparisons contains the operators of filters that compare two values.
+var comparisons = map[string]func(left, right any) (bool, error){
+	"<":  template.Less,
+	">":  template.Greater,
+	"==": func(left, right any) (bool, error) { return template.Equal(left, right) },
+	"!=": template.NotEqual,
+	"<=": template.LessEqual,
+	">=": template.GreaterEqual,
 }

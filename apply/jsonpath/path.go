@@ -116,14 +116,12 @@ func parse(text string) (root *jsonpath.ListNode, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("is not a JSON path: %w", err)
 	}
-	if len(parser.Root.Nodes) != 1 {
-		return nil, errors.New("must be one JSON path")
+	if nodes := parser.Root.Nodes; len(nodes) == 1 {
+		if list, ok := nodes[0].(*jsonpath.ListNode); ok {
+			return list, nil
+		}
 	}
-	list, ok := parser.Root.Nodes[0].(*jsonpath.ListNode)
-	if !ok {
-		return nil, errors.New("must be one JSON path")
-	}
-	return list, nil
+	return nil, errors.New("must be one JSON path")
 }
 
 // braced returns the path with braces and a leading dot, if these are missing.

@@ -25,8 +25,8 @@
 // separate annotation (see StampShared). The key of that annotation is deployerkit.dev/owner- followed by the UID of
 // the item. OwnersOf returns all owners.
 //
-// Keys with the prefix deployerkit.dev/ are reserved for this library. Reserved finds such keys in the users' manifests
-// and patches.
+// Keys with the prefix deployerkit.dev/ are reserved for this library (see IsReserved). The users' manifests and patches
+// must not contain such keys.
 //
 // # Changes
 //

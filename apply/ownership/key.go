@@ -41,13 +41,8 @@ func KeyOf(obj metav1.Object, manager string) Key {
 	return Key(base64.RawURLEncoding.EncodeToString(sum[:keySize]))
 }
 
-// Entry returns the entry of managedFields for the fields that a manager applied to the object itself, not to a
+// AppliedBy returns the entry of managedFields for the fields that a manager applied to the object itself, not to a
 // subresource. It returns false if there is no such entry.
-func Entry(obj metav1.Object, manager string) (metav1.ManagedFieldsEntry, bool) {
-	return AppliedBy(obj.GetManagedFields(), manager)
-}
-
-// AppliedBy is like Entry, but searches a list of entries instead of an object.
 func AppliedBy(entries []metav1.ManagedFieldsEntry, manager string) (metav1.ManagedFieldsEntry, bool) {
 	if i := indexOf(entries, manager); i >= 0 {
 		return entries[i], true
@@ -89,7 +84,7 @@ func rawEntries(obj *unstructured.Unstructured) []any {
 	return entries
 }
 
-// applied returns the same entry as Entry, and the fields of this entry in a canonical form. The canonical form does
+// applied returns the same entry as AppliedBy, and the fields of this entry in a canonical form. The canonical form does
 // not depend on the order and the escaping of the fields. It is needed because unstructured objects order keys such as
 // k:{"containerPort":9} and k:{"containerPort":10} differently from the server. The last result is false if the entry
 // or its fields are missing.
@@ -103,7 +98,7 @@ func applied(obj metav1.Object, manager string) (entry metav1.ManagedFieldsEntry
 		}
 		raw, _ := rawEntries(u)[i].(map[string]any)
 		entry, tree = entries[i], raw["fieldsV1"]
-	} else if entry, ok = Entry(obj, manager); !ok || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) != nil {
+	} else if entry, ok = AppliedBy(obj.GetManagedFields(), manager); !ok || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) != nil {
 		return entry, nil, false
 	}
 	fields, err := json.Marshal(tree)

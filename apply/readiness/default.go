@@ -3,6 +3,7 @@
 package readiness
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -123,10 +124,7 @@ func message(obj *unstructured.Unstructured, computed *status.Result) string {
 	if text == "" && len(computed.Conditions) > 0 {
 		text = computed.Conditions[0].Reason
 	}
-	if text == "" {
-		text = "is not ready"
-	}
-	return text + hint(obj)
+	return cmp.Or(text, "is not ready") + hint(obj)
 }
 
 // observed returns a ready result if the object's controller has seen the latest generation, and a waiting result if

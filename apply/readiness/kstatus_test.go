@@ -147,7 +147,7 @@ func TestKinds(t *testing.T) {
 			if got.State != tc.want || !strings.Contains(got.Reason, tc.reason) || got.Ready() != (got.Reason == "") {
 				t.Errorf("Of(...): want %s with %q, got %s with %q", tc.want, tc.reason, got.State, got.Reason)
 			}
-			if !equalMaps(before.Object, obj.Object) {
+			if !equal(before.Object, obj.Object) {
 				t.Error("Of(...) changed the object")
 			}
 			// The result is the same if the object was decoded so that all numbers are float64.

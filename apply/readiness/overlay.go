@@ -3,6 +3,7 @@
 package readiness
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -46,10 +47,8 @@ func asKnown(obj *unstructured.Unstructured) *unstructured.Unstructured {
 			return obj
 		}
 		spec = maps.Clone(spec)
-		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": spec["replicas"]}}
-		if spec["replicas"] == nil {
-			spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": int64(1)}}
-		}
+		partition := cmp.Or[any](spec["replicas"], int64(1))
+		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": partition}}
 		known := maps.Clone(obj.Object)
 		known["spec"] = spec
 		return &unstructured.Unstructured{Object: known}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	health "github.com/gardener/landscaper/apis/deployer/utils/readinesschecks"
@@ -15,6 +16,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	sigsjson "sigs.k8s.io/json"
 
+	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
@@ -173,7 +175,7 @@ func equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
-		return ok && equalMaps(x, y)
+		return ok && maps.EqualFunc(x, y, equal)
 	case []any:
 		y, ok := b.([]any)
 		return ok && slices.EqualFunc(x, y, equal)
@@ -183,40 +185,9 @@ func equal(a, b any) bool {
 			return x == y // as floats, integers beyond 2^53 would not be exact
 		}
 	}
-	if x, ok := float(a); ok {
-		y, ok := float(b)
+	if x, ok := fields.Number(a); ok {
+		y, ok := fields.Number(b)
 		return ok && x == y
 	}
-	if _, ok := b.(map[string]any); ok {
-		return false
-	}
-	if _, ok := b.([]any); ok {
-		return false
-	}
 	return a == b
-}
-
-func equalMaps(a, b map[string]any) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if other, found := b[key]; !found || !equal(value, other) {
-			return false
-		}
-	}
-	return true
-}
-
-// float converts a number to float64.
-func float(value any) (float64, bool) {
-	switch v := value.(type) {
-	case int64:
-		return float64(v), true
-	case float64:
-		return v, true
-	case int:
-		return float64(v), true
-	}
-	return 0, false
 }

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // State is the result of a readiness check of an object.
@@ -69,11 +70,6 @@ func Name(obj *unstructured.Unstructured) string {
 }
 
 func name(apiVersion, kind, namespace, name string) string {
-	if group, _, found := strings.Cut(apiVersion, "/"); found {
-		kind += "." + group
-	}
-	if namespace != "" {
-		name = namespace + "/" + name
-	}
-	return kind + " " + name
+	gk := schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
+	return gk.String() + " " + strings.TrimPrefix(namespace+"/"+name, "/")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -23,9 +24,10 @@ const (
 // first. It compares the times of the entries in managedFields: a write changes only the time of the writer's own
 // entry, so older entries of other managers belong to earlier changes.
 func blame(obj metav1.Object, manager string) []Change {
-	own, tracked := ownership.Entry(obj, manager)
+	entries := obj.GetManagedFields()
+	own, tracked := ownership.AppliedBy(entries, manager)
 	var suspects []metav1.ManagedFieldsEntry
-	for _, entry := range obj.GetManagedFields() {
+	for _, entry := range entries {
 		switch {
 		case entry.Subresource == "status", entry.FieldsV1 == nil:
 		case entry.Manager == ownership.PatchManagerOf(manager): // the item itself uses this manager, see Owner.PatchManager
@@ -38,22 +40,11 @@ func blame(obj metav1.Object, manager string) []Change {
 	if len(suspects) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(suspects, func(a, b metav1.ManagedFieldsEntry) int { return newer(a.Time, b.Time) })
+	slices.SortStableFunc(suspects, func(a, b metav1.ManagedFieldsEntry) int {
+		// Entries without a time, such as those of the subresource scale, sort last.
+		return ptr.Deref(b.Time, metav1.Time{}).Compare(ptr.Deref(a.Time, metav1.Time{}).Time)
+	})
 	return changes(suspects, fieldsOf(own))
-}
-
-// newer compares two times so that the newer one sorts first. Entries without a time, such as those of the subresource
-// scale, sort last.
-func newer(a, b *metav1.Time) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	}
-	return b.Compare(a.Time)
 }
 
 // changes returns the fields that each manager owns and the item does not own. It leaves out managers without such

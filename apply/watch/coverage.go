@@ -3,15 +3,18 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Scope describes how much of a resource is watched.
@@ -48,15 +51,22 @@ func (c Coverage) Complete() bool {
 	return c.Scope == Cluster || c.Scope == Namespaces && len(c.Missing) == 0
 }
 
-// refusal records that the target refused a watch. As long as a refusal is stored, the request is not repeated.
+// refusal is the error if the target refused a watch. As long as a refusal is stored, the request is not repeated.
 type refusal struct {
-	reason error
-	until  time.Time
+	reason    string
+	forbidden bool // a smaller scope may be allowed; if false, the resource cannot be watched at all
+	until     time.Time
 }
 
-// retryMissing is how long the watcher waits before it repeats a request for a resource that the target did not serve.
-// The time is short because items install CustomResourceDefinitions.
-const retryMissing = 10 * time.Second
+func (r *refusal) Error() string { return r.reason }
+
+const (
+	// retryRefused is how long the watcher waits before it repeats a request that the target refused.
+	retryRefused = 10 * time.Minute
+	// retryMissing is how long the watcher waits before it repeats a request for a resource that the target did not
+	// serve. The time is short because items install CustomResourceDefinitions.
+	retryMissing = 10 * time.Second
+)
 
 // Watch ensures that a resource is watched, and waits for the first list of its objects. It watches the whole cluster
 // if the target allows this. Otherwise it watches each of the given namespaces that the target allows. If the resource
@@ -74,9 +84,9 @@ func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, na
 	if reason == nil {
 		return Coverage{Scope: Cluster}, ctx.Err()
 	}
-	namespaces = distinct(namespaces)
+	namespaces = slices.Sorted(maps.Keys(sets.New(namespaces...).Delete("")))
 	none := Coverage{Scope: None, Missing: namespaces, Reason: reason.Error()}
-	if !isNarrower(reason) || len(namespaces) == 0 {
+	if refused, ok := errors.AsType[*refusal](reason); !ok || !refused.forbidden || len(namespaces) == 0 {
 		return none, ctx.Err()
 	}
 	streams := make([]opening, 0, len(namespaces))
@@ -97,13 +107,6 @@ func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, na
 	return c, ctx.Err()
 }
 
-func distinct(namespaces []string) []string {
-	out := slices.Clone(namespaces)
-	slices.Sort(out)
-	out = slices.Compact(out)
-	return slices.DeleteFunc(out, func(n string) bool { return n == "" })
-}
-
 // opening is the result of Watcher.open: a stream, or the reason why there is no stream.
 type opening struct {
 	stream *stream
@@ -120,10 +123,9 @@ func (w *Watcher) open(p place) opening {
 		s.used = now
 		return opening{stream: s}
 	}
-	if r, ok := w.refusals[p]; ok && now.Before(r.until) {
-		return opening{err: r.reason}
+	if r := w.refusals[p]; r != nil && now.Before(r.until) {
+		return opening{err: r}
 	}
-	delete(w.refusals, p)
 	switch {
 	case w.ctx == nil:
 		return opening{err: notWatched(p, "the watcher is not started")}
@@ -174,22 +176,20 @@ func (o opening) await(ctx context.Context) error {
 		case <-s.w.ctx.Done():
 			return notWatched(s.place, "the watcher has ended")
 		case <-ctx.Done():
-			if trouble != nil {
-				return notWatched(s.place, trouble.Error())
-			}
-			return notWatched(s.place, "the target did not answer in time")
+			return notWatched(s.place, cmp.Or(trouble, errSilent).Error())
 		}
 	}
 }
 
 // refuse ends a stream that the target does not allow, and stores the refusal. The caller holds the lock.
 func (w *Watcher) refuse(s *stream, err error) {
-	s.refused = &refusedError{reason: notWatched(s.place, err.Error()).Error(), forbidden: apierrors.IsForbidden(err)}
-	rest := w.opts.RetryRefused
+	rest := retryRefused
 	if !apierrors.IsForbidden(err) {
-		rest = min(rest, retryMissing)
+		rest = retryMissing
 	}
-	w.refusals[s.place] = refusal{reason: s.refused, until: w.opts.Clock.Now().Add(rest)}
+	reason := notWatched(s.place, err.Error()).Error()
+	s.refused = &refusal{reason: reason, forbidden: apierrors.IsForbidden(err), until: w.opts.Clock.Now().Add(rest)}
+	w.refusals[s.place] = s.refused
 	w.end(s)
 }
 
@@ -227,11 +227,8 @@ func (w *Watcher) covering(gvr schema.GroupVersionResource, namespace string) *s
 // widened ends the streams of single namespaces, because the stream of the whole cluster replaces them now. The caller
 // holds the lock.
 func (w *Watcher) widened(p place) {
-	if p.namespace != "" {
-		return
-	}
 	for other, s := range w.streams {
-		if other.gvr == p.gvr && other.namespace != "" {
+		if p.namespace == "" && other.gvr == p.gvr && other.namespace != "" {
 			w.end(s)
 		}
 	}
@@ -246,11 +243,7 @@ func (w *Watcher) collect() {
 			w.end(s)
 		}
 	}
-	for p, r := range w.refusals {
-		if !now.Before(r.until) {
-			delete(w.refusals, p)
-		}
-	}
+	maps.DeleteFunc(w.refusals, func(_ place, r *refusal) bool { return !now.Before(r.until) })
 }
 
 // needed reports whether the stream must stay open. This is the case if an item expects an object that the stream
@@ -261,29 +254,12 @@ func (s *stream) needed() bool {
 	if s.whole && (p.namespace == "" || len(s.objects) > 0) {
 		return true
 	}
-	if p.namespace == "" {
-		return len(s.w.expected[p.gvr]) > 0
-	}
 	for id := range s.w.expected[p.gvr] {
-		if id.namespace.Value() == p.namespace {
+		if p.contains(id) {
 			return true
 		}
 	}
 	return false
-}
-
-// refusedError is the error if the target refused a watch.
-type refusedError struct {
-	reason    string
-	forbidden bool // a smaller scope may be allowed; if false, the resource cannot be watched at all
-}
-
-func (e *refusedError) Error() string { return e.reason }
-
-// isNarrower reports whether a watch of single namespaces may succeed although the target refused to watch the cluster.
-func isNarrower(err error) bool {
-	refused := &refusedError{}
-	return errors.As(err, &refused) && refused.forbidden
 }
 
 func notWatched(p place, reason string) error {

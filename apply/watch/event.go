@@ -38,11 +38,7 @@ type Object struct {
 
 // String returns the object in the form "resource.group namespace/name" for use in messages.
 func (o Object) String() string {
-	name := o.Name
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + o.Name
-	}
-	return o.Resource.GroupResource().String() + " " + name
+	return o.Resource.GroupResource().String() + " " + strings.TrimPrefix(o.NamespacedName.String(), "/")
 }
 
 // Event reports drift: the state of an object differs from the state that its item expects. The same difference is

@@ -144,13 +144,13 @@ func (w *Watcher) drop(p *plan) {
 	}
 }
 
-// judgeAll compares all expectations for a resource with the known state. It is called after a watch has received a
+// judgeAll compares all expectations for a place with the known state. It is called after a watch has received a
 // complete list.
-func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []Event {
+func (w *Watcher) judgeAll(p place) []Event {
 	var events []Event
-	for id := range w.expected[gvr] {
-		if namespace == "" || id.namespace.Value() == namespace {
-			events = w.judge(events, gvr, id, false)
+	for id := range w.expected[p.gvr] {
+		if p.contains(id) {
+			events = w.judge(events, p.gvr, id, false)
 		}
 	}
 	return events
@@ -161,7 +161,7 @@ func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []
 // which state is older.
 func (w *Watcher) rewound(p place) {
 	for id, e := range w.expected[p.gvr] {
-		if p.namespace == "" || id.namespace.Value() == p.namespace {
+		if p.contains(id) {
 			e.version = ""
 		}
 	}

@@ -3,12 +3,13 @@
 package watch
 
 import (
-	"container/list"
+	"cmp"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 )
 
 // GuardOptions configure a Guard. The zero value is ready to use.
@@ -30,28 +31,6 @@ type GuardOptions struct {
 	Clock clock.PassiveClock
 }
 
-func (o GuardOptions) withDefaults() GuardOptions {
-	if o.Heals == 0 {
-		o.Heals = 3
-	}
-	if o.Window == 0 {
-		o.Window = 5 * time.Minute
-	}
-	if o.FirstDelay == 0 {
-		o.FirstDelay = 10 * time.Second
-	}
-	if o.MaxDelay == 0 {
-		o.MaxDelay = 10 * time.Minute
-	}
-	if o.MaxEntries == 0 {
-		o.MaxEntries = 10_000
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	return o
-}
-
 // Guard slows down fights. In a fight, another writer, usually a controller, changes a field again each time the item
 // has corrected the field. The Guard counts corrections per object, field manager and field. It is safe for concurrent
 // use.
@@ -59,8 +38,7 @@ type Guard struct {
 	opts GuardOptions
 
 	mu      sync.Mutex
-	entries map[fight]*list.Element
-	recent  *list.List // contains *record; the most recently corrected field is first
+	records *lru.Cache // contains a *record for each fight
 }
 
 // fight is the key under which the Guard counts corrections. The key does not contain the UID of the object, so that
@@ -73,14 +51,19 @@ type fight struct {
 }
 
 type record struct {
-	fight fight
 	heals []time.Time // the latest corrections, at most GuardOptions.Heals
 	delay time.Duration
 }
 
 // NewGuard returns an empty Guard.
 func NewGuard(opts GuardOptions) *Guard {
-	return &Guard{opts: opts.withDefaults(), entries: map[fight]*list.Element{}, recent: list.New()}
+	opts.Heals = cmp.Or(opts.Heals, 3)
+	opts.Window = cmp.Or(opts.Window, 5*time.Minute)
+	opts.FirstDelay = cmp.Or(opts.FirstDelay, 10*time.Second)
+	opts.MaxDelay = cmp.Or(opts.MaxDelay, 10*time.Minute)
+	opts.MaxEntries = cmp.Or(opts.MaxEntries, 10_000)
+	opts.Clock = cmp.Or[clock.PassiveClock](opts.Clock, clock.RealClock{})
+	return &Guard{opts: opts, records: lru.New(opts.MaxEntries)}
 }
 
 // Heal describes when to correct drift, and whether the correction is part of a fight.
@@ -108,13 +91,6 @@ func (g *Guard) Heal(e Event) Heal {
 		}
 	}
 	return worst
-}
-
-// Len returns the number of fields that are remembered.
-func (g *Guard) Len() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.recent.Len()
 }
 
 // fights returns the keys under which a drift is counted: one for each changed field. For a manager whose fields are
@@ -157,16 +133,10 @@ func (g *Guard) count(f fight, now time.Time) time.Duration {
 // record returns the record of the corrections that are counted under a key, and creates the record if necessary. If
 // there are too many records, it discards the one that has not been used for the longest time.
 func (g *Guard) record(f fight) *record {
-	if at := g.entries[f]; at != nil {
-		g.recent.MoveToFront(at)
-		return at.Value.(*record)
+	if r, found := g.records.Get(f); found {
+		return r.(*record)
 	}
-	if g.recent.Len() >= g.opts.MaxEntries {
-		oldest := g.recent.Back()
-		delete(g.entries, oldest.Value.(*record).fight)
-		g.recent.Remove(oldest)
-	}
-	r := &record{fight: f}
-	g.entries[f] = g.recent.PushFront(r)
+	r := &record{}
+	g.records.Add(f, r)
 	return r
 }

@@ -94,8 +94,8 @@ func TestGuardIsBounded(t *testing.T) {
 	for i := range 100 {
 		g.Heal(drift("kubectl", fmt.Sprint(i)))
 	}
-	if g.Len() != 3 {
-		t.Errorf("%d entries, want 3", g.Len())
+	if got := g.records.Len(); got != 3 {
+		t.Errorf("%d entries, want 3", got)
 	}
 	if got := g.Heal(fighter); got.Fight {
 		t.Error("the one healed longest ago was kept")

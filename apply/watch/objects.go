@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -114,16 +113,7 @@ func (w *Watcher) object(gvr schema.GroupVersionResource, id name) (r *reduced, 
 // changes. If the watch was interrupted, f is called afterwards for each object that changed in the meantime. f must
 // not block. The returned function ends the registration.
 func (w *Watcher) FollowObjects(f func(item types.UID)) (stop func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lastID++
-	id := w.lastID
-	w.observers[id] = f
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.observers, id)
-	}
+	return register(w, w.observers, f)
 }
 
 // index finds the whole objects of a stream by the UID and by the name of their item. The name is needed if an item was
@@ -177,11 +167,7 @@ func keyOf(text string) uint64 { return maphash.String(keySeed, text) }
 // reduceWhole is like reduceMeta, but also stores the content of the object. The UID and the resource version are not
 // part of the content, because the result contains them anyway.
 func reduceWhole(obj *unstructured.Unstructured, p *packer) *reduced {
-	m := &metav1.ObjectMeta{
-		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
-		Labels: obj.GetLabels(), DeletionTimestamp: obj.GetDeletionTimestamp(), ManagedFields: obj.GetManagedFields(),
-	}
-	r := reduceMeta(m)
+	r := reduceMeta(obj)
 	owner, _ := ownership.OwnerOf(obj)
 	obj.SetManagedFields(nil)
 	obj.SetUID("")

@@ -35,11 +35,11 @@ type stream struct {
 	packer packer // compresses whole objects
 
 	objects map[name]*reduced
-	index   index  // the index of whole objects
-	version string // the newest resourceVersion that was seen
-	synced  bool   // the first list has been received
-	trouble error  // the error of the last request
-	refused error  // the error if the target does not allow the watch or does not serve the resource; the stream has ended
+	index   index    // the index of whole objects
+	version string   // the newest resourceVersion that was seen
+	synced  bool     // the first list has been received
+	trouble error    // the error of the last request
+	refused *refusal // the error if the target does not allow the watch or does not serve the resource; the stream has ended
 	used    time.Time
 	listed  int           // the number of objects on the pages of the current list so far; only the reflector's goroutine uses it
 	news    chan struct{} // closed when `synced`, `trouble` or `refused` changes
@@ -190,6 +190,7 @@ func (s *stream) Resync() error { return nil }
 var (
 	errForeign = errors.New("not an object")
 	errNoWatch = errors.New("the target has not answered the watch request yet")
+	errSilent  = errors.New("the target did not answer in time")
 	errTooMany = fmt.Errorf("the target has more than %d objects with the label deployerkit.dev/item, or more than %d MiB of them", maxObjects, maxBytes>>20)
 )
 
@@ -286,7 +287,7 @@ func (s *stream) Replace(list []any, listed string) error {
 	s.objects, s.index, s.version, s.synced = objects, listedIndex, listed, true
 	s.w.widened(s.place)
 	s.changed()
-	events := s.w.judgeAll(s.place.gvr, s.place.namespace)
+	events := s.w.judgeAll(s.place)
 	s.w.mu.Unlock()
 	s.w.emit(events)
 	s.tellDifferences(before, objects)

@@ -11,16 +11,19 @@ import (
 
 // Subscribe registers a function that is called for every drift. It is called in the goroutine that detected the drift
 // and must not block. The returned function ends the subscription.
-func (w *Watcher) Subscribe(f func(Event)) (stop func()) {
+func (w *Watcher) Subscribe(f func(Event)) (stop func()) { return register(w, w.subscribers, f) }
+
+// register adds a function to a map whose keys are numbers. The returned function removes it again.
+func register[F any](w *Watcher, all map[int]F, f F) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lastID++
 	id := w.lastID
-	w.subscribers[id] = f
+	all[id] = f
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.subscribers, id)
+		delete(all, id)
 	}
 }
 

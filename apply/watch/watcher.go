@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -25,34 +26,12 @@ type Options struct {
 	Limit *Limit
 	// SyncTimeout limits how long Watch waits for the first list of a resource. The default is 10 s.
 	SyncTimeout time.Duration
-	// RetryRefused is how long the Watcher waits after a refusal by the target before it tries again. The default is
-	// 10 min.
-	RetryRefused time.Duration
 	// Idle is how long a watch stays open when no item needs it any more. The default is 10 min.
 	Idle time.Duration
 	// Clock provides the time. The default is the real clock.
 	Clock clock.PassiveClock
 	// Objects is the client for WatchObjects. If it is nil, the Watcher stores only metadata.
 	Objects dynamic.Interface
-}
-
-func (o Options) withDefaults() Options {
-	if o.Limit == nil {
-		o.Limit = NewLimit(DefaultMaxWatches)
-	}
-	if o.SyncTimeout == 0 {
-		o.SyncTimeout = 10 * time.Second
-	}
-	if o.RetryRefused == 0 {
-		o.RetryRefused = 10 * time.Minute
-	}
-	if o.Idle == 0 {
-		o.Idle = 10 * time.Minute
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	return o
 }
 
 // Watcher watches the objects of deploy items in one target. Its methods are safe for concurrent use.
@@ -65,7 +44,7 @@ type Watcher struct {
 	mu          sync.Mutex
 	ctx         context.Context //nolint:containedctx // bounds the lifetime of the watches; passed to Start
 	streams     map[place]*stream
-	refusals    map[place]refusal
+	refusals    map[place]*refusal
 	whole       map[schema.GroupVersionResource]bool // the resources for which WatchObjects was called
 	expected    map[schema.GroupVersionResource]expectations
 	plans       map[types.UID]*plan
@@ -82,13 +61,22 @@ type place struct {
 	namespace string
 }
 
+// contains reports whether the place contains an object with the given name.
+func (p place) contains(id name) bool {
+	return p.namespace == "" || p.namespace == id.namespace.Value()
+}
+
 // New returns a Watcher for the target that the client accesses. The Watcher does nothing before Start is called.
 func New(client metadata.Interface, opts Options) *Watcher {
+	opts.Limit = cmp.Or(opts.Limit, NewLimit(DefaultMaxWatches))
+	opts.SyncTimeout = cmp.Or(opts.SyncTimeout, 10*time.Second)
+	opts.Idle = cmp.Or(opts.Idle, 10*time.Minute)
+	opts.Clock = cmp.Or[clock.PassiveClock](opts.Clock, clock.RealClock{})
 	return &Watcher{
 		client:      client,
-		opts:        opts.withDefaults(),
+		opts:        opts,
 		streams:     map[place]*stream{},
-		refusals:    map[place]refusal{},
+		refusals:    map[place]*refusal{},
 		whole:       map[schema.GroupVersionResource]bool{},
 		expected:    map[schema.GroupVersionResource]expectations{},
 		plans:       map[types.UID]*plan{},

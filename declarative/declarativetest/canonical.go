@@ -15,9 +15,13 @@ type content interface {
 }
 
 // canonical changes the values in an object of a built-in kind to the form in which an API server returns them. For
-// example, the quantity 0.5 becomes 500m. The function neither adds nor removes fields. An object that cannot be
-// converted to its Go type stays unchanged.
-func canonical(object content) {
+// example, the quantity 0.5 becomes 500m. The function neither adds nor removes fields. A value that is not an
+// unstructured object, or that cannot be converted to its Go type, stays unchanged.
+func canonical(value any) {
+	object, ok := value.(content)
+	if !ok {
+		return
+	}
 	typed, err := scheme.Scheme.New(object.GroupVersionKind())
 	if err != nil {
 		return

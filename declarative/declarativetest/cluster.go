@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -82,8 +81,8 @@ func (b *bench) newMapper() meta.RESTMapper {
 type cluster struct {
 	client.Client // an empty fake client, used for kinds that the options do not list, and for methods that a plan does not need
 
-	// kinds contains a separate client for each kind. A single fake client would confuse kinds of the same group and
-	// version if its scheme does not contain them.
+	// kinds contains a separate client for each kind, under the kind of its objects and the kind of its lists. A single
+	// fake client would confuse kinds of the same group and version if its scheme does not contain them.
 	kinds map[schema.GroupVersionKind]client.Client
 }
 
@@ -105,6 +104,7 @@ func (b *bench) newCluster() (*cluster, error) {
 	for _, kind := range b.options.Children {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
 		c.kinds[gvk] = b.newFake(objects[gvk]...)
+		c.kinds[gvk.GroupVersion().WithKind(gvk.Kind+"List")] = c.kinds[gvk]
 	}
 	return c, nil
 }
@@ -116,15 +116,8 @@ func (b *bench) newFake(objects ...client.Object) client.Client {
 
 // of returns the client for one kind. The argument is an object of this kind, or a list of such objects.
 func (c *cluster) of(object any) client.Client {
-	kind, _ := object.(interface {
-		GroupVersionKind() schema.GroupVersionKind
-	})
-	if kind == nil {
-		return c.Client
-	}
-	gvk := kind.GroupVersionKind()
-	for _, name := range []string{gvk.Kind, strings.TrimSuffix(gvk.Kind, "List")} {
-		if found := c.kinds[gvk.GroupVersion().WithKind(name)]; found != nil {
+	if kind, ok := object.(schema.ObjectKind); ok {
+		if found := c.kinds[kind.GroupVersionKind()]; found != nil {
 			return found
 		}
 	}
@@ -155,17 +148,13 @@ func (c *cluster) List(ctx context.Context, list client.ObjectList, options ...c
 func (c *cluster) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 	all := (&client.ApplyOptions{}).ApplyOptions(options)
 	all.DryRun = nil
-	if wanted, ok := object.(content); ok {
-		canonical(wanted)
-	}
+	canonical(object)
 	return c.of(object).Apply(ctx, object, all)
 }
 
 // Create implements client.Client.
 func (c *cluster) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
-	if wanted, ok := object.(content); ok {
-		canonical(wanted)
-	}
+	canonical(object)
 	return c.of(object).Create(ctx, object, options...)
 }
 
@@ -173,9 +162,7 @@ func (c *cluster) Create(ctx context.Context, object client.Object, options ...c
 func (c *cluster) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
 	all := (&client.UpdateOptions{}).ApplyOptions(options)
 	all.DryRun = nil
-	if wanted, ok := object.(content); ok {
-		canonical(wanted)
-	}
+	canonical(object)
 	return c.of(object).Update(ctx, object, all)
 }
 

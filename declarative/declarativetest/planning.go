@@ -39,7 +39,7 @@ func (b *bench) plan(ctx context.Context, req *declarative.SyncRequest) (*Plan, 
 	if err = unlessWaiting(err); err != nil {
 		return nil, err
 	}
-	desired, err := b.options.Desired(item, response, func(apply.Ref) bool { return true })
+	desired, err := b.options.Desired(item, response, b.mapper, true)
 	if err != nil {
 		return nil, err
 	}
@@ -125,13 +125,12 @@ func (b *bench) steps(plan *Plan, desired []apply.Desired, changes apply.Plan) {
 	}
 	wanted := map[apply.Ref]bool{}
 	for _, d := range desired {
-		b.place(d.Object)
 		ref := apply.RefOf(d.Object)
 		change, found := planned[ref]
 		wanted[ref] = true
 		step := Step{Action: Action(change.Action), Ref: ref, Object: d.Object.Object}
 		if !found {
-			step.Action = leftAlone(d, b.find(ref))
+			step.Action = b.leftAlone(d)
 		}
 		for _, field := range change.Fields {
 			step.Fields = append(step.Fields, field.Path)
@@ -146,32 +145,16 @@ func (b *bench) steps(plan *Plan, desired []apply.Desired, changes apply.Plan) {
 	}
 }
 
-// place removes the namespace of an object of a cluster-scoped kind, as the deployer does.
-func (b *bench) place(object *unstructured.Unstructured) {
-	if !b.isNamespaced(object.GroupVersionKind()) {
-		object.SetNamespace("")
-	}
-}
-
 // leftAlone returns the action for a desired child that the deployer does not change.
-func leftAlone(d apply.Desired, live *unstructured.Unstructured) Action {
+func (b *bench) leftAlone(d apply.Desired) Action {
+	at := slices.IndexFunc(b.children, func(live *unstructured.Unstructured) bool { return apply.RefOf(live) == apply.RefOf(d.Object) })
 	switch {
-	case live == nil:
+	case at < 0:
 		return Missing
-	case d.Policy == apply.Retain, d.Strategy == apply.OnDelete, live.GetDeletionTimestamp() != nil:
+	case d.Policy == apply.Retain, d.Strategy == apply.OnDelete, b.children[at].GetDeletionTimestamp() != nil:
 		return Keep
 	}
 	return Unchanged
-}
-
-// find returns an observed child, or nil if there is none.
-func (b *bench) find(ref apply.Ref) *unstructured.Unstructured {
-	for _, live := range b.children {
-		if apply.RefOf(live) == ref {
-			return live
-		}
-	}
-	return nil
 }
 
 // passes is the maximum number of times that the engine is called until everything is applied. A child that is

@@ -5,6 +5,7 @@ package declarativetest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -69,9 +70,7 @@ func impurities(t *testing.T, handler declarative.Handler, options declarative.O
 				found["the same input results in a different "+path] = true
 			}
 		}
-		for fault := range found {
-			faults = append(faults, fault)
-		}
+		faults = slices.Sorted(maps.Keys(found))
 		if len(faults) == 0 {
 			faults = b.again(t, first)
 		}
@@ -115,14 +114,14 @@ func (b *bench) again(t *testing.T, first *Plan) []string {
 func differences(a, b *Plan) []string {
 	var out []string
 	was, is := a.wanted(), b.wanted()
-	for _, name := range slices.Sorted(union(was, is)) {
+	for _, name := range union(was, is) {
 		old, before := was[name]
 		now, after := is[name]
 		if !before || !after {
 			out = append(out, "set of children: "+name+" is in only some of the responses")
 			continue
 		}
-		for _, path := range changed(old, now) {
+		for _, path := range changed("", old, now) {
 			out = append(out, name+" "+path)
 		}
 	}
@@ -147,49 +146,31 @@ func (p *Plan) wanted() map[string]map[string]any {
 	return out
 }
 
-// union returns an iterator over the keys of both maps.
-func union(a, b map[string]map[string]any) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range a {
-			if !yield(key) {
-				return
-			}
-		}
-		for key := range b {
-			if _, both := a[key]; !both && !yield(key) {
-				return
-			}
-		}
-	}
-}
-
-// changed returns the paths of the fields in which two objects differ, including fields that only one of them has.
-func changed(a, b map[string]any) []string {
-	c := &comparison{}
-	c.exactly("", a, b)
-	c.exactly("", b, a)
-	slices.Sort(c.paths)
-	return slices.Compact(c.paths)
-}
-
-// comparison collects the paths of differing fields.
-type comparison struct{ paths []string }
-
-// exactly compares the maps `a` and `b`. It adds the paths of the fields in `a` that are missing in `b` or have another
-// value there. The order of lists matters.
-func (c *comparison) exactly(path string, a, b map[string]any) {
-	for key, value := range a {
+// changed returns the paths of the fields in which two objects differ, including fields that only one of them has. The
+// order of lists matters.
+func changed(path string, a, b map[string]any) []string {
+	var out []string
+	for _, key := range union(a, b) {
 		below := path + "." + key
 		if strings.ContainsAny(key, "./") {
 			below = path + "[" + key + "]"
 		}
-		old, isMap := value.(map[string]any)
+		old, isMap := a[key].(map[string]any)
 		now, isMapToo := b[key].(map[string]any)
 		switch {
 		case isMap && isMapToo:
-			c.exactly(below, old, now)
-		case !reflect.DeepEqual(value, b[key]):
-			c.paths = append(c.paths, below)
+			out = append(out, changed(below, old, now)...)
+		case !reflect.DeepEqual(a[key], b[key]):
+			out = append(out, below)
 		}
 	}
+	return out
+}
+
+// union returns the sorted keys of both maps.
+func union[V any](a, b map[string]V) []string {
+	all := map[string]V{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
 }

@@ -59,7 +59,7 @@ func one(t testing.TB, child any) *unstructured.Unstructured {
 		t.Fatalf("want one child, got %d", len(read))
 	}
 	read[0].FillKind(nil, func(schema.GroupVersionKind) bool { return true })
-	return (&unstructured.Unstructured{Object: read[0].Body}).DeepCopy()
+	return &unstructured.Unstructured{Object: read[0].Body}
 }
 
 type fields = map[string]any

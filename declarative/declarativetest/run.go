@@ -48,15 +48,11 @@ func Item(t testing.TB, namespace, name string, config any) *lsv1alpha1.DeployIt
 // Run returns an error if the handler fails, if its response or the options are invalid, if a child cannot be read, or
 // if the options do not list the kind of a child.
 func Run(ctx context.Context, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children ...any) (*Plan, error) {
-	c, err := prepare(handler, options, item, children)
+	b, req, err := start(handler, options, item, children)
 	if err != nil {
 		return nil, err
 	}
-	req, err := c.request()
-	if err != nil {
-		return nil, err
-	}
-	return c.plan(ctx, req)
+	return b.plan(ctx, req)
 }
 
 // Finalize calls the handler's method Finalize once, as the deployer does when the item is deleted. The parameter
@@ -71,11 +67,7 @@ func Finalize(ctx context.Context, handler declarative.Handler, options declarat
 	if !ok {
 		return nil, fmt.Errorf("%T has no method Finalize", handler)
 	}
-	b, err := prepare(handler, options, item, children)
-	if err != nil {
-		return nil, err
-	}
-	req, err := b.request()
+	_, req, err := start(handler, options, item, children)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +90,16 @@ type bench struct {
 	children []*unstructured.Unstructured
 	mapper   meta.RESTMapper
 	owner    ownership.Owner
+}
+
+// start returns a bench and the first request.
+func start(handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (*bench, *declarative.SyncRequest, error) {
+	b, err := prepare(handler, options, item, children)
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err := b.request()
+	return b, req, err
 }
 
 // prepare checks the options and reads the children.

@@ -3,7 +3,6 @@
 package manifest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -86,16 +85,4 @@ type Config struct {
 	// Manifests are the manifests in the order of the item's configuration. Each of them has a policy and contains a
 	// JSON object, which may be a list. Use the function Expand to get the objects.
 	Manifests []managedresource.Manifest
-}
-
-// Encode returns the configuration in version v1alpha2. Fields of older versions of Landscaper are included only if
-// they are set. Decode of the result returns the same configuration.
-func (c *Config) Encode() ([]byte, error) {
-	out := wire[managedresource.Manifest]{Spec: c.Spec(), UpdateStrategy: c.Strategy, Manifests: c.Manifests}
-	out.SetGroupVersionKind(kindV1alpha2)
-	raw, err := json.Marshal(out)
-	if err != nil {
-		return nil, fmt.Errorf("encode configuration: %w", err)
-	}
-	return raw, nil
 }

@@ -155,19 +155,22 @@ func TestDecodeEverything(t *testing.T) {
 	}
 }
 
-// again encodes a configuration, decodes the result, and requires that both configurations are equal.
+// again encodes a configuration in version v1alpha2, decodes the result, and requires that both configurations are
+// equal.
 func again(t *testing.T, config *Config) {
 	t.Helper()
-	raw, err := config.Encode()
+	out := wire[managedresource.Manifest]{Spec: config.Spec(), UpdateStrategy: config.Strategy, Manifests: config.Manifests}
+	out.SetGroupVersionKind(kindV1alpha2)
+	raw, err := json.Marshal(out)
 	if err != nil {
-		t.Fatalf("Encode(): %v", err)
+		t.Fatalf("encode the configuration: %v", err)
 	}
 	got, err := Decode(itemOf(raw), Options{})
 	if err != nil {
-		t.Fatalf("Decode(Encode(config)): %v\n%s", err, raw)
+		t.Fatalf("decode the encoded configuration: %v\n%s", err, raw)
 	}
 	if diff := cmp.Diff(config, got, equal); diff != "" {
-		t.Errorf("Decode(Encode(config)): -want, +got:\n%s", diff)
+		t.Errorf("the configuration after encoding and decoding: -want, +got:\n%s", diff)
 	}
 }
 

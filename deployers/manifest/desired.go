@@ -44,11 +44,12 @@ func (c *Config) Desired() ([]apply.Desired, error) {
 // once removes repeated objects. Decode accepts the same object twice if both manifests have the same content, or if
 // one of them has the policy "ignore".
 func once(desired []apply.Desired) []apply.Desired {
-	wanted := map[identity]bool{}
+	wanted := map[apply.Ref]bool{}
 	for _, d := range desired {
-		wanted[identityOf(d.Object)] = wanted[identityOf(d.Object)] || d.Policy != apply.Ignore
+		id := identityOf(d.Object)
+		wanted[id] = wanted[id] || d.Policy != apply.Ignore
 	}
-	taken := map[identity]bool{}
+	taken := map[apply.Ref]bool{}
 	return slices.DeleteFunc(desired, func(d apply.Desired) bool {
 		id := identityOf(d.Object)
 		if taken[id] || d.Policy == apply.Ignore && wanted[id] {
@@ -59,8 +60,12 @@ func once(desired []apply.Desired) []apply.Desired {
 	})
 }
 
-func identityOf(obj *unstructured.Unstructured) identity {
-	return identity{group: obj.GroupVersionKind().Group, kind: obj.GetKind(), namespace: obj.GetNamespace(), name: obj.GetName()}
+// identityOf returns a reference with the API group instead of the API version. The result is therefore the same for
+// all versions of a kind.
+func identityOf(obj *unstructured.Unstructured) apply.Ref {
+	ref := apply.RefOf(obj)
+	ref.APIVersion = ref.GVK().Group
+	return ref
 }
 
 // optionalObject decodes a JSON object. It returns nil if there is none.

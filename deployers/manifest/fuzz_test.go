@@ -70,10 +70,10 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("Decode accepts what Desired refuses: %v", err)
 		}
-		seen := map[identity]bool{}
+		seen := map[apply.Ref]bool{}
 		for _, d := range desired {
 			id := identityOf(d.Object)
-			if id.name == "" || id.kind == "" || seen[id] || d.Policy == "" || d.Strategy == "" {
+			if id.Name == "" || id.Kind == "" || seen[id] || d.Policy == "" || d.Strategy == "" {
 				t.Errorf("Desired(): %s, there already: %t, policy %q, strategy %q", id, seen[id], d.Policy, d.Strategy)
 			}
 			seen[id] = true

@@ -3,6 +3,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	sigsjson "sigs.k8s.io/json"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
@@ -72,29 +74,12 @@ func decodeObject(raw *runtime.RawExtension) (map[string]any, error) {
 	return object, nil
 }
 
-// identity identifies an object independently of the API version in its manifest.
-type identity struct{ group, kind, namespace, name string }
-
-// String returns the identity in the form "Deployment.apps logging/web".
-func (id identity) String() string {
-	text := id.kind
-	if id.group != "" {
-		text += "." + id.group
-	}
-	if id.namespace != "" {
-		return text + " " + id.namespace + "/" + id.name
-	}
-	return text + " " + id.name
-}
-
 // setManifests validates all manifests and sets their default policies.
 func (c *Config) setManifests() error {
-	seen := map[identity]place{}
+	seen := map[apply.Ref]place{}
 	for i := range c.Manifests {
 		m, at := &c.Manifests[i], fmt.Sprintf("manifests[%d]", i)
-		if m.Policy == "" {
-			m.Policy = managedresource.ManagePolicy
-		}
+		m.Policy = cmp.Or(m.Policy, managedresource.ManagePolicy)
 		if !slices.Contains(policies, m.Policy) {
 			return fault(at+".policy", "is %q, want one of %q", m.Policy, policies)
 		}
@@ -115,7 +100,7 @@ type place struct {
 }
 
 // checkManifest validates a manifest and, if it is a list, all of its objects.
-func checkManifest(at string, m *managedresource.Manifest, seen map[identity]place) error {
+func checkManifest(at string, m *managedresource.Manifest, seen map[apply.Ref]place) error {
 	objects, isList, err := expand(m.Manifest)
 	if err != nil {
 		return fault(at, "%s", err.Error())
@@ -125,59 +110,56 @@ func checkManifest(at string, m *managedresource.Manifest, seen map[identity]pla
 		if isList {
 			path = fmt.Sprintf("%s.items[%d]", at, i)
 		}
-		id, err := checkObject(path, obj.Object)
-		if err != nil {
+		if err := checkObject(path, obj.Object); err != nil {
 			return err
 		}
 		if m.Policy == managedresource.IgnorePolicy {
 			continue
 		}
+		id := identityOf(obj)
 		first, twice := seen[id]
 		if twice && !reflect.DeepEqual(first.object, obj.Object) {
-			return fault(path, "describes %s again, with different content than %s", id, first.path)
+			return fault(path, "describes %s again, with different content than %s", apply.RefOf(obj), first.path)
 		}
 		seen[id] = place{path: path, object: obj.Object}
 	}
 	return nil
 }
 
-// checkObject validates the fields that every object needs, and returns the identity of the object.
-func checkObject(at string, object map[string]any) (identity, error) {
+// checkObject validates the fields that every object needs.
+func checkObject(at string, object map[string]any) error {
 	apiVersion, _ := object["apiVersion"].(string)
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || gv.Version == "" {
-		return identity{}, fault(at+".apiVersion", "is %s, want \"version\" or \"group/version\"", quoted(object["apiVersion"]))
+	if gv, err := schema.ParseGroupVersion(apiVersion); err != nil || gv.Version == "" {
+		return fault(at+".apiVersion", "is %s, want \"version\" or \"group/version\"", quoted(object["apiVersion"]))
 	}
-	kind, _ := object["kind"].(string)
-	if kind == "" {
-		return identity{}, fault(at+".kind", "is %s, want the name of a kind", quoted(object["kind"]))
+	if kind, _ := object["kind"].(string); kind == "" {
+		return fault(at+".kind", "is %s, want the name of a kind", quoted(object["kind"]))
 	}
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
-		return identity{}, fault(at+".metadata", "required")
+		return fault(at+".metadata", "required")
 	}
-	id := identity{group: gv.Group, kind: kind}
-	if id.name, err = checkName(at+".metadata.name", metadata["name"]); err != nil {
-		return id, err
+	if err := checkName(at+".metadata.name", metadata["name"]); err != nil {
+		return err
 	}
-	if metadata["namespace"] != nil && metadata["namespace"] != "" {
-		if id.namespace, err = checkName(at+".metadata.namespace", metadata["namespace"]); err != nil {
-			return id, err
+	if namespace := metadata["namespace"]; namespace != nil && namespace != "" {
+		if err := checkName(at+".metadata.namespace", namespace); err != nil {
+			return err
 		}
 	}
-	return id, checkMetadata(at+".metadata", metadata)
+	return checkMetadata(at+".metadata", metadata)
 }
 
 // checkName validates a name. The name becomes part of a URL.
-func checkName(at string, value any) (string, error) {
+func checkName(at string, value any) error {
 	name, _ := value.(string)
 	if name == "" {
-		return "", fault(at, "is %s, want a name (generated names are not supported)", quoted(value))
+		return fault(at, "is %s, want a name (generated names are not supported)", quoted(value))
 	}
 	if faults := content.IsPathSegmentName(name); len(faults) > 0 {
-		return "", fault(at, "%q %s", name, faults[0])
+		return fault(at, "%q %s", name, faults[0])
 	}
-	return name, nil
+	return nil
 }
 
 // checkMetadata validates labels and annotations. The values must be strings, and no key may have the library's own

@@ -49,6 +49,12 @@ func TestLoad(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
+	for _, name := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"} { // a hook of git sets these variables
+		t.Setenv(name, "")
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	root, dir := t.TempDir(), t.TempDir()
 	file := filepath.Join(root, "pkg", "a.go")
 	write(t, file, "package pkg\n\nconst a = 1\n")

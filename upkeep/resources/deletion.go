@@ -3,12 +3,14 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
+	"k8s.io/utils/ptr"
 
 	"github.com/deployerkit/deployerkit/apply"
 )
@@ -18,8 +20,9 @@ import (
 // function `desired` to get the current objects of the item. The function may be nil. When all objects are gone, Delete
 // removes the item from memory and returns nil.
 func (r *Run) Delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget, desired func() ([]apply.Desired, error)) error {
+	config := cmp.Or(r.Config, &Config{})
 	recovers := desired != nil && target != nil && r.Up.LostInventory()
-	if len(r.Up.Inventory.Entries)+len(r.Up.Inventory.Former) == 0 && !r.deletesAll() && !recovers {
+	if len(r.Up.Inventory.Entries)+len(r.Up.Inventory.Former) == 0 && !slices.ContainsFunc(config.DeletionGroups, deletesAll) && !recovers {
 		r.Up.Keeper.Forget(r.Up.Item.UID)
 		return nil
 	}
@@ -35,23 +38,20 @@ func (r *Run) Delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget, des
 			return err
 		}
 	}
-	if r.Config == nil {
-		return r.Up.Delete(ctx, r.engine(nil), nil, 0)
-	}
-	groups, err := r.groups(ctx, "deletionGroups", r.Config.DeletionGroups)
+	groups, err := r.groups(ctx, "deletionGroups", config.DeletionGroups)
 	if err != nil {
 		return err
 	}
-	return r.Up.Delete(ctx, r.engine(nil), groups, r.Config.DeleteTimeout)
+	return r.Up.Delete(ctx, r.engine(nil), groups, config.DeleteTimeout)
 }
 
 // groups converts deletion groups from the configuration to those of the apply engine. It returns nil for the built-in
 // order. The parameter `path` is the field of the configuration that contains the groups.
 func (r *Run) groups(ctx context.Context, path string, definitions []managedresource.DeletionGroupDefinition) ([]apply.Group, error) {
 	var groups []apply.Group
-	for i := range definitions {
-		group := groupOf(&definitions[i])
-		if name := targetOf(&definitions[i]); name != "" {
+	for i, definition := range definitions {
+		group := groupOf(definition)
+		if name := targetOf(definition); name != "" {
 			other, err := r.Up.Target(ctx, fmt.Sprintf("spec.config.%s[%d].customResourceGroup.targetName", path, i), name)
 			if err != nil {
 				return nil, err
@@ -64,54 +64,42 @@ func (r *Run) groups(ctx context.Context, path string, definitions []managedreso
 }
 
 // formerGroups returns the deletion groups for clusters that the item no longer uses. It omits groups with a targetName
-// and groups that also delete objects of other owners.
-func (r *Run) formerGroups(ctx context.Context) ([]apply.Group, error) {
-	if len(r.Up.Inventory.Former) == 0 || r.Config.DeletionGroups == nil {
-		return nil, nil
+// and groups that also delete objects of other owners. It returns nil for the built-in order.
+func (r *Run) formerGroups() []apply.Group {
+	if r.Config.DeletionGroups == nil {
+		return nil
 	}
-	own := slices.DeleteFunc(slices.Clone(r.Config.DeletionGroups), func(definition managedresource.DeletionGroupDefinition) bool {
-		custom := definition.CustomResourceGroup
-		return custom != nil && (custom.DeleteAllResources || custom.TargetName != nil)
-	})
-	groups, err := r.groups(ctx, "deletionGroups", own)
-	if groups == nil {
-		groups = []apply.Group{} // nil would select the built-in order
-	}
-	return groups, err
-}
-
-// deletesAll reports whether one of the deletion groups has the field `deleteAllResources`. Such a group also deletes
-// objects that the item does not manage.
-func (r *Run) deletesAll() bool {
-	if r.Config == nil {
-		return false
-	}
-	for i := range r.Config.DeletionGroups {
-		if custom := r.Config.DeletionGroups[i].CustomResourceGroup; custom != nil && custom.DeleteAllResources {
-			return true
+	groups := []apply.Group{} // not nil, even if all groups are omitted
+	for _, definition := range r.Config.DeletionGroups {
+		if !deletesAll(definition) && targetOf(definition) == "" {
+			groups = append(groups, groupOf(definition))
 		}
 	}
-	return false
+	return groups
 }
 
-func groupOf(in *managedresource.DeletionGroupDefinition) apply.Group {
+// deletesAll reports whether a deletion group has the field `deleteAllResources`. Such a group also deletes objects that
+// the item does not manage.
+func deletesAll(group managedresource.DeletionGroupDefinition) bool {
+	return group.CustomResourceGroup != nil && group.CustomResourceGroup.DeleteAllResources
+}
+
+func groupOf(in managedresource.DeletionGroupDefinition) apply.Group {
 	if predefined := in.PredefinedResourceGroup; predefined != nil {
 		return apply.Group{Type: apply.GroupType(predefined.Type), ForceDelete: predefined.ForceDelete}
 	}
 	custom := in.CustomResourceGroup
 	group := apply.Group{ForceDelete: custom.ForceDelete, DeleteAll: custom.DeleteAllResources}
 	for _, resource := range custom.Resources {
-		group.Resources = append(group.Resources, apply.ResourceType{
-			APIVersion: resource.APIVersion, Kind: resource.Kind, Names: resource.Names, Namespaces: resource.Namespaces,
-		})
+		group.Resources = append(group.Resources, apply.ResourceType(resource))
 	}
 	return group
 }
 
 // targetOf returns the name of the target in which a group deletes objects, or "" for the target of the item.
-func targetOf(in *managedresource.DeletionGroupDefinition) string {
-	if in.CustomResourceGroup == nil || in.CustomResourceGroup.TargetName == nil {
+func targetOf(in managedresource.DeletionGroupDefinition) string {
+	if in.CustomResourceGroup == nil {
 		return ""
 	}
-	return *in.CustomResourceGroup.TargetName
+	return ptr.Deref(in.CustomResourceGroup.TargetName, "")
 }

@@ -7,19 +7,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// identity identifies an object independently of the API version in which it is read.
-type identity struct {
-	schema.GroupKind
-	types.NamespacedName
-}
-
-func identityOf(ref apply.Ref) identity {
-	return identity{GroupKind: ref.GVK().GroupKind(), NamespacedName: ref.Key()}
+// withoutVersion returns a reference with the API group instead of the API version. The result identifies an object
+// independently of the API version in which it is read.
+func withoutVersion(ref apply.Ref) apply.Ref {
+	ref.APIVersion = ref.GVK().Group
+	return ref
 }
 
 // recover rebuilds a lost inventory from the objects in the target. The parameter `desired` contains the current
@@ -28,17 +24,17 @@ func (r *Run) recover(ctx context.Context, desired []apply.Desired) error {
 	if !r.Up.LostInventory() {
 		return nil
 	}
-	wanted, kinds := map[identity]apply.Desired{}, map[schema.GroupVersionKind]map[string]bool{}
+	wanted, kinds := map[apply.Ref]apply.Desired{}, map[schema.GroupVersionKind]map[string]bool{}
 	for _, d := range desired {
 		ref := apply.RefOf(d.Object)
-		wanted[identityOf(ref)] = d
+		wanted[withoutVersion(ref)] = d
 		if kinds[ref.GVK()] == nil {
 			kinds[ref.GVK()] = map[string]bool{}
 		}
 		kinds[ref.GVK()][ref.Namespace] = true
 	}
 	return r.Up.Recover(ctx, kinds, func(entry *apply.Entry, _ metav1.Object) {
-		if d, found := wanted[identityOf(entry.Ref())]; found {
+		if d, found := wanted[withoutVersion(entry.Ref())]; found {
 			entry.Policy, entry.AnnotateBeforeDelete, entry.PatchBeforeDelete = policyOf(d.Policy), d.AnnotateBeforeDelete, d.PatchBeforeDelete
 		}
 	})

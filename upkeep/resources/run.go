@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/utils/ptr"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
@@ -82,11 +83,7 @@ func (r *Run) Apply(ctx context.Context, desired []apply.Desired) error {
 	if err != nil {
 		return err
 	}
-	former, err := r.formerGroups(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.Up.LeaveFirst(ctx, r.engine(nil), former); err != nil {
+	if err := r.Up.LeaveFirst(ctx, r.engine(nil), r.formerGroups()); err != nil {
 		return err
 	}
 	_, err = r.Up.Apply(ctx, desired, r.engine(groups))
@@ -95,11 +92,7 @@ func (r *Run) Apply(ctx context.Context, desired []apply.Desired) error {
 
 // CleanUp deletes the item's objects in clusters that the item no longer uses, as far as this is possible now.
 func (r *Run) CleanUp(ctx context.Context) error {
-	former, err := r.formerGroups(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = r.Up.CleanUp(ctx, r.engine(nil), former)
+	_, err := r.Up.CleanUp(ctx, r.engine(nil), r.formerGroups())
 	return err
 }
 
@@ -121,12 +114,8 @@ func (r *Run) AwaitReady(ctx context.Context) error {
 
 // check runs a custom readiness check. The parameter `at` is the path of the check in the configuration.
 func (r *Run) check(ctx context.Context, at string, check Check) error {
-	name := ""
-	if check.Spec.TargetName != nil {
-		name = *check.Spec.TargetName
-	}
 	r.sights = nil
-	result, err := check.Run(ctx, objects{run: r, path: "spec.config." + at + ".targetName", name: name})
+	result, err := check.Run(ctx, objects{run: r, path: "spec.config." + at + ".targetName", name: ptr.Deref(check.Spec.TargetName, "")})
 	if spec, ok := errors.AsType[*readiness.SpecError](err); ok {
 		return fault(at+"."+spec.Path, "%s", spec.Reason)
 	}
@@ -150,13 +139,13 @@ func (r *Run) Export(ctx context.Context, values map[string]any) error {
 		return deployerlib.DeleteExport(ctx, secrets, r.Up.Item)
 	}
 	r.sights = nil
-	found, err := readExports(ctx, r.Config.Exports, r.exportedObject, values)
+	found, waiting, err := readExports(ctx, r.Config.Exports, r.exportedObject, values)
 	if err != nil {
 		return err
 	}
-	if len(found.waiting) > 0 {
-		missing := found.waiting[0]
+	if len(waiting) > 0 {
+		missing := waiting[0]
 		return r.Up.Wait("export "+missing.key, missing.timeout, fmt.Sprintf("export %q: %s", missing.key, missing.reason), r.Up.LookOut(r.sights))
 	}
-	return deployerlib.WriteExport(ctx, secrets, r.Up.Item, found.values)
+	return deployerlib.WriteExport(ctx, secrets, r.Up.Item, found)
 }

@@ -29,17 +29,8 @@ func Schedule(di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersionKind) *cr.C
 	if !slices.Contains(kinds, partial.GroupVersionKind()) {
 		return nil
 	}
-	spec, err := partial.ContinuousReconcile.schedule()
-	if err != nil {
-		return nil
-	}
+	spec, _ := partial.ContinuousReconcile.schedule() // Spec.Config returns the error
 	return spec
-}
-
-// setSchedule validates the schedule.
-func (c *Config) setSchedule(in *ScheduleSpec) (err error) {
-	c.ContinuousReconcile, err = in.schedule()
-	return err
 }
 
 // schedule validates a schedule and converts it to the type of the API module. It returns nil if the schedule is

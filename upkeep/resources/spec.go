@@ -4,6 +4,7 @@ package resources
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
 	health "github.com/gardener/landscaper/apis/deployer/utils/readinesschecks"
+	"k8s.io/utils/ptr"
 
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -127,22 +129,22 @@ type Options struct {
 // Config validates the configuration and prepares its checks and paths. The error is a deployerlib.ConfigError with the
 // path of the first invalid field below spec.config.
 func (s *Spec) Config(opts Options) (Config, error) {
-	c := Config{DeletionGroups: s.DeletionGroups, DeletionGroupsDuringUpdate: s.DeletionGroupsDuringUpdate}
-	for _, step := range []func() error{
-		func() error { return c.setReadiness(s.ReadinessChecks) },
-		func() error { return c.setExports(s.Exports, opts) },
-		func() error { return c.setSchedule(s.ContinuousReconcile) },
-		func() error { return checkGroups("deletionGroups", s.DeletionGroups) },
-		func() error { return checkGroups("deletionGroupsDuringUpdate", s.DeletionGroupsDuringUpdate) },
-		func() (err error) {
-			c.DeleteTimeout, err = bound("deleteTimeout", s.DeleteTimeout)
-			return err
-		},
-	} {
-		if err := step(); err != nil {
-			return Config{}, err
-		}
+	var c Config
+	schedule, scheduleErr := s.ContinuousReconcile.schedule()
+	deleteTimeout, timeoutErr := bound("deleteTimeout", s.DeleteTimeout)
+	err := cmp.Or(
+		c.setReadiness(s.ReadinessChecks),
+		c.setExports(s.Exports, opts),
+		scheduleErr,
+		checkGroups("deletionGroups", s.DeletionGroups),
+		checkGroups("deletionGroupsDuringUpdate", s.DeletionGroupsDuringUpdate),
+		timeoutErr,
+	)
+	if err != nil {
+		return Config{}, err
 	}
+	c.ContinuousReconcile, c.DeleteTimeout = schedule, deleteTimeout
+	c.DeletionGroups, c.DeletionGroupsDuringUpdate = s.DeletionGroups, s.DeletionGroupsDuringUpdate
 	return c, nil
 }
 
@@ -201,9 +203,5 @@ func scheduleSpec(in *cr.ContinuousReconcileSpec) *ScheduleSpec {
 	if in == nil {
 		return nil
 	}
-	out := &ScheduleSpec{Cron: in.Cron}
-	if in.Every != nil {
-		out.Every = &Duration{value: in.Every.Duration}
-	}
-	return out
+	return &ScheduleSpec{Cron: in.Cron, Every: specOf(ptr.Deref(in.Every, lsv1alpha1.Duration{}).Duration)}
 }

@@ -3,6 +3,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
@@ -22,16 +24,6 @@ import (
 // reference if the kind is cluster-scoped.
 type getter func(ctx context.Context, targetName string, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
 
-// exported is the result of reading exports.
-type exported struct {
-	// values contains the values that were found. The key of an export becomes a path: database.url becomes {database:
-	// {url: …}}.
-	values map[string]any
-	// waiting contains the exports that have no value yet, in the order of the item's configuration. The values must
-	// not be stored before this list is empty.
-	waiting []awaited
-}
-
 // awaited is an export whose value does not exist yet.
 type awaited struct {
 	key     string
@@ -39,9 +31,11 @@ type awaited struct {
 	timeout time.Duration // limits the wait; zero means no limit
 }
 
-// readExports reads the values of all exports and returns copies of them. It does not wait: the field `waiting` of the
-// result lists the exports that have no value yet. If the exports refer to at most 64 objects, it reads each object
-// only once. The parameter `document` contains the values for exports without fromResource.
+// readExports reads the values of all exports and returns copies of them. The key of an export becomes a path:
+// database.url becomes {database: {url: …}}. readExports does not wait: the result `waiting` contains the exports that
+// have no value yet, in the order of the item's configuration. The values must not be stored before this list is empty.
+// If the exports refer to at most 64 objects, readExports reads each object only once. The parameter `document` contains
+// the values for exports without fromResource.
 //
 // readExports returns the errors of the function `get`, with the key of the export. If ctx ends while a path is
 // evaluated, the error wraps the cause. It returns a ConfigError in the following cases:
@@ -50,44 +44,36 @@ type awaited struct {
 //   - The value of an export without fromResource is missing in `document`.
 //   - Two exports have the same key, and their values are not both objects.
 //   - The values do not fit into a Secret. In this case, readExports does not read the remaining values.
-func readExports(ctx context.Context, exports []Export, get getter, document map[string]any) (*exported, error) {
+func readExports(ctx context.Context, exports []Export, get getter, document map[string]any) (values map[string]any, waiting []awaited, err error) {
 	reader := reader{get: get, document: document, seen: map[object]*unstructured.Unstructured{}}
-	out := &exported{values: map[string]any{}}
+	values = map[string]any{}
 	size := 0
 	for i := range exports {
 		export := &exports[i]
 		value, missing, err := reader.value(ctx, export)
 		if errors.Is(err, jsonpath.ErrLimit) {
-			return nil, fault(export.at, "%s", err.Error())
+			return nil, nil, fault(export.at, "%s", err.Error())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("export %q: %w", export.Key, err)
+			return nil, nil, fmt.Errorf("export %q: %w", export.Key, err)
 		}
 		if missing != "" && export.FromResource == nil {
-			return nil, fault(export.at+".jsonPath", "%s", missing) // the values of the deployer do not change while the item waits
+			return nil, nil, fault(export.at+".jsonPath", "%s", missing) // the values of the deployer do not change while the item waits
 		}
 		if missing != "" {
-			out.waiting = append(out.waiting, awaited{key: export.Key, reason: missing, timeout: export.Timeout})
+			waiting = append(waiting, awaited{key: export.Key, reason: missing, timeout: export.Timeout})
 			continue
 		}
-		if !merge(out.values, nest(export.key, value)) {
-			return nil, fault(export.at+".key", "%q conflicts with the key of another export", export.Key)
+		if !merge(values, nest(export.key, value)) {
+			return nil, nil, fault(export.at+".key", "%q conflicts with the key of another export", export.Key)
 		}
-		if size += sizeOf(value); size > corev1.MaxSecretSize {
-			return nil, fault(export.at, "%q and the values before it have %d bytes, more than the %d that a Secret can hold", export.Key, size, corev1.MaxSecretSize)
+		raw, _ := json.Marshal(value) // if the value cannot be encoded, deployerlib.WriteExport returns an error later
+		if size += len(raw); size > corev1.MaxSecretSize {
+			return nil, nil, fault(export.at, "%q and the values before it have %d bytes, more than the %d that a Secret can hold",
+				export.Key, size, corev1.MaxSecretSize)
 		}
 	}
-	return out, nil
-}
-
-// sizeOf returns the number of bytes that a value needs in the Secret. If the value cannot be encoded, sizeOf returns
-// zero, and deployerlib.WriteExport returns an error later.
-func sizeOf(value any) int {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return 0
-	}
-	return len(raw)
+	return values, waiting, nil
 }
 
 // object identifies an object in one of the targets.
@@ -112,10 +98,7 @@ func (r *reader) value(ctx context.Context, export *Export) (value any, missing 
 	if export.FromResource == nil {
 		return first(ctx, r.document, export.path, "the values of the deployer")
 	}
-	target := ""
-	if export.TargetName != nil {
-		target = *export.TargetName
-	}
+	target := ptr.Deref(export.TargetName, "")
 	value, missing, err = r.read(ctx, target, *export.FromResource, export.path)
 	if export.FromObjectReference == nil || missing != "" || err != nil {
 		return value, missing, err
@@ -127,10 +110,7 @@ func (r *reader) value(ctx context.Context, export *Export) (value any, missing 
 	if name == "" || (!isText && fields["namespace"] != nil) {
 		return nil, fmt.Sprintf("%s of %s is not a reference to an object", export.path, describe(*export.FromResource)), nil
 	}
-	if namespace == "" {
-		namespace = export.FromResource.Namespace
-	}
-	into.Name, into.Namespace = name, namespace
+	into.Name, into.Namespace = name, cmp.Or(namespace, export.FromResource.Namespace)
 	return r.read(ctx, target, into, export.pathInto)
 }
 

@@ -93,20 +93,20 @@ func TestReadExports(t *testing.T) {
 		"ReferenceNoValue":   {exports: []string{"key: a, jsonPath: spec.secretRef, fromObjectRef: {apiVersion: v1, kind: Secret, jsonPath: data.x}"}, want: `{}`, waiting: "data.x of Secret ns/s does not exist"},
 	} {
 		t.Run(name+" [D14]", func(t *testing.T) {
-			got, err := readExports(t.Context(), exportsOf(t, tc.exports...), twoClusters().Get, nil)
+			got, waiting, err := readExports(t.Context(), exportsOf(t, tc.exports...), twoClusters().Get, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			raw, err := json.Marshal(got.values)
+			raw, err := json.Marshal(got)
 			if err != nil || string(raw) != tc.want {
 				t.Errorf("readExports(...): want %s, got %s, %v", tc.want, raw, err)
 			}
 			reason := ""
-			if len(got.waiting) == 1 && got.waiting[0].key == "a" {
-				reason = got.waiting[0].reason
+			if len(waiting) == 1 && waiting[0].key == "a" {
+				reason = waiting[0].reason
 			}
-			if !strings.Contains(reason, tc.waiting) || (tc.waiting == "") != (len(got.waiting) == 0) {
-				t.Errorf("readExports(...): want waiting for %q, got %+v", tc.waiting, got.waiting)
+			if !strings.Contains(reason, tc.waiting) || (tc.waiting == "") != (len(waiting) == 0) {
+				t.Errorf("readExports(...): want waiting for %q, got %+v", tc.waiting, waiting)
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestReadExportsReadsOnce(t *testing.T) {
 	t.Run("reads every object once [D14][H-25]", func(t *testing.T) {
 		c := twoClusters()
 		exports := exportsOf(t, "key: a, jsonPath: status.url", "key: b, jsonPath: status.count", "key: c, jsonPath: spec.secretRef"+intoSecret, "key: d, jsonPath: spec.secretRef"+intoSecret)
-		if _, err := readExports(t.Context(), exports, c.Get, nil); err != nil {
+		if _, _, err := readExports(t.Context(), exports, c.Get, nil); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(map[string]int{"/Database/ns/db": 1, "/Secret/ns/s": 1}, c.reads); diff != "" {
@@ -124,12 +124,12 @@ func TestReadExportsReadsOnce(t *testing.T) {
 		}
 	})
 	t.Run("tells how long to wait [D14]", func(t *testing.T) {
-		got, err := readExports(t.Context(), exportsOf(t, "key: a, timeout: 1m, jsonPath: status.absent"), twoClusters().Get, nil)
+		_, waiting, err := readExports(t.Context(), exportsOf(t, "key: a, timeout: 1m, jsonPath: status.absent"), twoClusters().Get, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := []awaited{{key: "a", reason: "status.absent of Database ns/db does not exist", timeout: time.Minute}}
-		if diff := cmp.Diff(want, got.waiting, cmp.AllowUnexported(awaited{})); diff != "" {
+		if diff := cmp.Diff(want, waiting, cmp.AllowUnexported(awaited{})); diff != "" {
 			t.Errorf("Waiting: -want, +got:\n%s", diff)
 		}
 	})
@@ -158,19 +158,19 @@ func TestReadExportsKeepsLittle(t *testing.T) {
 	}
 	t.Run("stops reading when a Secret is full", func(t *testing.T) {
 		from := &endless{}
-		_, err := readExports(t.Context(), of("data", 1000), from.Get, nil)
+		_, _, err := readExports(t.Context(), of("data", 1000), from.Get, nil)
 		if err == nil || !strings.Contains(err.Error(), "more than the 1048576") || from.reads != 4 {
 			t.Errorf("after %d reads: %v", from.reads, err)
 		}
 	})
 	t.Run("lets objects go", func(t *testing.T) {
 		from, exports := &endless{}, of("small", maxObjects+1)
-		if _, err := readExports(t.Context(), exports, from.Get, nil); err != nil || from.reads != maxObjects+1 {
+		if _, _, err := readExports(t.Context(), exports, from.Get, nil); err != nil || from.reads != maxObjects+1 {
 			t.Fatalf("after %d reads: %v", from.reads, err)
 		}
 		again := exports[0]
 		again.key = []string{"again"}
-		if _, err := readExports(t.Context(), append(exports, again), from.Get, nil); err != nil || from.reads != 2*maxObjects+3 {
+		if _, _, err := readExports(t.Context(), append(exports, again), from.Get, nil); err != nil || from.reads != 2*maxObjects+3 {
 			t.Errorf("after %d reads: %v, want the first object to be read twice", from.reads, err)
 		}
 	})
@@ -178,11 +178,11 @@ func TestReadExportsKeepsLittle(t *testing.T) {
 
 func TestReadExportsErrors(t *testing.T) {
 	boom := errors.New("boom")
-	if _, err := readExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.url"), (&fakeClusters{err: boom}).Get, nil); !errors.Is(err, boom) || !strings.Contains(err.Error(), `export "a": get Database ns/db`) {
+	if _, _, err := readExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.url"), (&fakeClusters{err: boom}).Get, nil); !errors.Is(err, boom) || !strings.Contains(err.Error(), `export "a": get Database ns/db`) {
 		t.Errorf("readExports(...): got %v", err)
 	}
 	for _, second := range []string{"key: a.b, jsonPath: status.count", "key: a, jsonPath: status.count"} {
-		_, err := readExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.url", second), twoClusters().Get, nil)
+		_, _, err := readExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.url", second), twoClusters().Get, nil)
 		if err == nil || !strings.Contains(err.Error(), "spec.config.exports.exports[1].key") || len(contract.Codes(err)) != 1 {
 			t.Errorf("readExports(... %s): want a configuration error, got %v", second, err)
 		}
@@ -200,11 +200,11 @@ func TestReadExportsChangesNothing(t *testing.T) {
 	t.Run("leaves the objects alone that it reads [D14]", func(t *testing.T) {
 		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"nested": map[string]any{"x": "y"}, "url": "u"}}}
 		before := obj.DeepCopy()
-		got, err := readExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.nested", "key: a.more, jsonPath: status.url"), same{obj}.Get, nil)
+		got, _, err := readExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.nested", "key: a.more, jsonPath: status.url"), same{obj}.Get, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]any{"a": map[string]any{"x": "y", "more": "u"}}, got.values); diff != "" {
+		if diff := cmp.Diff(map[string]any{"a": map[string]any{"x": "y", "more": "u"}}, got); diff != "" {
 			t.Errorf("Values: -want, +got:\n%s", diff)
 		}
 		if diff := cmp.Diff(before.Object, obj.Object); diff != "" {
@@ -219,7 +219,7 @@ func TestExportPathsAreBounded(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 800) + "{}" + strings.Repeat("}", 800)
 	from := &fakeClusters{objects: map[string]string{"/Database/ns/db": `{"metadata":{"name":"db"},"status":` + deep + `}`}}
 	t.Run("names the path [F5]", func(t *testing.T) {
-		_, err := readExports(t.Context(), exportsOf(t, "key: k, jsonPath: metadata.name", "key: a, jsonPath: ..a..a"), from.Get, nil)
+		_, _, err := readExports(t.Context(), exportsOf(t, "key: k, jsonPath: metadata.name", "key: a, jsonPath: ..a..a"), from.Get, nil)
 		if err == nil || len(contract.Codes(err)) != 1 || !strings.Contains(err.Error(), "spec.config.exports.exports[1]") || !strings.Contains(err.Error(), `"..a..a"`) {
 			t.Errorf("readExports(...): got %v", err)
 		}
@@ -228,7 +228,7 @@ func TestExportPathsAreBounded(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		over := errors.New("over")
 		cancel(over)
-		if _, err := readExports(ctx, exportsOf(t, "key: k, jsonPath: metadata.name"), from.Get, nil); !errors.Is(err, over) {
+		if _, _, err := readExports(ctx, exportsOf(t, "key: k, jsonPath: metadata.name"), from.Get, nil); !errors.Is(err, over) {
 			t.Errorf("readExports(ended context): got %v", err)
 		}
 	})
@@ -252,9 +252,9 @@ func TestReadExportsOfValues(t *testing.T) {
 	} {
 		t.Run(name+" [D18]", func(t *testing.T) {
 			config, err := decode(t, "exports: {exports: [{"+tc.export+"}]}", Options{ExportValues: true})
-			var got *exported
+			var got map[string]any
 			if err == nil {
-				got, err = readExports(t.Context(), config.Exports, twoClusters().Get, document)
+				got, _, err = readExports(t.Context(), config.Exports, twoClusters().Get, document)
 			}
 			if tc.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantErr) || len(contract.Codes(err)) != 1 {
@@ -265,7 +265,7 @@ func TestReadExportsOfValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if raw, err := json.Marshal(got.values); err != nil || string(raw) != tc.want {
+			if raw, err := json.Marshal(got); err != nil || string(raw) != tc.want {
 				t.Errorf("readExports(...): want %s, got %s, %v", tc.want, raw, err)
 			}
 		})

@@ -40,10 +40,8 @@ func Lay(live, want any) any {
 }
 
 func layFields(have, want map[string]any) any {
-	out := maps.Clone(have)
-	if out == nil {
-		out = map[string]any{}
-	}
+	out := map[string]any{}
+	maps.Copy(out, have)
 	for key, value := range want {
 		if value = Lay(have[key], value); value != nil {
 			out[key] = value
@@ -126,15 +124,16 @@ func names(list []any) (map[string]int, bool) {
 
 // isSame reports whether two values other than maps and lists are equal. It treats 1 and 1.0 as equal.
 func isSame(a, b any) bool {
-	x, isNumber := number(a)
-	y, isToo := number(b)
+	x, isNumber := Number(a)
+	y, isToo := Number(b)
 	if isNumber && isToo {
 		return x == y
 	}
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-func number(value any) (float64, bool) {
+// Number converts a decoded number to float64. It returns false if the value is not a number.
+func Number(value any) (float64, bool) {
 	switch n := value.(type) {
 	case int64:
 		return float64(n), true

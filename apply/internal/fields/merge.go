@@ -12,10 +12,8 @@ import (
 // Overlay merges two objects recursively and returns the result. If both objects set a field, the value of the second
 // object takes precedence.
 func Overlay(base, top map[string]any) map[string]any {
-	out := maps.Clone(base)
-	if out == nil {
-		out = map[string]any{}
-	}
+	out := map[string]any{}
+	maps.Copy(out, base)
 	for key, value := range top {
 		below, isMap := out[key].(map[string]any)
 		above, isToo := value.(map[string]any)

@@ -28,9 +28,9 @@ type Object struct {
 	Body map[string]any
 	// Source is the Go value of a typed object, whose TypeMeta may be empty. Source is nil for text and maps.
 	Source runtime.Object
-	// Index is the position of the object if the value that was read contains several objects. It is -1 for a single
-	// object.
-	Index int
+	// Place is the position of the object, such as "[2]", if the value that was read is a list. It is empty for a
+	// single object.
+	Place string
 }
 
 // Read returns the objects that a value contains. The value may be a typed object, *unstructured.Unstructured, a map,
@@ -72,7 +72,7 @@ func isNil(child any) bool {
 	switch v.Kind() {
 	case reflect.Invalid:
 		return true
-	case reflect.Pointer, reflect.Map, reflect.Interface:
+	case reflect.Pointer, reflect.Map:
 		return v.IsNil()
 	default:
 		return false
@@ -94,7 +94,7 @@ func readEach(v reflect.Value) ([]Object, error) {
 
 func numbered(all []Object) []Object {
 	for i := range all {
-		all[i].Index = i
+		all[i].Place = fmt.Sprintf("[%d]", i)
 	}
 	return all
 }
@@ -113,7 +113,7 @@ func readValue(child any) ([]Object, error) {
 	if _, untyped := child.(runtime.Unstructured); untyped {
 		source = nil
 	}
-	return []Object{{Body: body, Source: source, Index: -1}}, nil
+	return []Object{{Body: body, Source: source}}, nil
 }
 
 // readText reads JSON, or YAML with one or more documents.
@@ -170,35 +170,33 @@ func readDocument(raw []byte) ([]Object, error) {
 	if err := utiljson.Unmarshal(raw, &body); err != nil || body == nil {
 		return nil, errors.New("is not a JSON object")
 	}
-	return []Object{{Body: body, Index: -1}}, nil
+	return []Object{{Body: body}}, nil
 }
 
 // expand replaces list objects by their items.
 func expand(all []Object) ([]Object, error) {
-	isList := func(m Object) bool {
-		kind, _ := m.Body["kind"].(string)
-		_, items := m.Body["items"].([]any)
-		return items && strings.HasSuffix(kind, "List")
-	}
-	if !slices.ContainsFunc(all, isList) {
-		return all, nil
-	}
+	lists := false
 	out := []Object{}
 	for _, m := range all {
-		if !isList(m) {
+		kind, _ := m.Body["kind"].(string)
+		items, hasItems := m.Body["items"].([]any)
+		if !hasItems || !strings.HasSuffix(kind, "List") {
 			out = append(out, m)
 			continue
 		}
-		items, _ := m.Body["items"].([]any)
+		lists = true
 		for i, item := range items {
 			body, isObject := item.(map[string]any)
 			if !isObject {
 				return nil, fmt.Errorf("items[%d] is not a JSON object", i)
 			}
-			out = append(out, Object{Body: body, Index: -1})
+			out = append(out, Object{Body: body})
 		}
 	}
-	return numbered(out), nil
+	if lists {
+		return numbered(out), nil
+	}
+	return out, nil
 }
 
 // FillKind sets apiVersion and kind of a typed object if its kind is empty, as is usual for Go structs. The parameter

@@ -14,11 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// named is the kind, the name and the index of an object.
-type named struct {
-	Kind, Name string
-	Index      int
-}
+// named is the kind, the name and the place of an object.
+type named struct{ Kind, Name, Place string }
 
 func TestRead(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
@@ -27,15 +24,15 @@ func TestRead(t *testing.T) {
 		in   any
 		want []named
 	}{
-		"a pointer":              {&pod, []named{{"Pod", "p", -1}}},
-		"a struct":               {pod, []named{{"Pod", "p", -1}}},
-		"several":                {[]any{pod, &pod, text}, []named{{"Pod", "p", 0}, {"Pod", "p", 1}, {"Pod", "p", 2}}},
-		"an array":               {[1]corev1.Pod{pod}, []named{{"Pod", "p", 0}}},
-		"lists in lists":         {[]any{[]any{text}, `{"kind":"List","items":[` + text + `]}`}, []named{{"Pod", "p", 0}, {"Pod", "p", 1}}},
-		"no list without a kind": {`{"kind":"Menu","metadata":{"name":"m"},"items":[1]}`, []named{{"Menu", "m", -1}}},
-		"JSON after white space": {" \n" + text, []named{{"Pod", "p", -1}}},
-		"one document":           {"---\n" + text + "\n---\n", []named{{"Pod", "p", -1}}},
-		"a list of its own type": {&unstructured.UnstructuredList{Object: map[string]any{"kind": "PodList", "apiVersion": "v1"}, Items: []unstructured.Unstructured{{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "p"}}}}}, []named{{"Pod", "p", 0}}},
+		"a pointer":              {&pod, []named{{"Pod", "p", ""}}},
+		"a struct":               {pod, []named{{"Pod", "p", ""}}},
+		"several":                {[]any{pod, &pod, text}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}, {"Pod", "p", "[2]"}}},
+		"an array":               {[1]corev1.Pod{pod}, []named{{"Pod", "p", "[0]"}}},
+		"lists in lists":         {[]any{[]any{text}, `{"kind":"List","items":[` + text + `]}`}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}}},
+		"no list without a kind": {`{"kind":"Menu","metadata":{"name":"m"},"items":[1]}`, []named{{"Menu", "m", ""}}},
+		"JSON after white space": {" \n" + text, []named{{"Pod", "p", ""}}},
+		"one document":           {"---\n" + text + "\n---\n", []named{{"Pod", "p", ""}}},
+		"a list of its own type": {&unstructured.UnstructuredList{Object: map[string]any{"kind": "PodList", "apiVersion": "v1"}, Items: []unstructured.Unstructured{{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "p"}}}}}, []named{{"Pod", "p", "[0]"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := Read(tc.in)
@@ -46,7 +43,7 @@ func TestRead(t *testing.T) {
 			for _, one := range all {
 				one.FillKind(nil, func(schema.GroupVersionKind) bool { return false })
 				object := unstructured.Unstructured{Object: one.Body}
-				got = append(got, named{object.GetKind(), object.GetName(), one.Index})
+				got = append(got, named{object.GetKind(), object.GetName(), one.Place})
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)

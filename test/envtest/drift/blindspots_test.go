@@ -60,9 +60,9 @@ var _ = Describe("blind spots", func() {
 			applyAs(ctx, other, l.owner.Manager())
 			return ownership.KeyOf(other, l.owner.Manager())
 		}
-		entry, _ := ownership.Entry(obj, l.owner.Manager())
+		entry, _ := ownership.AppliedBy(obj.GetManagedFields(), l.owner.Manager())
 		first := own()
-		now, _ := ownership.Entry(read(ctx, obj), l.owner.Manager())
+		now, _ := ownership.AppliedBy(read(ctx, obj).GetManagedFields(), l.owner.Manager())
 		Expect(first == l.key(ctx, obj)).To(BeTrue())
 		Expect(first == ownership.KeyOf(obj, l.owner.Manager())).To(Equal(entry.Time.Equal(now.Time)), "the key depends on the time of the entry")
 		Eventually(own).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).ShouldNot(Equal(ownership.KeyOf(obj, l.owner.Manager())))

@@ -27,7 +27,7 @@ var _ = Describe("the deletion of an item whose target does not respond", func()
 	for _, k := range kinds {
 		Context("of the deployer "+k.name, func() {
 			It("ends at once if the item never had objects [F37]", func(ctx SpecContext) {
-				w := newWorld(ctx, k, false)
+				w := newWorld(ctx, k, setup{})
 				w.CreateTarget(ctx, "gone", nowhere())
 				w.Create(ctx, "item", k.config(w, false), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "gone" })
 				w.reports(ctx, lsv1alpha1.DeployItemPhases.Init)
@@ -37,7 +37,7 @@ var _ = Describe("the deletion of an item whose target does not respond", func()
 			}, SpecTimeout(5*time.Minute))
 
 			It("waits for the target if the inventory was lost [F37]", func(ctx SpecContext) {
-				w := newEnv(ctx, k, false)
+				w := newEnv(ctx, k, setup{})
 				w.Manager.Stop()
 				w.LoseProviderStatus(ctx, "item")
 				w.start()
@@ -54,12 +54,12 @@ var _ = Describe("the deletion of an item whose target does not respond", func()
 	}
 
 	It("ends at once after a configuration that was invalid [F37]", func(ctx SpecContext) {
-		w := newWorld(ctx, kinds[0], false)
+		w := newWorld(ctx, kinds[0], setup{})
 		w.CreateTarget(ctx, "gone", nowhere())
 		invalid := map[string]any{"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "Unknown"}
 		di := w.Deploy(ctx, "item", invalid, func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "gone" })
 		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Failed))
-		Expect(w.Landscaper.Update(ctx, w.Key("item"), manifests(w, false))).To(Succeed())
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), manifestConfig(w, false))).To(Succeed())
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 })

@@ -5,6 +5,8 @@ package moves_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -30,68 +33,124 @@ const other = "other"
 // object is the name of the ConfigMap that each deployer deploys.
 const object = "web"
 
-// kind describes a kind of deployer. If their argument `keeps` is true, the functions `args` and `config` are for a
-// deployer that leaves its objects in the old cluster.
+// kind describes a kind of deployer.
 type kind struct {
-	name   string
-	args   func(keeps bool) deployerlib.DeployerArgs
-	config func(w *env, keeps bool) map[string]any
+	name string
+	args func(setup) deployerlib.DeployerArgs
+	// config returns the configuration of the item. If `gated` is true, the object is not ready until its field
+	// data.ready is "true".
+	config func(w *env, gated bool) map[string]any
+}
+
+// setup determines what is special about the deployer of a spec. The zero value is a usual deployer.
+type setup struct {
+	keeps        bool // the deployer leaves its objects in the old cluster
+	cleanUpFirst bool // the deployer cleans up the old cluster first
+	bare         bool // the namespace does not exist in the other cluster
+	transport    func(http.RoundTripper) http.RoundTripper
+}
+
+// policy returns the policy of the object.
+func (s setup) policy() apply.Policy {
+	if s.keeps {
+		return apply.Keep
+	}
+	return apply.Manage
 }
 
 var (
 	allowed = targets.Policy{AllowPrivateHosts: true}
-	kinds   = []kind{
-		{"manifest", func(bool) deployerlib.DeployerArgs { return manifest.Args(nil, manifest.Options{Targets: allowed}) }, manifests},
-		{"declarative", declaratives, plain},
-		{"stategraph", graphs, plain},
-	}
+	kinds   = []kind{{"manifest", manifests, manifestConfig}, {"declarative", declaratives, settingsOf}, {"stategraph", graphs, settingsOf}}
 )
 
-func manifests(w *env, keeps bool) map[string]any {
-	policy := apply.Manage
-	if keeps {
-		policy = apply.Keep
-	}
-	return map[string]any{
+func manifests(s setup) deployerlib.DeployerArgs {
+	return manifest.Args(nil, manifest.Options{Targets: allowed, CleanUpFirst: s.cleanUpFirst, WrapTransport: s.transport})
+}
+
+func manifestConfig(w *env, gated bool) map[string]any {
+	cm := configMap(w.Namespace, gated)
+	out := map[string]any{
 		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
-		"manifests": []any{map[string]any{"policy": policy, "manifest": map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.Namespace, "name": object}, "data": map[string]any{"key": "a"},
+		"manifests": []any{map[string]any{"policy": w.setup.policy(), "manifest": map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": cm.Namespace, "name": cm.Name}, "data": cm.Data,
 		}}},
 	}
-}
-
-func plain(*env, bool) map[string]any {
-	return map[string]any{"apiVersion": "moves.test.deployerkit.dev/v1", "kind": "Configuration"}
-}
-
-func declaratives(keeps bool) deployerlib.DeployerArgs {
-	handler := declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
-		return &declarative.SyncResponse{Children: []any{configMap(req.Item.Namespace)}}, nil
-	})
-	return declarative.Args("moves.test.deployerkit.dev", "moves.test.deployerkit.dev/declarative", handler, declarative.Options{
-		Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}}, Targets: allowed, OrphanChildren: keeps,
-	})
-}
-
-func graphs(keeps bool) deployerlib.DeployerArgs {
-	GinkgoHelper()
-	policy := apply.Manage
-	if keeps {
-		policy = apply.Keep
+	if gated {
+		out["readinessChecks"] = map[string]any{"custom": []any{map[string]any{
+			"name": "gate", "resourceSelector": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": cm.Namespace, "name": cm.Name}},
+			"requirements": []any{map[string]any{"jsonPath": ".data.ready", "operator": "==", "values": []any{map[string]any{"value": "true"}}}},
+		}}}
 	}
+	return out
+}
+
+// settings is the configuration of the declarative deployer and of the state graph.
+type settings struct {
+	Gated bool `json:"gated"`
+}
+
+func settingsOf(_ *env, gated bool) map[string]any {
+	return map[string]any{"apiVersion": "moves.test.deployerkit.dev/v1", "kind": "Configuration", "gated": gated}
+}
+
+func declaratives(s setup) deployerlib.DeployerArgs {
+	return declarative.Args("moves.test.deployerkit.dev", "moves.test.deployerkit.dev/declarative", declarative.HandlerFunc(answer), declarativeOptions(s))
+}
+
+func declarativeOptions(s setup) declarative.Options {
+	return declarative.Options{
+		Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}}, Targets: allowed, WrapTransport: s.transport,
+		OrphanChildren: s.keeps, CleanUpFirst: s.cleanUpFirst,
+	}
+}
+
+// answer is the handler of the declarative deployer.
+func answer(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	config, err := declarative.Config[settings](req)
+	if err != nil {
+		return nil, err
+	}
+	live, found, err := declarative.Find[corev1.ConfigMap](req.Children, "ConfigMap", object)
+	response := declarative.Respond(nil).Try(configMap(req.Item.Namespace, config.Gated), err)
+	if config.Gated && !(found && isOpen(live)) {
+		response.Wait("the gate is shut")
+	}
+	return response.Response()
+}
+
+func graphs(s setup) deployerlib.DeployerArgs {
+	GinkgoHelper()
 	graph, err := stategraph.NewGraph().Add("web", stategraph.Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
+		config, err := stategraph.Config[settings](ctx)
+		if err != nil {
+			return nil, err
+		}
 		item, err := stategraph.Item(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return configMap(item.Namespace), nil
-	}, stategraph.WithPolicy(policy))).Build()
+		return configMap(item.Namespace, config.Gated), nil
+	}, stategraph.WithPolicy(s.policy()), stategraph.ReadyWhen(func(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
+		return stategraph.ReadyIf(isOpen(cm), "the gate is shut"), nil
+	}))).Build()
 	Expect(err).NotTo(HaveOccurred())
-	return stategraph.Args("moves.test.deployerkit.dev", "moves.test.deployerkit.dev/graph", graph, stategraph.Options{Targets: allowed})
+	return stategraph.Args("moves.test.deployerkit.dev", "moves.test.deployerkit.dev/graph", graph, stategraph.Options{
+		Targets: allowed, CleanUpFirst: s.cleanUpFirst, WrapTransport: s.transport,
+	})
 }
 
-func configMap(namespace string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: object}, Data: map[string]string{"key": "a"}}
+// configMap returns the object that each deployer deploys.
+func configMap(namespace string, gated bool) *corev1.ConfigMap {
+	data := map[string]string{"key": "a"}
+	if gated {
+		data["gated"] = "true"
+	}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: object}, Data: data}
+}
+
+// isOpen reports whether the object is ready.
+func isOpen(cm *corev1.ConfigMap) bool {
+	return cm.Data["gated"] != "true" || cm.Data["ready"] == "true"
 }
 
 // env is the environment of a spec: a world.World whose namespace exists in both clusters. It contains a Target for
@@ -99,23 +158,25 @@ func configMap(namespace string) *corev1.ConfigMap {
 type env struct {
 	*world.World
 	kind  kind
-	keeps bool
+	setup setup
 }
 
 // newEnv creates the world and deploys the item to the first cluster.
-func newEnv(ctx context.Context, k kind, keeps bool) *env {
+func newEnv(ctx context.Context, k kind, s setup) *env {
 	GinkgoHelper()
-	w := newWorld(ctx, k, keeps)
-	w.succeeds(w.Deploy(ctx, "item", k.config(w, keeps)))
+	w := newWorld(ctx, k, s)
+	w.succeeds(w.Deploy(ctx, "item", k.config(w, false)))
 	Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
 	return w
 }
 
 // newWorld creates the world without the item.
-func newWorld(ctx context.Context, k kind, keeps bool) *env {
+func newWorld(ctx context.Context, k kind, s setup) *env {
 	GinkgoHelper()
-	w := &env{World: world.New(ctx, GinkgoTB(), here, world.Options{Name: "moves", Landscaper: landscapertest.LandscaperOptions{}}), kind: k, keeps: keeps}
-	Expect(inThere.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})).To(Succeed())
+	w := &env{World: world.New(ctx, GinkgoTB(), here, world.Options{Name: "moves", Landscaper: landscapertest.LandscaperOptions{}}), kind: k, setup: s}
+	if !s.bare {
+		Expect(inThere.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})).To(Succeed())
+	}
 	w.CreateTarget(ctx, other, there.Kubeconfig())
 	w.start()
 	return w
@@ -123,7 +184,7 @@ func newWorld(ctx context.Context, k kind, keeps bool) *env {
 
 func (w *env) start() {
 	GinkgoHelper()
-	w.Start(w.kind.args(w.keeps))
+	w.Start(w.kind.args(w.setup))
 }
 
 func (w *env) succeeds(di *lsv1alpha1.DeployItem) {
@@ -191,4 +252,47 @@ func metaOf(w *env, name string) metav1.ObjectMeta {
 func nowhere() []byte {
 	return []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
 "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "none"}}]}`)
+}
+
+// moveGated sets the Target of the item and starts a job. It waits until the object exists in the new cluster. The
+// object does not become ready there.
+func (w *env) moveGated(ctx context.Context, target string, to client.Client) {
+	GinkgoHelper()
+	w.aim(ctx, target)
+	Expect(w.Landscaper.Update(ctx, w.Key("item"), w.kind.config(w, true))).To(Succeed())
+	_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() error { return to.Get(ctx, w.Key(object), &corev1.ConfigMap{}) }).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
+	_, err = w.Landscaper.AwaitPhase(ctx, w.Key("item"), lsv1alpha1.DeployItemPhases.Progressing)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// edit sets a field of the object in a cluster, as a user would.
+func (w *env) edit(ctx context.Context, c client.Client, field, value string) {
+	GinkgoHelper()
+	cm := &corev1.ConfigMap{ObjectMeta: metaOf(w, object)}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{%q:%q}}`, field, value))
+	Expect(c.Patch(ctx, cm, patch, client.FieldOwner("kubectl-edit"))).To(Succeed())
+}
+
+// runsAgain waits until the item has been reconciled in a cluster again. It changes the object and waits until the
+// deployer has corrected the change. It does so twice. A run corrects the object before it ends, so the first run has
+// ended when the second run corrects the object.
+func (w *env) runsAgain(ctx context.Context, c client.Client) {
+	GinkgoHelper()
+	for range 2 {
+		w.edit(ctx, c, "key", "b")
+		Eventually(func(g Gomega) {
+			cm := &corev1.ConfigMap{}
+			g.Expect(c.Get(ctx, w.Key(object), cm)).To(Succeed())
+			g.Expect(cm.Data).To(HaveKeyWithValue("key", "a"))
+		}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
+	}
+}
+
+// hold sets the finalizers of the object in the first cluster.
+func (w *env) hold(ctx context.Context, finalizers string) {
+	GinkgoHelper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+	Expect(w.Client.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metaOf(w, object)}, patch, client.FieldOwner("holder"))).To(Succeed())
 }

@@ -50,7 +50,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 	for _, k := range kinds {
 		Context("of the deployer "+k.name, func() {
 			It("is deployed there, cleaned up in the old one, and deleted from the new one [F13]", func(ctx SpecContext) {
-				w := newEnv(ctx, k, false)
+				w := newEnv(ctx, k, setup{})
 				w.succeeds(w.move(ctx, other))
 				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
 				w.awaitGone(ctx, w.Client)
@@ -59,8 +59,26 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, inThere)).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
+			It("loses nothing in the old cluster before the new deployment has succeeded [F13]", func(ctx SpecContext) {
+				w := newEnv(ctx, k, setup{})
+				before := w.in(ctx, w.Client)
+				w.moveGated(ctx, other, inThere)
+				Expect(w.in(ctx, w.Client)).To(Equal(before), "while the item waits")
+				Expect(w.Landscaper.Interrupt(ctx, w.Key("item"))).To(Succeed())
+				w.runsAgain(ctx, inThere)
+				Expect(w.in(ctx, w.Client)).To(Equal(before), "after background runs")
+				w.Manager.Stop()
+				w.start()
+				w.runsAgain(ctx, inThere)
+				Expect(w.in(ctx, w.Client)).To(Equal(before), "after a restart")
+				w.edit(ctx, inThere, "ready", "true")
+				w.succeeds(w.Again(ctx, "item"))
+				w.awaitGone(ctx, w.Client)
+				w.leaves(ctx)
+			}, SpecTimeout(5*time.Minute))
+
 			It("is cleaned up when the old cluster answers again, also after a restart [F13]", func(ctx SpecContext) {
-				w := newEnv(ctx, k, false)
+				w := newEnv(ctx, k, setup{})
 				w.point(ctx, world.Cluster, nowhere())
 				w.succeeds(w.move(ctx, other))
 				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
@@ -75,7 +93,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 			}, SpecTimeout(5*time.Minute))
 
 			It("keeps a deletion waiting for the old cluster until an annotation releases it [F13]", func(ctx SpecContext) {
-				w := newEnv(ctx, k, false)
+				w := newEnv(ctx, k, setup{})
 				w.aim(ctx, other)
 				Expect(w.Client.Delete(ctx, &lsv1alpha1.Target{ObjectMeta: metaOf(w, world.Cluster)})).To(Succeed())
 				w.succeeds(w.Again(ctx, "item"))
@@ -92,7 +110,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 			}, SpecTimeout(5*time.Minute))
 
 			It("is deployed again when it moves back [F13]", func(ctx SpecContext) {
-				w := newEnv(ctx, k, false)
+				w := newEnv(ctx, k, setup{})
 				w.succeeds(w.move(ctx, other))
 				w.succeeds(w.move(ctx, world.Cluster))
 				w.awaitGone(ctx, inThere)
@@ -101,7 +119,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 			}, SpecTimeout(5*time.Minute))
 
 			It("loses nothing by a wrong Target that is corrected [F13]", func(ctx SpecContext) {
-				w := newEnv(ctx, k, false)
+				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
 				w.CreateTarget(ctx, "wrong", []byte(`{}`))
 				Expect(w.move(ctx, "wrong").Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Failed))
@@ -111,7 +129,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 			}, SpecTimeout(5*time.Minute))
 
 			It("waits for nothing if its Target leads to another cluster now [F13]", func(ctx SpecContext) {
-				w := newEnv(ctx, k, false)
+				w := newEnv(ctx, k, setup{})
 				w.point(ctx, world.Cluster, there.Kubeconfig())
 				w.succeeds(w.Again(ctx, "item"))
 				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
@@ -122,8 +140,24 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
+			It("is deployed only after the old cluster is cleaned up, if this comes first [F13]", func(ctx SpecContext) {
+				w := newEnv(ctx, k, setup{cleanUpFirst: true})
+				w.hold(ctx, `["example.com/hold"]`)
+				w.aim(ctx, other)
+				job, err := w.Landscaper.Trigger(ctx, w.Key("item"))
+				Expect(err).NotTo(HaveOccurred())
+				Eventually(w.left(ctx)).WithContext(ctx).WithTimeout(world.Patience).Should(ContainSubstring("Target cluster: 1 objects"))
+				Expect(w.in(ctx, inThere)).To(BeEmpty())
+				w.hold(ctx, "null")
+				di, err := w.Landscaper.AwaitJob(ctx, w.Key("item"), job)
+				Expect(err).NotTo(HaveOccurred())
+				w.succeeds(di)
+				Expect(w.in(ctx, w.Client)).To(BeEmpty())
+				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
+			}, SpecTimeout(5*time.Minute))
+
 			It("leaves what it is to keep [F13]", func(ctx SpecContext) {
-				w := newEnv(ctx, k, true)
+				w := newEnv(ctx, k, setup{keeps: true})
 				w.succeeds(w.move(ctx, other))
 				w.leaves(ctx)
 				Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
@@ -132,8 +166,17 @@ var _ = Describe("an item that moves to another cluster", func() {
 		})
 	}
 
+	It("leaves children that its deployer never deletes, even if the clean-up comes first [F13]", func(ctx SpecContext) {
+		w := newEnv(ctx, kinds[1], setup{keeps: true, cleanUpFirst: true})
+		before := w.in(ctx, w.Client)
+		w.succeeds(w.move(ctx, other))
+		w.leaves(ctx)
+		Expect(w.in(ctx, w.Client)).To(Equal(before))
+		Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
+	}, SpecTimeout(5*time.Minute))
+
 	It("is planned [F13]", func(ctx SpecContext) {
-		w := newEnv(ctx, kinds[0], false)
+		w := newEnv(ctx, kinds[0], setup{})
 		di := w.Get(ctx, "item")
 		di.Spec.Target.Name = other
 		plan, err := manifest.Plan(ctx, w.Client, inThere, di, manifest.Options{})

@@ -72,10 +72,10 @@ func (k *keeps) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 		return err
 	}
 	k.cluster.Store(r.Cluster)
-	_, giveBack := r.Take()
+	r.Take()
 	if during := k.during.Load(); during != nil {
 		if err := (*during)(ctx, di); err != nil {
-			giveBack()
+			r.GiveBack()
 			return err
 		}
 	}
