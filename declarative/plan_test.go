@@ -44,9 +44,10 @@ func requestOf(t *testing.T, funcs interceptor.Funcs, more ...client.Object) *Sy
 	earlier.UID = "anna-1"
 	bare := child(ownership.Owner{}, "x", "two", "")
 	bare.SetLabels(nil)
-	objects := append(more,
+	objects := append([]client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: anna.Landscape}},
-		child(anna, "x", "one", ""), bare, child(earlier, "x", "before", ""), child(bert, "x", "theirs", ""))
+		child(anna, "x", "one", ""), bare, child(earlier, "x", "before", ""), child(bert, "x", "theirs", ""),
+	}, more...)
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: anna.Namespace, Name: anna.Name, UID: anna.UID}}
 	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
