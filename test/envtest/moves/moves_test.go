@@ -9,9 +9,16 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -32,6 +39,80 @@ func (w *env) left(ctx context.Context) func(Gomega) string {
 func (w *env) leaves(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(w.left(ctx)).WithContext(ctx).WithTimeout(world.Patience).Should(BeEmpty())
+}
+
+// fails gives the item a wrong Target, with which no job succeeds. Then it ends the job and corrects the Target. It
+// checks that the object in the first cluster stays untouched.
+func (w *env) fails(ctx context.Context, target string) {
+	GinkgoHelper()
+	before := w.in(ctx, w.Client)
+	w.aim(ctx, target)
+	_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func(g Gomega) string { // the deployer stores the former cluster before its first write to the new one
+		return string(w.Stored(ctx, "item")(g).Status.ProviderStatus.Raw)
+	}).WithContext(ctx).WithTimeout(world.Patience).Should(ContainSubstring(`"former"`))
+	Expect(w.in(ctx, w.Client)).To(Equal(before))
+	Expect(w.Landscaper.Interrupt(ctx, w.Key("item"))).To(Succeed())
+	w.succeeds(w.move(ctx, world.Cluster))
+	Expect(w.in(ctx, w.Client)).To(Equal(before))
+}
+
+// place is a cluster with the Target that leads to it.
+type place struct {
+	target string
+	client client.Client
+}
+
+// survives moves the item with a process that is killed before one of its writes. The parameter `nth` is the number of
+// this write, counted from 1. Then another process continues. At the end, only the new cluster contains the object.
+// The method returns false if the move needs fewer writes. A kill after a write leaves the same state as a kill before
+// the next one, so it needs no move of its own.
+func (w *env) survives(ctx context.Context, from, to place, nth int) bool {
+	GinkgoHelper()
+	rule := faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Nth: nth, Fault: faultnet.KillBefore(), Optional: true}
+	network := faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: []faultnet.Rule{rule}})
+	network.Disarm()
+	stop := landscapertest.Restarting(GinkgoTB(), network, func(n *faultnet.Network) *landscapertest.Manager {
+		s := w.setup
+		s.transport = n.Transport
+		args := w.kind.args(s)
+		args.Type = w.Type
+		return landscapertest.StartManager(GinkgoTB(), n.Wrap(w.Config), args)
+	})
+	defer stop()
+	network.Arm()
+	w.succeeds(w.move(ctx, to.target))
+	w.awaitGone(ctx, from.client)
+	w.leaves(ctx)
+	Expect(w.in(ctx, to.client)).NotTo(BeEmpty())
+	return network.Report().Hits() > 0
+}
+
+// visitor returns a kubeconfig for the other cluster. Its user may only identify the cluster.
+func (w *env) visitor(ctx context.Context) []byte {
+	GinkgoHelper()
+	user, err := there.User(w.Namespace)
+	Expect(err).NotTo(HaveOccurred())
+	world.Grant(ctx, there.Config, w.Namespace, metav1.NamespaceSystem, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}, ResourceNames: []string{metav1.NamespaceSystem},
+	})
+	kubeconfig, err := faultnet.Kubeconfig(user)
+	Expect(err).NotTo(HaveOccurred())
+	return kubeconfig
+}
+
+// awaitReleased waits for an event which reports that the objects in the old cluster no longer belong to the item.
+func (w *env) awaitReleased(ctx context.Context, reason string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		events := &eventsv1.EventList{}
+		g.Expect(w.Client.List(ctx, events, client.InNamespace(w.Namespace))).To(Succeed())
+		g.Expect(events.Items).To(ContainElement(And(
+			HaveField("Reason", "Released"), HaveField("Regarding.Name", "item"),
+			HaveField("Note", And(HavePrefix("1 objects in the cluster "), ContainSubstring("of Target cluster"), ContainSubstring(reason))),
+		)))
+	}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
 }
 
 // annotate sets an annotation of the item.
@@ -77,19 +158,49 @@ var _ = Describe("an item that moves to another cluster", func() {
 				w.leaves(ctx)
 			}, SpecTimeout(5*time.Minute))
 
-			It("is cleaned up when the old cluster answers again, also after a restart [F13]", func(ctx SpecContext) {
+			for name, restart := range map[string]bool{"": false, ", also after a restart": true} {
+				It("is cleaned up when the old cluster answers again"+name+" [F13]", func(ctx SpecContext) {
+					w := newEnv(ctx, k, setup{})
+					w.point(ctx, world.Cluster, nowhere())
+					w.succeeds(w.move(ctx, other))
+					Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
+					Expect(w.left(ctx)(NewWithT(GinkgoTB()))).To(ContainSubstring("Target cluster: 1 objects"))
+					Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
+					w.point(ctx, world.Cluster, here.Kubeconfig())
+					if restart {
+						w.Manager.Stop()
+						w.start()
+					}
+					w.awaitGone(ctx, w.Client)
+					w.leaves(ctx)
+					Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
+				}, SpecTimeout(5*time.Minute))
+			}
+
+			It("keeps its objects if it moves back before the clean-up [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
+				before := w.in(ctx, w.Client)
 				w.point(ctx, world.Cluster, nowhere())
 				w.succeeds(w.move(ctx, other))
-				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
-				Expect(w.left(ctx)(NewWithT(GinkgoTB()))).To(ContainSubstring("Target cluster: 1 objects"))
-				Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
 				w.point(ctx, world.Cluster, here.Kubeconfig())
-				w.Manager.Stop()
-				w.start()
-				w.awaitGone(ctx, w.Client)
+				w.succeeds(w.move(ctx, world.Cluster))
+				w.awaitGone(ctx, inThere)
 				w.leaves(ctx)
-				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
+				Expect(w.in(ctx, w.Client)).To(Equal(before))
+			}, SpecTimeout(5*time.Minute))
+
+			It("deletes nothing in another cluster to which the former Target leads now [F13]", func(ctx SpecContext) {
+				w := newEnv(ctx, k, setup{})
+				before := w.in(ctx, w.Client)
+				w.point(ctx, world.Cluster, there.Kubeconfig())
+				w.moveGated(ctx, other, inThere)
+				after := w.in(ctx, inThere)
+				w.edit(ctx, inThere, "ready", "true")
+				w.succeeds(w.Finished(ctx, "item"))
+				w.awaitReleased(ctx, "the Target now refers to another cluster")
+				w.leaves(ctx)
+				Expect(w.in(ctx, inThere)).To(Equal(after))
+				Expect(w.in(ctx, w.Client)).To(Equal(before))
 			}, SpecTimeout(5*time.Minute))
 
 			It("keeps a deletion waiting for the old cluster until an annotation releases it [F13]", func(ctx SpecContext) {
@@ -107,7 +218,20 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Eventually(func() error { return w.Client.Get(ctx, w.Key("item"), &lsv1alpha1.DeployItem{}) }).WithContext(ctx).
 					WithTimeout(world.Patience).ShouldNot(Succeed())
 				Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
+				w.awaitReleased(ctx, upkeep.ReleaseAnnotation)
 			}, SpecTimeout(5*time.Minute))
+
+			It("ends in the new cluster only, before whichever write of the move its process is killed [F13]", func(ctx SpecContext) {
+				w := newEnv(ctx, k, setup{})
+				w.Manager.Stop()
+				to, from := place{other, inThere}, place{world.Cluster, w.Client}
+				writes := 0
+				for w.survives(ctx, from, to, writes+1) {
+					writes++
+					to, from = from, to
+				}
+				Expect(writes).To(BeNumerically(">=", 4), "at least two writes of the item, one of the object, and its deletion")
+			}, SpecTimeout(9*time.Minute))
 
 			It("is deployed again when it moves back [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
@@ -118,7 +242,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("loses nothing by a wrong Target that is corrected [F13]", func(ctx SpecContext) {
+			It("loses nothing by a Target without content that is corrected [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
 				w.CreateTarget(ctx, "wrong", []byte(`{}`))
@@ -128,6 +252,23 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.left(ctx)(NewWithT(GinkgoTB()))).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
+			It("loses nothing by the Target of a cluster without its namespace that is corrected [F13]", func(ctx SpecContext) {
+				w := newEnv(ctx, k, setup{bare: true})
+				w.fails(ctx, other)
+				w.leaves(ctx)
+				Expect(w.in(ctx, inThere)).To(BeEmpty())
+			}, SpecTimeout(5*time.Minute))
+
+			It("loses nothing by a Target without rights that is corrected [F13]", func(ctx SpecContext) {
+				w := newEnv(ctx, k, setup{})
+				w.CreateTarget(ctx, "wrong", w.visitor(ctx))
+				w.fails(ctx, "wrong")
+				Expect(w.left(ctx)(NewWithT(GinkgoTB()))).To(And(ContainSubstring("Target wrong: 1 objects"), ContainSubstring("forbidden")))
+				w.annotate(ctx, upkeep.ReleaseAnnotation, "true")
+				w.leaves(ctx)
+				Expect(w.in(ctx, inThere)).To(BeEmpty())
+			}, SpecTimeout(5*time.Minute))
+
 			It("waits for nothing if its Target leads to another cluster now [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.point(ctx, world.Cluster, there.Kubeconfig())
@@ -135,6 +276,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
 				Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
 				Expect(w.left(ctx)(NewWithT(GinkgoTB()))).To(BeEmpty())
+				w.awaitReleased(ctx, "the Target now refers to another cluster")
 				w.Delete(ctx, "item")
 				Expect(w.in(ctx, inThere)).To(BeEmpty())
 				Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
@@ -175,15 +317,38 @@ var _ = Describe("an item that moves to another cluster", func() {
 		Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 
-	It("is planned [F13]", func(ctx SpecContext) {
-		w := newEnv(ctx, kinds[0], setup{})
-		di := w.Get(ctx, "item")
-		di.Spec.Target.Name = other
-		plan, err := manifest.Plan(ctx, w.Client, inThere, di, manifest.Options{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(plan.String()).To(And(
-			ContainSubstring("create ConfigMap "+w.Namespace+"/"+object),
-			MatchRegexp(`leave the cluster \S+ of Target `+world.Cluster+`\n  delete ConfigMap `+w.Namespace+"/"+object),
-		))
-	}, SpecTimeout(5*time.Minute))
+	for _, k := range kinds[:2] { // the other kind has no plan
+		It("is planned by the deployer "+k.name+" [F13]", func(ctx SpecContext) {
+			w := newEnv(ctx, k, setup{})
+			leave, object := `leave the cluster \S+ of Target `+world.Cluster+`\n`, "ConfigMap "+w.Namespace+"/"+object
+			released := "^create " + object + "\n" + leave + "  release 1 objects\n2 to do, 0 unchanged\n$"
+			di := w.Get(ctx, "item")
+			Expect(w.plan(ctx, di)).To(MatchRegexp(released), "the same Target leads to another cluster")
+			di.Spec.Target.Name = other
+			Expect(w.plan(ctx, di)).To(MatchRegexp("^create " + object + "\n" + leave + "  delete " + object + "\n2 to do, 0 unchanged\n$"))
+			di.Annotations[upkeep.ReleaseAnnotation] = "true"
+			Expect(w.plan(ctx, di)).To(MatchRegexp(released), "an annotation releases the object")
+			delete(di.Annotations, upkeep.ReleaseAnnotation)
+			w.setup.keeps = true
+			if k.name == "manifest" { // the policy of the object is stored with the object
+				w.succeeds(w.Update(ctx, "item", k.config(w, false)))
+				di.Status = w.Get(ctx, "item").Status
+			}
+			Expect(w.plan(ctx, di)).To(MatchRegexp(released), "the deployer leaves its objects")
+		}, SpecTimeout(5*time.Minute))
+	}
 })
+
+// plan returns the plan of the item for the other cluster.
+func (w *env) plan(ctx context.Context, di *lsv1alpha1.DeployItem) string {
+	GinkgoHelper()
+	var plan apply.Plan
+	var err error
+	if w.kind.name == "manifest" {
+		plan, err = manifest.Plan(ctx, w.Client, inThere, di, manifest.Options{})
+	} else {
+		plan, err = declarative.Plan(ctx, w.Client, inThere, declarative.HandlerFunc(answer), declarativeOptions(w.setup), di)
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return plan.String()
+}
