@@ -112,7 +112,7 @@ func answer(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncR
 	}
 	live, found, err := declarative.Find[corev1.ConfigMap](req.Children, "ConfigMap", object)
 	response := declarative.Respond(nil).Try(configMap(req.Item.Namespace, config.Gated), err)
-	if config.Gated && !(found && isOpen(live)) {
+	if config.Gated && (!found || !isOpen(live)) {
 		response.Wait("the gate is shut")
 	}
 	return response.Response()
