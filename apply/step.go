@@ -226,7 +226,8 @@ func (k known) unchanged(live *unstructured.Unstructured) step {
 	return k.finish(live, countUnchanged)
 }
 
-// body returns the manifest that the item writes. It contains the annotation AnnotationAdopted if the object is adopted.
+// body returns the manifest that the item writes. If the object is adopted, it contains the annotation
+// AnnotationAdopted.
 func (k known) body() *unstructured.Unstructured {
 	if k.Adopted {
 		return markedAdopted(k.want.Object)
