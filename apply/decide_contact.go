@@ -127,8 +127,8 @@ func decideTake(r rules, k known) step {
 }
 
 // isForeign reports whether an object in which other managers own fields is known to have existed before the item wrote
-// it. If the object was not read, only a conflict about fields shows this, because the API server also reports conflicts
-// of other kinds.
+// it. If the object was not read, only a conflict about fields shows this, because the API server also reports
+// conflicts of other kinds.
 func (r rules) isForeign(k known) bool {
 	if k.live == nil {
 		return k.fresh && slices.ContainsFunc(causesOf(k.err), func(cause metav1.StatusCause) bool {

@@ -222,17 +222,14 @@ func decideResign(r rules, k known, next ownership.Owner) step {
 
 // decideHandOver changes the owner label and the owner annotations so that they name another item. The write uses the
 // other item's field manager for patches, so that the other item does not detect the write as drift. The write is a
-// server-side apply, so that the other item also owns the annotations that have the same value for both items, and the
-// annotation of an adopted object. Otherwise, these annotations would be removed together with this item's fields.
+// server-side apply, so that the other item also owns the annotations that have the same value for both items.
+// Otherwise, these annotations would be removed together with this item's fields.
 func decideHandOver(r rules, k known, next ownership.Owner) step {
 	if !r.isOurs(k.live) {
 		return decideResigned(r, k, next)
 	}
 	body := k.Ref().empty()
 	next.Stamp(body)
-	if isMarkedAdopted(k.live) {
-		body = markedAdopted(body)
-	}
 	return step{
 		known: k, effect: effectApply, body: body, uid: k.UID, version: k.live.GetResourceVersion(), manager: next.PatchManager(), force: true,
 		next: again(func(r rules, k known) step { return decideResigned(r, k.at(k.answer), next) }),

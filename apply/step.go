@@ -218,7 +218,8 @@ func (k known) unchanged() step {
 	return k.finish(countUnchanged)
 }
 
-// body returns the manifest that the item writes. It contains the annotation AnnotationAdopted if the object is adopted.
+// body returns the manifest that the item writes. If the object is adopted, it contains the annotation
+// AnnotationAdopted.
 func (k known) body() *unstructured.Unstructured {
 	if k.Adopted {
 		return markedAdopted(k.want.Object)

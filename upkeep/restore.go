@@ -27,6 +27,7 @@ import (
 // These constants limit the search for the objects of an item.
 const (
 	maxListed     = 10_000      // the objects that the search reads per kind
+	maxFound      = 1 << 20     // the size of the names and UIDs of all objects of the item, in bytes
 	maxPages      = 100         // the requests per kind and namespace
 	pageSize      = 500         // the objects per request
 	maxKinds      = 1000        // the kinds that the configuration of the item does not name
@@ -109,6 +110,7 @@ type search struct {
 	run    *Run
 	done   map[schema.GroupResource]bool
 	found  map[types.UID]apply.Entry // by UID, because several API groups may contain the same objects
+	size   int                       // the size of the names and UIDs in found, in bytes
 	missed []string                  // the resources that were not searched completely
 }
 
@@ -216,7 +218,8 @@ func (s *search) list(ctx context.Context, gvk schema.GroupVersionKind, resource
 	return nil
 }
 
-// page reads one page of a list. It returns the token of the next page, and the number of objects in this page.
+// page reads one page of a list. It returns the token of the next page, and the number of objects in this page. If the
+// objects of the item do not fit into an inventory, it returns a [targets.LimitError].
 func (s *search) page(ctx context.Context, gvk schema.GroupVersionKind, from metadata.ResourceInterface, options metav1.ListOptions) (next string, n int, err error) {
 	held, release := targets.Hold(ctx)
 	defer release()
@@ -231,6 +234,9 @@ func (s *search) page(ctx context.Context, gvk schema.GroupVersionKind, from met
 		}
 		if s.Complete != nil {
 			s.Complete(&entry, &list.Items[i])
+		}
+		if s.size += len(entry.Namespace) + len(entry.Name) + len(entry.UID); s.size > maxFound {
+			return "", 0, &targets.LimitError{}
 		}
 		s.found[entry.UID] = entry
 	}

@@ -228,6 +228,21 @@ func TestRecoverOtherKinds(t *testing.T) {
 		}
 		w.wantEvent("SearchIncomplete", "secrets")
 	})
+	t.Run("keeps no more names than an inventory can contain [F37]", func(t *testing.T) {
+		w, client := lost(t)
+		w.resources = everything()
+		page := 0
+		client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			page++
+			one := runtime.RawExtension{Object: marked(fmt.Sprintf("%d%s", page, strings.Repeat("x", maxFound/4)), "4f1e", secret)}
+			return true, &metav1.List{ListMeta: metav1.ListMeta{Continue: "more"}, Items: []runtime.RawExtension{one}}, nil
+		})
+		r := w.begin(false)
+		if err := r.Recover(t.Context(), configMaps); err != nil || len(r.Inventory.Entries) != 1 {
+			t.Errorf("%d objects, error %v", len(r.Inventory.Entries), err)
+		}
+		w.wantEvent("SearchIncomplete", "secrets")
+	})
 	t.Run("is repeated if the target fails, but not endlessly [F37]", func(t *testing.T) {
 		w, client := lost(t, marked("a", "4f1e", nil))
 		w.resources = everything()

@@ -113,6 +113,29 @@ var _ = Describe("an object of a kind that items share", func() {
 		Expect(second.calls(func() { second.apply(ctx, first.configMap("a", "key", "value")) }).Total()).To(BeZero())
 	})
 
+	It("stays marked as adopted when one of its owners leaves, so the last one releases it [F29, F37, F62]", func(ctx SpecContext) {
+		for i := range 4 {
+			leaves, lost := i%2, i/2 == 1
+			first, second := sharing(ctx, apply.Apply)
+			owners := []*env{first, second}
+			first.foreign(ctx, "a", "key", "theirs", "more", "theirs")
+			for _, owner := range owners {
+				owner.apply(ctx, first.configMap("a", "key", "value"))
+			}
+			owners[leaves].delete(ctx)
+			last := owners[1-leaves]
+			Expect(first.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationAdopted, "true"))
+			if lost {
+				last.lose(ctx, "a")
+			}
+			last.delete(ctx)
+			live := first.get(ctx, "a")
+			Expect(live).NotTo(BeNil())
+			Expect(live.Labels).NotTo(HaveKey(ownership.LabelItem))
+			Expect(live.Annotations).NotTo(HaveKey(HavePrefix(ownership.Prefix)))
+		}
+	})
+
 	It("is kept for an owner that comes between the look and the deletion [F62]", func(ctx SpecContext) {
 		first, second := sharing(ctx, apply.Apply)
 		first.apply(ctx, first.configMap("a", "key", "value"))
