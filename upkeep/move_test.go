@@ -81,7 +81,8 @@ func TestRemovable(t *testing.T) {
 		"all without components": {entries("a", "b"), entries("a", "b"), nil},
 		"what nothing requires": {
 			[]apply.Entry{entry("a"), entry("b", "a"), entry("c", "b")},
-			[]apply.Entry{entry("c", "b")}, []apply.Entry{entry("a"), entry("b", "a")},
+			[]apply.Entry{entry("c", "b")},
+			[]apply.Entry{entry("a"), entry("b", "a")},
 		},
 		"what requires each other":     {[]apply.Entry{entry("a", "b"), entry("b", "a")}, []apply.Entry{entry("a", "b"), entry("b", "a")}, nil},
 		"what requires its own others": {[]apply.Entry{entry("a", "a")}, []apply.Entry{entry("a", "a")}, nil},

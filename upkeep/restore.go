@@ -166,6 +166,12 @@ func (s *search) others(ctx context.Context) error {
 			failed = cmp.Or(failed, err)
 		}
 	}
+	return s.retry(ctx, failed)
+}
+
+// retry returns the error of a kind that could not be listed, so that the search is repeated. After several such errors,
+// it returns nil unless the context has ended.
+func (s *search) retry(ctx context.Context, failed error) error {
 	if failed != nil && (ctx.Err() != nil || s.run.item.searches.Add(1) < maxSearches) {
 		return failed
 	}

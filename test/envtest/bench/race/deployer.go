@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/landscapertest"
@@ -27,11 +28,13 @@ import (
 )
 
 // Deployer returns a contender that runs the complete manifest deployer with AtOnce workers. The measured time includes
-// the wait for readiness.
+// the wait for readiness. The deployer knows that Landscaper uses job IDs, so it does not process a new item before the
+// first job.
 func Deployer() Contender {
 	return jobs("manifest deployer", func(d *deployer, mgr ctrl.Manager) error {
 		args := manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}})
 		args.Type, args.Registerer, args.Options.MaxConcurrentReconciles = d.itemType(), prometheus.NewRegistry(), AtOnce
+		args.Revision = contract.RevisionJobID
 		return deployerlib.Add(logr.Discard(), mgr, nil, args)
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	manifestv1alpha2 "github.com/gardener/landscaper/apis/deployer/manifest/v1alpha2"
+	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,8 +23,8 @@ import (
 )
 
 // BareDeployer returns a contender with a hand-written loop that sends the same requests as Deployer. The loop writes
-// the start and the end of each job. These writes contain the resourceVersion. It stores a reference to each object in
-// the status, and sends the same patches as Bare. It reads from the cache of a manager and has AtOnce workers. Like
+// the start and the end of each job. These writes contain the resourceVersion. It stores the list of managed resources
+// that Landscaper knows in the status, and sends the same patches as Bare. It reads from the cache of a manager and has AtOnce workers. Like
 // Deployer, it connects to the target in its first job. It does not handle drift, deletion, timeouts, conflicts or
 // errors.
 func BareDeployer() Contender {
@@ -100,7 +102,7 @@ func objectsOf(di *lsv1alpha1.DeployItem) ([]*unstructured.Unstructured, error) 
 }
 
 // begin adds the finalizer if Landscaper has not set it, and then writes the start of the job. Before the first
-// installation, begin also stores references to the objects.
+// installation, begin also stores the list of the objects.
 func (l *loop) begin(ctx context.Context, di *lsv1alpha1.DeployItem, objects []*unstructured.Unstructured) error {
 	base := di.DeepCopy()
 	if controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer) {
@@ -149,7 +151,7 @@ func (l *loop) end(ctx context.Context, di *lsv1alpha1.DeployItem, objects []*un
 	return err
 }
 
-// status changes the status in one write. If the parameter `objects` is not nil, the same write stores references to
+// status changes the status in one write. If the parameter `objects` is not nil, the same write stores the list of
 // these objects.
 func (l *loop) status(
 	ctx context.Context, di *lsv1alpha1.DeployItem, objects []*unstructured.Unstructured, change func(*lsv1alpha1.DeployItemStatus),
@@ -157,7 +159,7 @@ func (l *loop) status(
 	base := di.DeepCopy()
 	change(&di.Status)
 	if objects != nil {
-		raw, err := references(objects)
+		raw, err := managed(objects)
 		if err != nil {
 			return err
 		}
@@ -169,15 +171,20 @@ func (l *loop) status(
 	return nil
 }
 
-// references returns a provider status that refers to the objects.
-func references(objects []*unstructured.Unstructured) ([]byte, error) {
-	references := make([]corev1.ObjectReference, len(objects))
-	for i, o := range objects {
-		references[i] = corev1.ObjectReference{
-			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
-		}
+// managed returns a provider status with the list of managed resources, in the format of Landscaper's manifest deployer.
+func managed(objects []*unstructured.Unstructured) ([]byte, error) {
+	status := manifestv1alpha2.ProviderStatus{TypeMeta: metav1.TypeMeta{
+		APIVersion: manifestv1alpha2.SchemeGroupVersion.String(), Kind: "ProviderStatus",
+	}}
+	for _, o := range objects {
+		status.ManagedResources = append(status.ManagedResources, managedresource.ManagedResourceStatus{
+			Policy: managedresource.ManagePolicy,
+			Resource: corev1.ObjectReference{
+				APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
+			},
+		})
 	}
-	raw, err := json.Marshal(map[string]any{"apiVersion": "race.deployerkit.dev/v1", "kind": "Status", "references": references})
+	raw, err := json.Marshal(status)
 	if err != nil {
 		return nil, fmt.Errorf("encode status: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // rounds is the number of rounds. The best round of each contender counts.
-const rounds = 3
+const rounds = 5
 
 // BenchmarkManifests deploys 20 items of 50 ConfigMaps with five contenders: the whole manifest deployer, the engine of
 // the manifest deployer (package apply), a bare loop that sends the same patches as the engine, and a bare deployer with

@@ -57,8 +57,8 @@ func (l Leg) String() string {
 const limit = 5 * time.Minute
 
 // Run measures the contenders. Each round consists of one turn of each contender. Before the first round, Run runs a
-// short turn of each contender as a warm-up, which is not measured. It returns an error if a contender fails, or if the cluster does not contain the
-// desired objects.
+// short turn of each contender as a warm-up, which is not measured. It returns an error if a contender fails, or if the
+// cluster does not contain the desired objects.
 func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contenders ...Contender) (*Result, error) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -89,14 +89,10 @@ func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contend
 }
 
 // order returns the contenders in the order in which they run in a round. In each round, the list is rotated by one
-// more position. In every second round, it is also reversed.
+// more position.
 func order(contenders []Contender, round int) []Contender {
 	first := round % len(contenders)
-	out := slices.Concat(contenders[first:], contenders[:first])
-	if round%2 == 1 {
-		slices.Reverse(out)
-	}
-	return out
+	return slices.Concat(contenders[first:], contenders[:first])
 }
 
 type race struct {
