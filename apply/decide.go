@@ -15,7 +15,7 @@ func decideApply(r rules, k known) step {
 	switch {
 	case isSeen && k.seen.Deleting:
 		return k.wait(isGoing)
-	case k.want.Unchanged && !r.Force && k.isSettled():
+	case k.want.Unchanged && !r.Force && isSettled(k):
 		return step{known: k, count: countUnchanged}
 	case !isSeen:
 		return decideUnseen(r, k)
@@ -30,7 +30,7 @@ func decideApply(r rules, k known) step {
 }
 
 // isSettled reports whether the engine has finished writing the manifest in an earlier call.
-func (k known) isSettled() bool {
+func isSettled(k known) bool {
 	return k.UID != "" && !k.Deleting && !k.Pending && k.Hash != "" && (k.Hash == k.want.hash || k.want.Strategy == OnDelete)
 }
 
@@ -157,7 +157,7 @@ func decideOnDelete(r rules, k known) step {
 	}
 	if live.GetUID() != k.UID {
 		k.forget()
-		k = k.heir(live)
+		k = inherit(k, live)
 	}
 	if k.UID = live.GetUID(); k.Hash == "" {
 		k.Hash = k.want.hash
@@ -184,7 +184,7 @@ func decideKnown(r rules, k known) step {
 		return decideContact(r, k)
 	}
 	force := !r.mayShare(o) || k.Hash == o.hash // a new manifest may set fields of another owner
-	return k.apply(r, k.body(), k.UID, force, func(r rules, k known) step {
+	return k.apply(r, bodyFor(k), k.UID, force, func(r rules, k known) step {
 		switch {
 		case k.result == resultOK && r.hasLeftovers(k.answer):
 			return decideInherit(r, k.at(k.answer))

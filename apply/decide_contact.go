@@ -23,7 +23,7 @@ func decideContact(r rules, k known) step {
 	case r.dry && k.isCurrent && k.live != nil: // Plan has already read the object
 		return decideContested(r, k)
 	case k.fresh || !r.refuses(k.want):
-		return k.apply(r, k.body(), "", false, decideContacted)
+		return k.apply(r, bodyFor(k), "", false, decideContacted)
 	}
 	return k.look(r, func(r rules, k known) step {
 		live := k.live
@@ -35,10 +35,10 @@ func decideContact(r rules, k known) step {
 			case !mine:
 				return k.fail(refusal(k.want.ref, live))
 			}
-			k = k.heir(live)
+			k = inherit(k, live)
 			k.written = true
 		}
-		return k.apply(r, k.body(), "", false, decideContacted)
+		return k.apply(r, bodyFor(k), "", false, decideContacted)
 	})
 }
 
@@ -172,8 +172,8 @@ func (k known) at(live *unstructured.Unstructured) known {
 // the transferred fields that the manifest does not contain.
 func decideInherit(r rules, k known) step {
 	updaters := append(slices.Clone(r.LandscaperManagers), r.owner.Manager())
-	return decideTakeOver(r, k.heir(k.live), updaters, func(r rules, k known) step {
-		return k.apply(r, k.body(), k.live.GetUID(), true, func(r rules, k known) step {
+	return decideTakeOver(r, inherit(k, k.live), updaters, func(r rules, k known) step {
+		return k.apply(r, bodyFor(k), k.live.GetUID(), true, func(r rules, k known) step {
 			if k.result == resultOK && k.UID == "" {
 				k.note(ReasonTakenOver, takenOver)
 			}

@@ -37,7 +37,7 @@ func decideRecreate(r rules, k known) step {
 	if !r.isOwn(live, k.Entry) {
 		return decideContact(r, k)
 	}
-	out := k.apply(r, k.body(), live.GetUID(), true, decideTried)
+	out := k.apply(r, bodyFor(k), live.GetUID(), true, decideTried)
 	out.dry = true
 	return out
 }
@@ -178,14 +178,14 @@ func decideShare(r rules, k known) step {
 	case live.GetUID() != k.UID:
 		k.forget()
 	}
-	return decideTakeOver(r, k.heir(live), []string{r.owner.Manager()}, func(r rules, k known) step { return decideJoin(r, k, false) })
+	return decideTakeOver(r, inherit(k, live), []string{r.owner.Manager()}, func(r rules, k known) step { return decideJoin(r, k, false) })
 }
 
 // decideJoin applies this item's fields to a shared object. After a conflict, it takes over fields from managers that
 // are not deploy items. It never takes over fields from another owner, because both items would then overwrite each
 // other repeatedly.
 func decideJoin(r rules, k known, force bool) step {
-	body := k.body()
+	body := bodyFor(k)
 	if r.isSecond(k.live) {
 		body = r.part(k)
 	}

@@ -32,7 +32,7 @@ func decideReplace(r rules, k known) step {
 	switch {
 	case owned && owner.UID == r.owner.UID || k.UID != "":
 	case mine:
-		k = k.heir(live)
+		k = inherit(k, live)
 		k.note(ReasonTakenOver, takenOver)
 	case r.refuses(o):
 		return k.fail(refusal(o.ref, live))

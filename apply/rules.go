@@ -61,7 +61,7 @@ func (r rules) isSecond(live metav1.Object) bool {
 // part returns the manifest that this item applies if the owner label of the object names another item. It contains a
 // separate annotation instead of the owner label.
 func (r rules) part(k known) *unstructured.Unstructured {
-	out := k.body().DeepCopy()
+	out := bodyFor(k).DeepCopy()
 	r.owner.StampShared(out)
 	return out
 }

@@ -218,18 +218,18 @@ func (k known) unchanged() step {
 	return k.finish(countUnchanged)
 }
 
-// body returns the manifest that the item writes. If the object is adopted, it contains the annotation
+// bodyFor returns the manifest that the item writes. If the object is adopted, it contains the annotation
 // AnnotationAdopted.
-func (k known) body() *unstructured.Unstructured {
+func bodyFor(k known) *unstructured.Unstructured {
 	if k.Adopted {
 		return markedAdopted(k.want.Object)
 	}
 	return k.want.Object
 }
 
-// heir records that the item takes over an object from an earlier item, or shares it with other items. If these items
+// inherit records that the item takes over an object from an earlier item, or shares it with other items. If these items
 // adopted the object, it also counts as adopted by this item.
-func (k known) heir(live *unstructured.Unstructured) known {
+func inherit(k known, live *unstructured.Unstructured) known {
 	k.Adopted = k.Adopted || isMarkedAdopted(live)
 	return k
 }

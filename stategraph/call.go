@@ -3,6 +3,7 @@
 package stategraph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -90,10 +91,7 @@ func (c *call) reconcile(ctx context.Context) error {
 	if result.err = errors.Join(result.err, exportErr); result.waits == "" {
 		result.waits = exportWaits
 	}
-	if err := c.settle(ctx, result.err); err != nil && result.err == nil {
-		result.err = err
-	}
-	if result.err != nil {
+	if result.err = cmp.Or(result.err, c.settle(ctx, result.err)); result.err != nil {
 		c.run.GiveBack()
 	}
 	return c.next(ctx, result, next, c.run.Thorough())
