@@ -184,13 +184,14 @@ func (f *Follower) sawAll(objects []*metav1.PartialObjectMetadata, listed string
 	}
 }
 
-// covers reports whether an object has the namespace and the name that the Sight selects.
-func (s Sight) covers(live *metav1.PartialObjectMetadata) bool {
+// covers reports whether an object has the namespace and the name that the Sight selects. The receiver is a pointer,
+// because a copy of a Follower's Sight would also read the field that Saw sets.
+func (s *Sight) covers(live *metav1.PartialObjectMetadata) bool {
 	return (s.namespace == "" || s.namespace == live.Namespace) && (s.name == "" || s.name == live.Name)
 }
 
 // matches reports whether an object has the labels that the Sight selects.
-func (s Sight) matches(live *metav1.PartialObjectMetadata) bool {
+func (s *Sight) matches(live *metav1.PartialObjectMetadata) bool {
 	return s.labels.Matches(labels.Set(live.Labels))
 }
 
