@@ -265,7 +265,7 @@ func (w *walked) prunable(component string) bool {
 
 // recover restores a lost inventory. It finds the objects of the item by their labels.
 func (c *call) recover(ctx context.Context) error {
-	if c.run.Cluster == nil {
+	if c.run.Cluster == nil || !c.run.LostInventory() {
 		return nil
 	}
 	return c.run.Recover(ctx, upkeep.Search{Kinds: c.graph.kinds(), Complete: c.graph.complete})

@@ -174,7 +174,9 @@ func (s *clusters) close(open *Cluster, onlyIdle bool) bool {
 	if onlyIdle && (open.watcher.Stats().Items > 0 || len(open.users) > 0 || s.keeper.rt.Clock.Since(open.used) < idleCheck) {
 		return false
 	}
-	delete(s.open, open.Client)
+	if s.open[open.Client] == open {
+		delete(s.open, open.Client)
+	}
 	open.end()
 	return true
 }
