@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -49,18 +50,16 @@ func stages(objects []*object) [][]*object {
 // same time. After the context has ended, forEach starts no more calls.
 func forEach[T any](ctx context.Context, limit int, list []T, f func(int, T)) {
 	var all sync.WaitGroup
-	free := make(chan struct{}, limit)
-	for i, one := range list {
-		select {
-		case <-ctx.Done():
-		case free <- struct{}{}:
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	var taken atomic.Int64
+	for range min(limit, len(list)) {
 		all.Go(func() {
-			defer func() { <-free }()
-			f(i, one)
+			for ctx.Err() == nil {
+				i := int(taken.Add(1)) - 1
+				if i >= len(list) {
+					return
+				}
+				f(i, list[i])
+			}
 		})
 	}
 	all.Wait()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -158,13 +159,9 @@ func SetProviderStatus(di *lsv1alpha1.DeployItem, obj any, gvk schema.GroupVersi
 		di.Status.ProviderStatus = nil
 		return nil
 	}
-	raw, err := json.Marshal(obj)
+	body, err := membersOf(obj)
 	if err != nil {
-		return fmt.Errorf("encode provider status: %w", err)
-	}
-	body := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &body); err != nil || body == nil {
-		return fmt.Errorf("provider status of type %T is not a JSON object", obj)
+		return err
 	}
 	if body["apiVersion"], err = json.Marshal(gvk.GroupVersion().String()); err != nil {
 		return fmt.Errorf("encode apiVersion: %w", err)
@@ -172,7 +169,8 @@ func SetProviderStatus(di *lsv1alpha1.DeployItem, obj any, gvk schema.GroupVersi
 	if body["kind"], err = json.Marshal(gvk.Kind); err != nil {
 		return fmt.Errorf("encode kind: %w", err)
 	}
-	if raw, err = json.Marshal(body); err != nil {
+	raw, err := json.Marshal(body)
+	if err != nil {
 		return fmt.Errorf("encode provider status: %w", err)
 	}
 	status := &runtime.RawExtension{Raw: raw}
@@ -181,4 +179,21 @@ func SetProviderStatus(di *lsv1alpha1.DeployItem, obj any, gvk schema.GroupVersi
 	}
 	di.Status.ProviderStatus = status
 	return nil
+}
+
+// membersOf returns the members of the JSON form of a provider status. If the status is already a map of encoded
+// members, membersOf copies the map, because a status can be large and encoding it again takes long.
+func membersOf(obj any) (map[string]json.RawMessage, error) {
+	if members, ok := obj.(map[string]json.RawMessage); ok && members != nil {
+		return maps.Clone(members), nil
+	}
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode provider status: %w", err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+		return nil, fmt.Errorf("provider status of type %T is not a JSON object", obj)
+	}
+	return members, nil
 }

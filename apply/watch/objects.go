@@ -80,13 +80,13 @@ func (w *Watcher) ObjectsOf(gvr schema.GroupVersionResource, owner ownership.Own
 // write yet, Object waits for at most a second. The result is nil if the object does not exist or does not carry the
 // owner label. The result `current` is false if the watch is interrupted or has still not seen the write.
 func (w *Watcher) Object(ctx context.Context, gvr schema.GroupVersionResource, name types.NamespacedName) (obj *unstructured.Unstructured, current bool) {
-	var r *reduced
-	var p *packer
-	_ = wait.PollUntilContextTimeout(ctx, lagCheck, lag, true, func(context.Context) (bool, error) {
-		var lags bool
-		r, p, lags, current = w.object(gvr, nameOf(name))
-		return !lags, nil
-	})
+	r, p, lags, current := w.object(gvr, nameOf(name))
+	if lags {
+		_ = wait.PollUntilContextTimeout(ctx, lagCheck, lag, false, func(context.Context) (bool, error) {
+			r, p, lags, current = w.object(gvr, nameOf(name))
+			return !lags, nil
+		})
+	}
 	return r.object(p), current
 }
 

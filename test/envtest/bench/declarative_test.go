@@ -29,6 +29,7 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
 const (
@@ -58,7 +59,7 @@ type estate struct {
 	own      *faultnet.Counter // counter of the requests about items, or nil
 	add      func(mgr ctrl.Manager, e *estate) error
 	stop     func() error
-	sum      [3]result // result of each leg
+	laps     [3][]result // results of the turns in each leg
 
 	mu       sync.Mutex
 	finished map[string]bool // IDs of the jobs that have finished
@@ -70,9 +71,7 @@ type estate struct {
 // hand-written loop that sends the same requests. The two contenders alternate after every 50 items, so that other load
 // on the machine affects both.
 func BenchmarkDeclarative(b *testing.B) {
-	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
-	must(b, err)
-	b.Cleanup(func() { must(b, cp.Stop()) })
+	cp := race.StartControlPlane(b)
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	compete(b, cp, legs, atATime, newHandled(), newUnhandled()) // a warm-up, which is not measured
@@ -98,7 +97,7 @@ func compete(b *testing.B, cp *controlplane.ControlPlane, legs []string, n int, 
 			for _, e := range contenders {
 				lap, err := e.run(ctx, leg, e.items[turn*atATime:(turn+1)*atATime])
 				must(b, err)
-				e.sum[leg].plus(lap)
+				e.laps[leg] = append(e.laps[leg], lap)
 			}
 			slices.Reverse(contenders)
 		}
@@ -303,20 +302,44 @@ type contenderFunc func(mgr ctrl.Manager) error
 
 func (f contenderFunc) add(mgr ctrl.Manager) error { return f(mgr) }
 
-// tell prints the table of the results, and reports the numbers to the benchmark.
+// tell logs and reports the results of two contenders. The items per second are those of the median turn. The ratio is
+// the median of the ratios of the turns, each of which is compared with the other contender's turn next to it. A turn
+// that is slow for another reason, such as a garbage collection of the API server, does not change these figures.
 func tell(b *testing.B, legs []string, ours, theirs *estate) {
 	b.Helper()
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\n%d items\titems/s\tbare\tratio\tcalls/item\tbare\t\n", len(ours.items))
 	for leg, name := range legs {
-		o, t := &ours.sum[leg], &theirs.sum[leg]
-		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t\n", name, o.perSecond(), t.perSecond(), o.perSecond()/t.perSecond(), o.perJob(), t.perJob())
+		o, t := speedsOf(ours.laps[leg]), speedsOf(theirs.laps[leg])
+		ratios := make([]float64, len(o))
+		for turn := range o {
+			ratios[turn] = o[turn] / t[turn]
+		}
+		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t\n", name, race.Median(o), race.Median(t), race.Median(ratios), callsPerItem(ours.laps[leg]), callsPerItem(theirs.laps[leg]))
 		unit := strings.ReplaceAll(name, " ", "-")
-		b.ReportMetric(o.perSecond(), "items/s/"+unit)
-		b.ReportMetric(o.perSecond()/t.perSecond(), "ratio/"+unit)
-		b.ReportMetric(o.perJob(), "calls/item/"+unit)
+		b.ReportMetric(race.Median(o), "items/s/"+unit)
+		b.ReportMetric(race.Median(ratios), "ratio/"+unit)
+		b.ReportMetric(callsPerItem(ours.laps[leg]), "calls/item/"+unit)
 	}
 	must(b, w.Flush())
 	b.Log(text.String())
+}
+
+// speedsOf returns the items per second of each turn.
+func speedsOf(laps []result) []float64 {
+	speeds := make([]float64, len(laps))
+	for turn := range laps {
+		speeds[turn] = laps[turn].perSecond()
+	}
+	return speeds
+}
+
+// callsPerItem returns the calls per item over all turns.
+func callsPerItem(laps []result) float64 {
+	var sum result
+	for _, lap := range laps {
+		sum.plus(lap)
+	}
+	return sum.perJob()
 }

@@ -89,12 +89,12 @@ func BenchmarkJobs(b *testing.B) {
 	// Hide messages about watches that end with their manager, because these messages are expected.
 	klog.SetLogger(logr.Discard())
 	// This race warms up the API server. It is not measured.
-	race(b, cp.Config, size{50, 3}, &lane{contender: library{}}, &lane{contender: &bare{}})
+	alternate(b, cp.Config, size{50, 3}, &lane{contender: library{}}, &lane{contender: &bare{}})
 	for _, size := range []size{{500, 3}, {3000, 1}, {10_000, 1}} {
 		b.Run(fmt.Sprintf("items=%d", size.items), func(b *testing.B) {
 			ours, theirs := &lane{contender: library{}}, &lane{contender: &bare{}}
 			for b.Loop() {
-				race(b, cp.Config, size, ours, theirs)
+				alternate(b, cp.Config, size, ours, theirs)
 			}
 			report(b, size, &ours.sum, &theirs.sum)
 		})
@@ -119,10 +119,10 @@ func report(b *testing.B, size size, ours, theirs *result) {
 	b.ReportMetric(ours.perSecond()/theirs.perSecond(), "ratio")
 }
 
-// race creates a namespace with items for each lane. In each wave, every item gets one job. Then the contenders start
+// alternate creates a namespace with items for each lane. In each wave, every item gets one job. Then the contenders start
 // and work in turns. The time of a contender runs from its start until its last job has finished. The turns of other
 // contenders do not count.
-func race(b *testing.B, cfg *rest.Config, size size, lanes ...*lane) {
+func alternate(b *testing.B, cfg *rest.Config, size size, lanes ...*lane) {
 	b.Helper()
 	scheme, err := landscapertest.Scheme()
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
+	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
 const graphType lsv1alpha1.DeployItemType = "bench.deployerkit.dev/graph"
@@ -35,9 +35,7 @@ var graphLegs = []string{"everything new", "nothing to do"}
 // hand-written loop. If all objects are new, both send the same requests. The two contenders alternate after every 50
 // items, so that other load on the machine affects both.
 func BenchmarkStateGraph(b *testing.B) {
-	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
-	must(b, err)
-	b.Cleanup(func() { must(b, cp.Stop()) })
+	cp := race.StartControlPlane(b)
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	compete(b, cp, graphLegs, atATime, newGraph(), newGraphLoop()) // a warm-up, which is not measured

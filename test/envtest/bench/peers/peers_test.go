@@ -9,24 +9,15 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
-// rounds is the number of rounds. The best round of each contender counts.
+// rounds is the number of rounds. The median round of each contender counts.
 const rounds = 3
 
 // BenchmarkPeers deploys 20 items of 50 ConfigMaps to a cluster in four ways.
 func BenchmarkPeers(b *testing.B) {
-	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := cp.Stop(); err != nil {
-			b.Error(err)
-		}
-	})
+	cp := race.StartControlPlane(b)
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	bare, ours := race.Bare(), race.Engine()

@@ -8,7 +8,7 @@
 //
 // In its turn, a contender deploys 20 items of 50 ConfigMaps each, four items at a time. A turn has three legs:
 // everything is new, nothing has changed, and one ConfigMap of each item has changed. After each leg, the content of
-// the cluster is checked. The order of the contenders differs from round to round. The best round of each contender
+// the cluster is checked. The order of the contenders differs from round to round. The median round of each contender
 // counts, because other load on the machine can only make a contender slower. The API server counts the calls, in the
 // same way for all contenders.
 //

@@ -24,9 +24,8 @@ import (
 
 // BareDeployer returns a contender with a hand-written loop that sends the same requests as Deployer. The loop writes
 // the start and the end of each job. These writes contain the resourceVersion. It stores the list of managed resources
-// that Landscaper knows in the status, and sends the same patches as Bare. It reads from the cache of a manager and has AtOnce workers. Like
-// Deployer, it connects to the target in its first job. It does not handle drift, deletion, timeouts, conflicts or
-// errors.
+// that Landscaper knows in the status, and sends the same patches as Bare. It reads from the cache of a manager and has
+// AtOnce workers. It does not handle drift, deletion, timeouts, conflicts or errors.
 func BareDeployer() Contender {
 	return jobs("bare deployer", addLoop)
 }

@@ -9,11 +9,10 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
-// rounds is the number of rounds. The best round of each contender counts.
+// rounds is the number of rounds. The median round of each contender counts.
 const rounds = 5
 
 // BenchmarkManifests deploys 20 items of 50 ConfigMaps with five contenders: the whole manifest deployer, the engine of
@@ -21,15 +20,7 @@ const rounds = 5
 // and without a watch of the objects.
 // Package peers compares the engine with other tools.
 func BenchmarkManifests(b *testing.B) {
-	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := cp.Stop(); err != nil {
-			b.Error(err)
-		}
-	})
+	cp := race.StartControlPlane(b)
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	bare, watching, ours := race.BareDeployer(), race.WatchingDeployer(), race.Deployer()

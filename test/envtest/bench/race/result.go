@@ -3,7 +3,6 @@
 package race
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,10 +36,19 @@ func (r *Result) add(name string, leg Leg, got lap) {
 	r.laps[name][leg] = append(r.laps[name][leg], got)
 }
 
-// PerSecond returns the number of objects that a contender deployed per second in its best round.
+// PerSecond returns the number of objects that a contender deployed per second, as the median of its rounds.
 func (r *Result) PerSecond(name string, leg Leg) float64 {
-	best := slices.MinFunc(r.laps[name][leg], func(a, b lap) int { return cmp.Compare(a.took, b.took) })
-	return float64(best.objects) / best.took.Seconds()
+	var speeds []float64
+	for _, l := range r.laps[name][leg] {
+		speeds = append(speeds, float64(l.objects)/l.took.Seconds())
+	}
+	return Median(speeds)
+}
+
+// Median returns the median of the values. It is not defined for an empty list.
+func Median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // Calls returns the number of requests that a contender needed per object.
