@@ -3,6 +3,7 @@
 package race
 
 import (
+	"os"
 	"testing"
 
 	"github.com/deployerkit/deployerkit/controlplane"
@@ -13,11 +14,13 @@ import (
 // makes the contender that runs at that time twice as slow.
 func StartControlPlane(b *testing.B) *controlplane.ControlPlane {
 	b.Helper()
+	before := os.Getenv("GOGC")
 	b.Setenv("GOGC", "1000")
 	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
+	b.Setenv("GOGC", before) // for the programs that a contender starts
 	b.Cleanup(func() {
 		if err := cp.Stop(); err != nil {
 			b.Error(err)
