@@ -3,6 +3,7 @@
 package deployerlib_test
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -125,7 +126,8 @@ func TestSetProviderStatus(t *testing.T) {
 	}
 	before := di.Status.ProviderStatus
 	for name, obj := range map[string]any{
-		"no object": []int{1}, "no JSON": math.Inf(1), "a nil map's null": map[string]int(nil), "too large": map[string]string{"a": strings.Repeat("x", 1<<20)},
+		"no object": []int{1}, "no JSON": math.Inf(1), "a nil map's null": map[string]int(nil),
+		"nil members": map[string]json.RawMessage(nil), "members that are no JSON": map[string]json.RawMessage{"a": json.RawMessage("{")}, "too large": map[string]string{"a": strings.Repeat("x", 1<<20)},
 	} {
 		if err := deployerlib.SetProviderStatus(di, obj, testKind); err == nil {
 			t.Errorf("%s: no error", name)
@@ -136,6 +138,13 @@ func TestSetProviderStatus(t *testing.T) {
 	}
 	if err := deployerlib.SetProviderStatus(di, map[string]string{"kind": "Mine", "apiVersion": "x/v1"}, testKind); err != nil || !strings.Contains(string(di.Status.ProviderStatus.Raw), `"kind":"Config"`) {
 		t.Errorf("%v, %s", err, di.Status.ProviderStatus.Raw)
+	}
+	members := map[string]json.RawMessage{"replicas": json.RawMessage(" 2")}
+	if err := deployerlib.SetProviderStatus(di, members, testKind); err != nil || string(di.Status.ProviderStatus.Raw) != `{"apiVersion":"example.com/v1","kind":"Config","replicas":2}` {
+		t.Errorf("%v, %s", err, di.Status.ProviderStatus.Raw)
+	}
+	if len(members) != 1 {
+		t.Errorf("the map of the caller changed: %v", members)
 	}
 	if err := deployerlib.SetProviderStatus(di, nil, testKind); err != nil || di.Status.ProviderStatus != nil {
 		t.Errorf("a nil error does not clear lastError: %v", err)
