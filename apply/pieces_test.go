@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"context"
 	"encoding/json"
 	"sync/atomic"
 	"testing"
@@ -152,6 +153,35 @@ func TestForEachIsBounded(t *testing.T) {
 	})
 	if most.Load() > 3 || all.Load() != 50 {
 		t.Errorf("%d at a time, %d in all", most.Load(), all.Load())
+	}
+}
+
+func TestForEachVisitsEachElementOnce(t *testing.T) {
+	list := []string{"a", "b", "c", "d", "e"}
+	visits := make([]atomic.Int64, len(list))
+	forEach(t.Context(), 2, list, func(i int, one string) {
+		if list[i] != one {
+			t.Errorf("index %d comes with %s", i, one)
+		}
+		visits[i].Add(1)
+	})
+	for i := range visits {
+		if n := visits[i].Load(); n != 1 {
+			t.Errorf("%d visits of %s, want one", n, list[i])
+		}
+	}
+}
+
+func TestForEachEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls atomic.Int64
+	forEach(ctx, 1, make([]int, 50), func(int, int) {
+		if calls.Add(1) == 2 {
+			cancel()
+		}
+	})
+	if n := calls.Load(); n != 2 {
+		t.Errorf("%d calls, want none after the context has ended", n)
 	}
 }
 

@@ -233,9 +233,6 @@ func (w *wire) report(req *http.Request, start time.Time, err error) {
 }
 
 func isWatch(req *http.Request) bool {
-	if !strings.Contains(req.URL.RawQuery, "watch=") { // parsing a query takes longer
-		return false
-	}
 	query := req.URL.Query()
 	return query.Get("watch") == "true" || query.Get("watch") == "1"
 }

@@ -88,7 +88,7 @@ func BenchmarkJobs(b *testing.B) {
 	ctrl.SetLogger(logr.Discard())
 	// Hide messages about watches that end with their manager, because these messages are expected.
 	klog.SetLogger(logr.Discard())
-	// This race warms up the API server. It is not measured.
+	// This run warms up the API server. It is not measured.
 	alternate(b, cp.Config, size{50, 3}, &lane{contender: library{}}, &lane{contender: &bare{}})
 	for _, size := range []size{{500, 3}, {3000, 1}, {10_000, 1}} {
 		b.Run(fmt.Sprintf("items=%d", size.items), func(b *testing.B) {
@@ -119,9 +119,9 @@ func report(b *testing.B, size size, ours, theirs *result) {
 	b.ReportMetric(ours.perSecond()/theirs.perSecond(), "ratio")
 }
 
-// alternate creates a namespace with items for each lane. In each wave, every item gets one job. Then the contenders start
-// and work in turns. The time of a contender runs from its start until its last job has finished. The turns of other
-// contenders do not count.
+// alternate creates a namespace with items for each lane. In each wave, every item gets one job. Then the contenders
+// start and work in turns. The time of a contender runs from its start until its last job has finished. The turns of
+// other contenders do not count.
 func alternate(b *testing.B, cfg *rest.Config, size size, lanes ...*lane) {
 	b.Helper()
 	scheme, err := landscapertest.Scheme()

@@ -63,7 +63,10 @@ func jobs(name string, add func(d *deployer, mgr ctrl.Manager) error) Contender 
 		if err := d.start(ctx, mgr); err != nil {
 			return nil, err
 		}
-		return d, d.connect(ctx)
+		if err := d.connect(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("first job: %w", err), d.Leave())
+		}
+		return d, nil
 	}}
 }
 
@@ -155,6 +158,8 @@ func configOf(objects []*unstructured.Unstructured) map[string]any {
 
 // connect finishes a job of an item that takes no part in the benchmark.
 func (d *deployer) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	object := configMap(d.Namespace, firstItem, "one")
 	object.SetLabels(nil) // Field.check ignores it
 	if err := d.create(ctx, firstItem, []*unstructured.Unstructured{object}); err != nil {

@@ -53,7 +53,7 @@ func (l Leg) String() string {
 	return [legs]string{"install", "no-op", "one of 50 changed"}[l]
 }
 
-// limit is the time limit of a leg.
+// limit is the time limit of a leg, and of the job with which a deployer connects to the target.
 const limit = 5 * time.Minute
 
 // Run measures the contenders. Each round consists of one turn of each contender. Before the first round, Run runs a
