@@ -70,14 +70,14 @@ func (c *call) condition(status lsv1alpha1.ConditionStatus, reason, message stri
 	c.item.Status.Conditions = contract.SetCondition(c.item.Status.Conditions, ConditionReady, status, reason, message, now)
 }
 
-// failure joins the errors of all components. While at least one component makes progress, the joined error contains no
-// error codes, because a code could end the item with the phase Failed before this component is complete.
+// failure joins the errors of all components. While a later run may complete a component, the joined error contains no
+// error codes that end the job. This is the case if a component makes progress, or has failed with an error that is
+// retried.
 func (c *call) failure(w *walked) error {
 	if all := w.err(); w.ended != nil || errors.Is(all, deployerlib.ErrSuperseded) {
 		return all
 	}
-	moving := w.moving()
-	refused := false
+	again, refused := w.moving(), false
 	var errs []error
 	for place := range w.states {
 		err := w.errs[place]
@@ -85,19 +85,27 @@ func (c *call) failure(w *walked) error {
 			continue
 		}
 		err = fmt.Errorf("component %s: %w", w.states[place].Name, err)
+		repeated := refused && isRefused(err) // several components may report the same refusal
 		switch {
-		case moving:
-			err = errors.New(err.Error())
 		case isFinal(err):
 			err = lserrors.NewError("Ready", "ObjectFailed", line(err.Error()), lsv1alpha1.ErrorConfigurationProblem)
-		case !refused || !isRefused(err): // several components may report the same refusal
+		case !repeated:
 			refused = refused || isRefused(err)
 			err = c.run.ApplyError(err)
 		}
+		again = again || !repeated && !endsJob(err)
 		errs = append(errs, err)
+	}
+	for i, err := range errs {
+		if again && endsJob(err) {
+			errs[i] = errors.New(err.Error())
+		}
 	}
 	return errors.Join(errs...)
 }
+
+// endsJob reports whether err has an error code that makes a retry pointless.
+func endsJob(err error) bool { return contract.Unrecoverable(contract.Codes(err)) }
 
 // isFinal reports whether err means that an object has failed and cannot recover.
 func isFinal(err error) bool {

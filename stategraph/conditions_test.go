@@ -65,6 +65,9 @@ func TestFailure(t *testing.T) {
 		"what may recover does not end the job [F38]":  {walked: walked{errs: map[int]error{0: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}},
 		"the code counts when nothing moves [Yx8]":     {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, is: coded},
 		"not while others make progress [Yx8]":         {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, isNot: coded},
+		"not while another error may pass [F38] [Yx8]": {walked: walked{errs: map[int]error{0: coded, 1: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, isNot: coded},
+		"nor is a failed Job the end then [F38]":       {walked: walked{errs: map[int]error{0: errors.New("lags"), 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}},
+		"two errors that stay end the job [F38] [Yx8]": {walked: walked{errs: map[int]error{0: coded, 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, is: coded, ends: true},
 		"a job that is not ours any more, always":      {walked: walked{errs: map[int]error{0: fmt.Errorf("store: %w", deployerlib.ErrSuperseded)}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, is: deployerlib.ErrSuperseded},
 		"a walk that was ended tells why, and no more": {walked: walked{ended: deployerlib.ErrShutdown, states: []ComponentStatus{{}, {}}}, is: deployerlib.ErrShutdown},
 	} {

@@ -191,7 +191,7 @@ func (r *run) visit(ctx context.Context, place int) (Readiness, error) {
 	visit.Context, visit.node = ctx, &r.nodes[place]
 	ctx = visit
 	if err := node.resource.Reconcile(ctx); err != nil {
-		return r.waited(err)
+		return r.waited(Readiness{}, err)
 	}
 	if node.always {
 		return Ready(), nil
@@ -211,18 +211,15 @@ func (r *run) recheck(ctx context.Context, place int) (Readiness, error) {
 }
 
 func (r *run) ready(ctx context.Context, node *node) (Readiness, error) {
-	readiness, err := node.resource.Ready(ctx)
-	if err != nil {
-		return r.waited(err)
-	}
-	return readiness, nil
+	return r.waited(node.resource.Ready(ctx))
 }
 
-// waited converts a deployerlib.WaitFor to a Readiness that is not ready. It returns any other error unchanged.
-func (r *run) waited(err error) (Readiness, error) {
+// waited converts a deployerlib.WaitFor to a Readiness that is not ready. If err is nil or any other error, it returns
+// the arguments unchanged.
+func (r *run) waited(readiness Readiness, err error) (Readiness, error) {
 	reason, after, waits := deployerlib.AsWait(err)
 	if !waits {
-		return Readiness{}, err
+		return readiness, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -190,10 +190,11 @@ func (c *Cluster) seen(ref apply.Ref) (watch.Seen, bool) {
 
 // Read reads an object. It returns nil, nil if the object does not exist or if its kind is not known. It returns the
 // errors of the target. It also returns an error if the API server lags behind: it returned an older state than the
-// item's last write, or an older state than a watch has reported. Try again in this case.
+// item's last write, or an older state than a watch had reported before the request. Try again in this case.
 func (c *Cluster) Read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(ref.GVK())
+	seen, known := c.seen(ref) // before the request, because a watch may report a later change before the response arrives
 	err := c.Get(ctx, ref.Key(), obj)
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
@@ -201,7 +202,7 @@ func (c *Cluster) Read(ctx context.Context, ref apply.Ref) (*unstructured.Unstru
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
-	if seen, known := c.seen(ref); known && version.Older(obj.GetResourceVersion(), seen.ResourceVersion) {
+	if known && version.Older(obj.GetResourceVersion(), seen.ResourceVersion) {
 		return nil, fmt.Errorf("read %s: the target lags behind: it returned version %s, but version %s was already seen",
 			ref, obj.GetResourceVersion(), seen.ResourceVersion)
 	}

@@ -3,6 +3,7 @@
 package upkeep
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
@@ -50,5 +53,32 @@ func TestReadOfThePast(t *testing.T) {
 		if behind := err != nil && strings.Contains(err.Error(), "the target lags behind"); behind != tc.behind || (live == nil) != tc.behind {
 			t.Errorf("written %q, read %q: got %v, %v, want an error: %t", tc.written, cm.ResourceVersion, live, err, tc.behind)
 		}
+	}
+}
+
+// TestReadBesideAChange ensures that Read accepts a response although a watch reports a later change before Read
+// compares the two.
+func TestReadBesideAChange(t *testing.T) {
+	w := newWorld(t)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
+	if err := w.cluster.Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.cluster.watcher.Watch(t.Context(), configMaps, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	plain := w.cluster.Client.Client.(client.WithWatch)
+	w.cluster.Client.Client = interceptor.NewClient(plain, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, obj, opts...)
+			w.cluster.watcher.Expect(w.item.UID, []watch.Expected{
+				{Object: watch.Object{Resource: configMaps, NamespacedName: key}, UID: cm.UID, ResourceVersion: "7" + cm.ResourceVersion},
+			})
+			return err
+		},
+	})
+	live, err := w.cluster.Read(t.Context(), apply.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"})
+	if err != nil || live.GetResourceVersion() != cm.ResourceVersion {
+		t.Errorf("got %v, %v, want version %s: the change is younger than the request", live, err, cm.ResourceVersion)
 	}
 }
