@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	lserrors "github.com/gardener/landscaper/apis/errors"
@@ -79,16 +81,12 @@ func (c *call) failure(w *walked) error {
 	}
 	again, refused := w.moving(), false
 	var errs []error
-	for place := range w.states {
-		err := w.errs[place]
-		if err == nil {
-			continue
-		}
-		err = fmt.Errorf("component %s: %w", w.states[place].Name, err)
+	for _, place := range slices.Sorted(maps.Keys(w.errs)) {
+		err := fmt.Errorf("component %s: %w", w.states[place].Name, w.errs[place])
 		repeated := refused && isRefused(err) // several components may report the same refusal
 		switch {
 		case isFinal(err):
-			err = lserrors.NewError("Ready", "ObjectFailed", line(err.Error()), lsv1alpha1.ErrorConfigurationProblem)
+			err = lserrors.NewError("Ready", "ObjectFailed", line(message(err)), lsv1alpha1.ErrorConfigurationProblem)
 		case !repeated:
 			refused = refused || isRefused(err)
 			err = c.run.ApplyError(err)
@@ -98,11 +96,14 @@ func (c *call) failure(w *walked) error {
 	}
 	for i, err := range errs {
 		if again && endsJob(err) {
-			errs[i] = errors.New(err.Error())
+			errs[i] = errors.New(message(err))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+// message returns the text of err on one line, without the operation and the reason of Landscaper's errors.
+func message(err error) string { return contract.NewError(err, "", "", time.Time{}).Message }
 
 // endsJob reports whether err has an error code that makes a retry pointless.
 func endsJob(err error) bool { return contract.Unrecoverable(contract.Codes(err)) }

@@ -233,7 +233,7 @@ func TestWaits(t *testing.T) {
 		"a poll, when it has failed":      {ExternalSpec{Reconcile: failing, Ready: unready, Listeners: poll[:1]}, "a Failed no", time.Minute},
 		"a timer, also when it is ready":  {ExternalSpec{Reconcile: well, Listeners: poll}, "a Ready", time.Hour},
 		"nothing brings the next about":   {ExternalSpec{Reconcile: well}, "a Ready", 0},
-		"a long reason becomes one line ": {ExternalSpec{Reconcile: func(context.Context) error { return errors.New("a\nb\t" + strings.Repeat("x", 999)) }}, "a Failed a b " + strings.Repeat("x", 251) + "…", 0},
+		"a long reason becomes one line ": {ExternalSpec{Reconcile: func(context.Context) error { return errors.New("a\nb\t" + strings.Repeat("x", 999)) }}, "a Failed a; b " + strings.Repeat("x", 250) + "…", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, next := newRun(build(t, NewGraph().Add("a", External(test.spec))), itemNamed("i"), newCluster(), nil, logr.Discard(), 1).walk(t.Context())

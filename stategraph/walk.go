@@ -243,7 +243,7 @@ func (w *walked) note(place int, readiness Readiness, err error) {
 	state := &w.states[place]
 	switch {
 	case err != nil:
-		state.State, state.Reason, w.errs[place] = StateFailed, line(err.Error()), err
+		state.State, state.Reason, w.errs[place] = StateFailed, line(message(err)), err
 	case readiness.Ready:
 		state.State, state.Reason = StateReady, ""
 	default:

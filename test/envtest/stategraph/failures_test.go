@@ -51,6 +51,7 @@ var _ = Describe("a component that fails", func() {
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.config.value: is wrong")))
 		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing), "the item waits, because its requirement may still become ready [F38]")
+		Expect(w.condition(ctx, "item")(NewGomega(Fail))).To(HavePrefix("False Failed: wrong: spec.config.value: is wrong; "))
 		w.sign(ctx, "item-slow", true)
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
 		Expect(w.value(ctx, "item-behind")(NewGomega(Fail))).To(Equal("a"))
