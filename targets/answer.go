@@ -16,6 +16,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
+	"github.com/deployerkit/deployerkit/targets/internal/protoscan"
 )
 
 const (
@@ -75,13 +76,16 @@ func (a *answers) classOf(req *http.Request) class {
 	return class{"object", "one object", "Object", l.Object}
 }
 
-// onlyJSON removes formats other than JSON from the Accept header of a request, because the cost of decoding other
-// formats cannot be estimated.
-func onlyJSON(header http.Header) {
+const protobuf = "application/vnd.kubernetes.protobuf"
+
+// limitFormats removes from the Accept header of a request the formats whose cost of decoding cannot be estimated. It
+// keeps JSON, and Protobuf if the request watches the metadata of objects.
+func limitFormats(req *http.Request) {
 	var keep []string
-	for one := range strings.SplitSeq(header.Get("Accept"), ",") {
-		kind := strings.TrimSpace(strings.SplitN(one, ";", 2)[0])
-		if kind == "" || strings.Contains(kind, "protobuf") || strings.Contains(kind, "cbor") {
+	for one := range strings.SplitSeq(req.Header.Get("Accept"), ",") {
+		kind, parameters, err := mime.ParseMediaType(one)
+		isMetadata := kind == protobuf && parameters["as"] == "PartialObjectMetadata" && isWatch(req)
+		if err != nil || !isMetadata && (strings.Contains(kind, "protobuf") || strings.Contains(kind, "cbor")) {
 			continue
 		}
 		keep = append(keep, strings.TrimSpace(one))
@@ -89,14 +93,14 @@ func onlyJSON(header http.Header) {
 	if len(keep) == 0 {
 		keep = []string{"application/json"}
 	}
-	header.Set("Accept", strings.Join(keep, ","))
+	req.Header.Set("Accept", strings.Join(keep, ","))
 }
 
 // read reads the body of a response completely and replaces resp.Body by the content. It returns an error for content
 // that is too large, is nested too deeply, or has too many values. Such content is never decoded.
 func (a *answers) read(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string, turn *turn) error {
 	if resp.StatusCode >= http.StatusBadRequest {
-		return readError(resp, token)
+		return readError(req, resp, token)
 	}
 	c := a.classOf(req)
 	body, err := a.receive(ctx, cancel, c, resp, turn)
@@ -125,8 +129,8 @@ func (a *answers) count(c class, err error) {
 }
 
 // readError reads the beginning of an error response and removes the token from it, because the response may quote the
-// request.
-func readError(resp *http.Response, token string) error {
+// request. A response that the client must not decode becomes a text.
+func readError(req *http.Request, resp *http.Response, token string) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return err
@@ -134,6 +138,16 @@ func readError(resp *http.Response, token string) error {
 	hidden := hideQuoted(token, hide(token, string(text)))
 	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(hidden)), int64(len(hidden))
 	resp.Header.Del("Content-Length")
+	format, err := formatOf(req, resp)
+	if err == nil && format == protobuf {
+		var cost int64
+		if cost, err = protoscan.Object([]byte(hidden)); cost > smallCost {
+			err = protoscan.ErrFormat
+		}
+	}
+	if err != nil {
+		resp.Header.Set("Content-Type", "text/plain")
+	}
 	return nil
 }
 
@@ -201,7 +215,7 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 	if b.Len() == 0 {
 		return nil
 	}
-	if err := isReadable(req, resp); err != nil {
+	if _, err := formatOf(req, resp); err != nil {
 		return err
 	}
 	s := jsonscan.Scan{}
@@ -209,7 +223,7 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 		n, _ := s.Read(text) // a client may decode what follows the outermost object
 		text = text[n:]
 	}
-	if err := a.limits.check(&s); err != nil {
+	if err := a.limits.check(s.Depth, s.Cost()); err != nil {
 		return err
 	}
 	h := budget.HoldOf(req.Context())
@@ -232,12 +246,17 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 	return nil
 }
 
-// isReadable returns an error if the request does not accept the format of the response. Text formats are always
-// allowed, because text, such as the log of a Pod, is not decoded.
-func isReadable(req *http.Request, resp *http.Response) error {
+// formatOf returns the media type of a response. It returns an error if the request does not accept this type. Text is
+// always allowed, because text, such as the log of a Pod, is not decoded. If the response has no valid media type,
+// formatOf sets it to JSON, because a client would otherwise assume that the response has the format of its requests.
+func formatOf(req *http.Request, resp *http.Response) (string, error) {
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err != nil || kind == "application/json" || strings.HasPrefix(kind, "text/") || strings.Contains(req.Header.Get("Accept"), kind) {
-		return nil
+	if err != nil {
+		kind = "application/json"
+		resp.Header.Set("Content-Type", kind)
 	}
-	return &LimitError{Reason: "is not JSON"}
+	if kind == "application/json" || strings.HasPrefix(kind, "text/") || strings.Contains(req.Header.Get("Accept"), kind) {
+		return kind, nil
+	}
+	return "", &LimitError{Reason: "is not JSON"}
 }

@@ -12,7 +12,6 @@ import (
 	"unicode"
 
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
-	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
 )
 
 // Limits protects the deployer from targets that send too many or too large responses and events. The operator sets the
@@ -107,12 +106,13 @@ func raisedBy(option string) string {
 // nested most deeply. Their depth is below 200.
 const maxAnswerDepth = 500
 
-// check returns an error if a scanned response is nested too deeply, or if decoding it would take too much memory.
-func (l *Limits) check(s *jsonscan.Scan) error {
-	if s.Depth > maxAnswerDepth {
+// check returns an error if a response is nested too deeply, or if decoding it would take too much memory. The
+// parameters are the depth of the response, and the memory for decoding it, in bytes.
+func (l *Limits) check(depth int, cost int64) error {
+	if depth > maxAnswerDepth {
 		return &LimitError{Reason: "is nested more than 500 levels deep"}
 	}
-	if s.Cost() > l.Decoding {
+	if cost > l.Decoding {
 		return &LimitError{Option: "Decoding", Reason: "has too many values: decoding it would take more memory than all responses together may use"}
 	}
 	return nil

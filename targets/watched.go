@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
+	"github.com/deployerkit/deployerkit/targets/internal/protoscan"
 )
 
 // watchBurst limits how many events and bytes may arrive at once: as many as the sustained rate allows in watchBurst
@@ -32,7 +34,8 @@ type watched struct {
 	in     *bufio.Reader
 	clk    clock.PassiveClock
 
-	event  []byte // the unread part of the current event
+	read   func() (measured, error) // reads the next event into `space`
+	event  []byte                   // the unread part of the current event
 	space  bytes.Buffer
 	events *rate.Limiter
 	bytes  *rate.Limiter
@@ -48,7 +51,8 @@ type watched struct {
 
 // watch replaces the body of the response to a watch request by a body of type watched.
 func (a *answers) watch(req *http.Request, resp *http.Response, clk clock.PassiveClock, ended func(failed bool, why error)) error {
-	if err := isReadable(req, resp); err != nil {
+	format, err := formatOf(req, resp)
+	if err != nil {
 		return err
 	}
 	l := a.limits
@@ -62,6 +66,9 @@ func (a *answers) watch(req *http.Request, resp *http.Response, clk clock.Passiv
 	w := &watched{
 		a: a, ctx: req.Context(), source: resp.Body, in: bufio.NewReader(resp.Body), clk: clk, ended: ended, begins: begins,
 		events: rate.NewLimiter(rate.Limit(l.WatchEvents), eventBurst), bytes: rate.NewLimiter(rate.Limit(l.WatchBytes), int(byteBurst)),
+	}
+	if w.read = w.readJSON; format == protobuf {
+		w.read = w.readProtobuf
 	}
 	resp.Body = w
 	return nil
@@ -83,25 +90,37 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// measured contains the type of an event, its size, and what decoding it takes.
+type measured struct {
+	kind  string
+	bytes int64
+	depth int
+	cost  int64
+}
+
 // next reads and checks one event.
 func (w *watched) next() error {
-	s, err := w.collect()
+	if w.space.Cap() > smallAnswer {
+		w.space = bytes.Buffer{}
+	}
+	w.space.Reset()
+	m, err := w.read()
 	if err != nil {
 		return err
 	}
-	if err := w.a.limits.check(&s); err != nil {
+	if err := w.a.limits.check(m.depth, m.cost); err != nil {
 		w.a.hit("values")
 		return err
 	}
-	if s.Event == jsonscan.EventError || s.Event == jsonscan.EventUnknown {
+	if m.kind == jsonscan.EventError || m.kind == jsonscan.EventUnknown {
 		w.note()
 	}
-	if err := w.pace(&s); err != nil {
+	if err := w.pace(m); err != nil {
 		w.a.hit("rate")
 		return err
 	}
-	if s.Cost() > smallCost {
-		granted, err := w.a.decoding.Claim(w.ctx, w.a.who, s.Cost())
+	if m.cost > smallCost {
+		granted, err := w.a.decoding.Claim(w.ctx, w.a.who, m.cost)
 		if err != nil {
 			return err
 		}
@@ -112,10 +131,10 @@ func (w *watched) next() error {
 }
 
 // pace counts an event. It returns a LimitError if there have been too many events or bytes.
-func (w *watched) pace(s *jsonscan.Scan) error {
-	w.begins = w.begins && s.Event == jsonscan.EventAdded
+func (w *watched) pace(m measured) error {
+	w.begins = w.begins && m.kind == jsonscan.EventAdded
 	l, now := w.a.limits, w.clk.Now()
-	switch fewEnough, smallEnough := w.events.AllowN(now, 1), w.bytes.AllowN(now, int(s.Bytes)); {
+	switch fewEnough, smallEnough := w.events.AllowN(now, 1), w.bytes.AllowN(now, int(m.bytes)); {
 	case !fewEnough && w.begins:
 		return &LimitError{Option: "WatchObjects", Reason: fmt.Sprintf("to a watch begins with more than %d objects", l.WatchObjects)}
 	case !fewEnough:
@@ -128,17 +147,13 @@ func (w *watched) pace(s *jsonscan.Scan) error {
 	return nil
 }
 
-// collect reads one event up to its closing brace, and adds a line break. It does not wait for the line break that the
+// readJSON reads one event up to its closing brace, and adds a line break. It does not wait for the line break that the
 // server sends. So a client that reads line by line gets each event immediately.
-func (w *watched) collect() (jsonscan.Scan, error) {
-	if w.space.Cap() > smallAnswer {
-		w.space = bytes.Buffer{}
-	}
-	w.space.Reset()
+func (w *watched) readJSON() (measured, error) {
 	s, end := jsonscan.Scan{}, false
 	for !end {
 		if _, err := w.in.Peek(1); err != nil && w.space.Len() == 0 {
-			return s, err
+			return measured{}, err
 		} else if err != nil {
 			break // the event is incomplete; decoding it will fail
 		}
@@ -152,15 +167,46 @@ func (w *watched) collect() (jsonscan.Scan, error) {
 		n, end = s.Read(text)
 		w.space.Write(text[:n])
 		_, _ = w.in.Discard(n)
-		if s.Bytes > w.a.limits.Object {
-			w.a.hit("event")
-			return s, tooLarge("Object", "an event of a watch", w.a.limits.Object)
+		if err := w.fits(s.Bytes); err != nil {
+			return measured{}, err
 		}
 	}
 	if end {
 		w.space.WriteByte('\n')
 	}
-	return s, nil
+	return measured{s.Event, s.Bytes, s.Depth, s.Cost()}, nil
+}
+
+// readProtobuf reads one event after its length. The length takes four bytes.
+func (w *watched) readProtobuf() (m measured, err error) {
+	head, err := w.in.Peek(lengthOfLength)
+	if err != nil {
+		return m, err
+	}
+	m.bytes = lengthOfLength + int64(binary.BigEndian.Uint32(head))
+	if err := w.fits(m.bytes); err != nil {
+		return m, err
+	}
+	if _, err := io.CopyN(&w.space, w.in, m.bytes); err != nil {
+		return m, err
+	}
+	if m.kind, m.cost, err = protoscan.Event(w.space.Bytes()[lengthOfLength:]); err != nil {
+		w.a.hit("values")
+		return m, &LimitError{Reason: err.Error()}
+	}
+	return m, nil
+}
+
+// lengthOfLength is the number of bytes that contain the length of an event in the Protobuf format.
+const lengthOfLength = 4
+
+// fits returns an error if an event has more bytes than an object may have.
+func (w *watched) fits(size int64) error {
+	if size <= w.a.limits.Object {
+		return nil
+	}
+	w.a.hit("event")
+	return tooLarge("Object", "an event of a watch", w.a.limits.Object)
 }
 
 // keep releases the claim for the previous event, and stores c as the claim for the current event.

@@ -164,7 +164,7 @@ func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string,
 	timer := time.AfterFunc(w.timeout, func() { cancel(errNoAnswer) })
 	end := func() { timer.Stop(); cancel(nil) }
 	out := req.Clone(ctx)
-	onlyJSON(out.Header)
+	limitFormats(out)
 	out.Header.Del("Authorization")
 	if token != "" {
 		out.Header.Set("Authorization", "Bearer "+token)

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+const (
+	protobufType  = "application/vnd.kubernetes.protobuf"
+	protobufWatch = protobufType + ";stream=watch"
+)
+
+var configMapsV1 = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// encodeProtobuf encodes an object as an API server does.
+func encodeProtobuf(t *testing.T, version, kind string, obj interface{ Marshal() ([]byte, error) }) []byte {
+	t.Helper()
+	raw, err := obj.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	unknown := &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: version, Kind: kind}, Raw: raw}
+	if err := protobuf.NewSerializer(nil, nil).Encode(unknown, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func partial(t *testing.T, name string) []byte {
+	t.Helper()
+	return encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+// frame encodes an event of a watch as an API server does.
+func frame(t *testing.T, kind watch.EventType, raw []byte) []byte {
+	t.Helper()
+	event, err := (&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...) //nolint:gosec // a small event
+}
+
+// answer makes the server give this response to every request for ConfigMaps. If the parameter `format` is empty, the
+// response has no Content-Type.
+func (a *fakeAPI) answer(status int, format string, body []byte) (accepted func() string) {
+	var accept string
+	a.set(func() {
+		a.handle = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/api/v1/configmaps" {
+				return false
+			}
+			if r.URL.Query().Get("limit") == "1" { // the check before a watch continues
+				hostile.WriteJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{
+					TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"},
+				})
+				return true
+			}
+			a.set(func() { accept = r.Header.Get("Accept") })
+			w.Header()["Content-Type"] = []string{format}
+			if format == "" {
+				w.Header()["Content-Type"] = nil
+			}
+			w.WriteHeader(status)
+			_, _ = w.Write(body)
+			_ = http.NewResponseController(w).Flush()
+			if r.URL.Query().Get("watch") != "" && status == http.StatusOK {
+				<-r.Context().Done()
+			}
+			return true
+		}
+	})
+	return func() string {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return accept
+	}
+}
+
+func metadataClient(t *testing.T, c *targets.Client) metadata.Getter {
+	t.Helper()
+	m, err := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Resource(configMapsV1)
+}
+
+// TestMetadataWatch checks that a watch of metadata uses Protobuf, and that a client receives each event before the
+// server sends the next one.
+func TestMetadataWatch(t *testing.T) {
+	api := newAPI(t, "t")
+	gone := encodeProtobuf(t, "v1", "Status", &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone})
+	accepted := api.answer(http.StatusOK, protobufWatch, bytes.Join([][]byte{
+		frame(t, watch.Added, partial(t, "a")), frame(t, watch.Modified, partial(t, strings.Repeat("b", 100_000))),
+		frame(t, watch.Bookmark, partial(t, "")), frame(t, watch.Error, gone),
+	}, nil))
+	c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))
+	w, err := metadataClient(t, c).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for _, want := range []struct {
+		kind watch.EventType
+		size int
+	}{{watch.Added, 1}, {watch.Modified, 100_000}, {watch.Bookmark, 0}} {
+		e := next(t, w)
+		if obj, ok := e.Object.(*metav1.PartialObjectMetadata); e.Type != want.kind || !ok || len(obj.Name) != want.size {
+			t.Fatalf("got %s %v, want %s", e.Type, e.Object, want.kind)
+		}
+	}
+	if e := next(t, w); e.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(e.Object)) {
+		t.Errorf("got %s %v, want the error of the server", e.Type, e.Object)
+	}
+	if got := accepted(); !strings.HasPrefix(got, protobufType+";as=PartialObjectMetadata;") || strings.Count(got, protobufType) != 1 {
+		t.Errorf("the watch accepts %q", got)
+	}
+}
+
+// next returns the next event of a watch.
+func next(t *testing.T, w watch.Interface) watch.Event {
+	t.Helper()
+	select {
+	case e := <-w.ResultChan():
+		return e
+	case <-time.After(30 * time.Second):
+		t.Fatal("no event")
+		return watch.Event{}
+	}
+}
+
+// TestRefusedEvents checks that events other than metadata are not decoded, and that the target then counts as down.
+func TestRefusedEvents(t *testing.T) {
+	for name, tc := range map[string]struct {
+		event  []byte
+		option string
+	}{
+		"another kind [F2]":     {frame(t, watch.Added, encodeProtobuf(t, "v1", "ConfigMap", &corev1.ConfigMap{})), ""},
+		"a list [F2]":           {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{})), ""},
+		"JSON [F2]":             {[]byte(`{"type":"ADDED","object":{"metadata":{}}}`), "Object"},
+		"a huge event [F2]":     {[]byte{0x40, 0, 0, 0}, "Object"},
+		"too many fields [F2]":  {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", raw(metadataOf(500_000)))), "Decoding"},
+		"an endless flood [F3]": {bytes.Repeat(frame(t, watch.Modified, partial(t, "a")), 20_000), "WatchEvents"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newAPI(t, "t")
+			api.answer(http.StatusOK, protobufWatch, tc.event)
+			p := newPool(t, targets.PoolOptions{MinPause: time.Minute})
+			target := resolved("a", api.content(t, "t"))
+			w, err := metadataClient(t, get(t, p, target)).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Stop()
+			for e := range w.ResultChan() {
+				if tc.option != "WatchEvents" && e.Type != watch.Error {
+					t.Errorf("the event %v was decoded", e)
+				}
+			}
+			_, err = p.Get(t.Context(), target)
+			wantLimit(t, err, tc.option)
+			if !strings.Contains(fmt.Sprint(metrics(t, p)), "deployerkit_target_limits_total") {
+				t.Error("the metric is missing")
+			}
+		})
+	}
+}
+
+// raw is an encoded message.
+type raw []byte
+
+func (r raw) Marshal() ([]byte, error) { return r, nil }
+
+// metadataOf returns encoded metadata with a number of empty finalizers.
+func metadataOf(finalizers int) []byte {
+	content := bytes.Repeat([]byte{0x72, 0}, finalizers)
+	return append(binary.AppendUvarint([]byte{0x0a}, uint64(len(content))), content...)
+}
+
+// TestUntypedResponses checks that a response without a Content-Type is not decoded as Protobuf, which metadata clients
+// would otherwise do.
+func TestUntypedResponses(t *testing.T) {
+	list := encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 3)})
+	for name, format := range map[string]string{"none [F2]": "", "an invalid one [F2]": "; x", "Protobuf [F2]": protobufType} {
+		t.Run(name, func(t *testing.T) {
+			api := newAPI(t, "t")
+			accepted := api.answer(http.StatusOK, format, list)
+			c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))
+			if got, err := metadataClient(t, c).List(t.Context(), metav1.ListOptions{}); err == nil {
+				t.Errorf("a list of %d objects was decoded", len(got.Items))
+			}
+			if got := accepted(); strings.Contains(got, "protobuf") || !strings.Contains(got, "application/json") {
+				t.Errorf("the list accepts %q", got)
+			}
+		})
+	}
+	t.Run("JSON without a type is decoded", func(t *testing.T) {
+		api := newAPI(t, "t")
+		api.answer(http.StatusOK, "", []byte(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"a"}}]}`))
+		c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))
+		if got, err := metadataClient(t, c).List(t.Context(), metav1.ListOptions{}); err != nil || len(got.Items) != 1 {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
+
+// TestErrorResponses checks which error responses are decoded. Other responses still yield an error with their code.
+func TestErrorResponses(t *testing.T) {
+	content := &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "no watch"}
+	status := encodeProtobuf(t, "v1", "Status", content)
+	content.Details = &metav1.StatusDetails{Causes: make([]metav1.StatusCause, 10_000)}
+	huge := encodeProtobuf(t, "v1", "Status", content)
+	for name, tc := range map[string]struct {
+		watch   bool
+		format  string
+		body    []byte
+		decoded bool
+	}{
+		"a Status of a watch":             {true, protobufType, status, true},
+		"a Status of a list [F2]":         {false, protobufType, status, false},
+		"a Status without a type [F2]":    {true, "", status, false},
+		"a Status with many causes [F2]":  {true, protobufType, huge, false},
+		"a Status in JSON":                {false, "application/json", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch"}`), true},
+		"a Status in JSON without a type": {true, "", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch"}`), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newAPI(t, "t")
+			api.answer(http.StatusForbidden, tc.format, tc.body)
+			m := metadataClient(t, get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t"))))
+			_, err := m.List(t.Context(), metav1.ListOptions{})
+			if tc.watch {
+				_, err = m.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+			}
+			if !apierrors.IsForbidden(err) {
+				t.Fatalf("error %v, want one with the code 403", err)
+			}
+			got, _ := errors.AsType[*apierrors.StatusError](err)
+			if decoded := got.ErrStatus.Message == "no watch"; decoded != tc.decoded {
+				t.Errorf("the error %.200q was decoded: %t, want %t", err, decoded, tc.decoded)
+			}
+		})
+	}
+}

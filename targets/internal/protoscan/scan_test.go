@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protoscan
+
+import (
+	"bytes"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+func init() {
+	if err := metav1.AddMetaToScheme(scheme.Scheme); err != nil {
+		panic(err)
+	}
+}
+
+var codec = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+
+// encode returns an object as an API server encodes it.
+func encode(t testing.TB, obj kruntime.Object) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := codec.Encode(obj, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// event returns an event with an encoded object.
+func event(t testing.TB, kind string, raw []byte) []byte {
+	t.Helper()
+	text, err := (&metav1.WatchEvent{Type: kind, Object: kruntime.RawExtension{Raw: raw}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// unknown returns an encoded object of a kind.
+func unknown(t testing.TB, version, kind string, raw []byte) []byte {
+	t.Helper()
+	text, err := (&kruntime.Unknown{TypeMeta: kruntime.TypeMeta{APIVersion: version, Kind: kind}, Raw: raw}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]byte("k8s\x00"), text...)
+}
+
+func metadata() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "a", Namespace: "b", Generation: 3, Labels: map[string]string{"l": "v", "m": "w"}, Finalizers: []string{"f"},
+			CreationTimestamp: metav1.NewTime(time.Unix(7, 0)), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: metav1.NewFieldsV1("{}")}},
+		},
+	}
+}
+
+func TestEvent(t *testing.T) {
+	raw := encode(t, metadata())
+	text := event(t, "MODIFIED", raw)
+	kind, cost, err := Event(text)
+	if min := int64(8*costOfField + len(text)*costOfByte); err != nil || kind != "MODIFIED" || cost < min || cost > 4*min {
+		t.Errorf("type %q, cost %d, %v, want MODIFIED and at least %d", kind, cost, err, min)
+	}
+	status := encode(t, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone", Code: 410})
+	if kind, cost, err := Event(event(t, "ERROR", status)); err != nil || kind != "ERROR" || cost < int64((len(status)-len(prefix))*costOfStatusByte) {
+		t.Errorf("a Status: type %q, cost %d, %v", kind, cost, err)
+	}
+	if kind, _, err := Event(append(text, event(t, "ERROR", raw)...)); err != nil || kind != "ERROR" {
+		t.Errorf("a second type: %q, %v, want the last one, as the decoder", kind, err)
+	}
+}
+
+func TestOtherFormats(t *testing.T) {
+	raw := encode(t, metadata())
+	for name, text := range map[string][]byte{
+		"another kind [F2]":                encode(t, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}),
+		"a list [F2]":                      unknown(t, "meta.k8s.io/v1", "PartialObjectMetadataList", nil),
+		"a kind of another version [F2]":   unknown(t, "meta.k8s.io/v1beta1", "PartialObjectMetadata", nil),
+		"no kind [F2]":                     unknown(t, "", "", nil),
+		"a second kind [F2]":               append(bytes.Clone(raw), unknown(t, "", "List", nil)[4:]...),
+		"JSON [F2]":                        []byte(`{"type":"ADDED"}`),
+		"no prefix [F2]":                   raw[4:],
+		"a part of an object [F2]":         raw[:len(raw)-1],
+		"a group [F2]":                     protowire.AppendTag(bytes.Clone(raw), 9, protowire.StartGroupType),
+		"a length beyond the end [F2]":     append(bytes.Clone(raw), 0x12, 0xff, 0xff, 0xff, 0x7f),
+		"a field number out of range [F2]": append(bytes.Clone(raw), 0x80, 0x80, 0x80, 0x80, 0x80, 0x01, 0),
+		"metadata that ends early [F2]":    unknown(t, "meta.k8s.io/v1", "PartialObjectMetadata", []byte{0x0a, 0x02, 0x0a, 0x05}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Object(text); !errors.Is(err, ErrFormat) {
+				t.Errorf("error %v", err)
+			}
+			if _, _, err := Event(event(t, "ADDED", text)); !errors.Is(err, ErrFormat) {
+				t.Errorf("in an event: error %v", err)
+			}
+		})
+	}
+}
+
+// TestCost decodes events that take as much memory as possible. The estimate must be at least the memory that the
+// decoders of client-go allocate.
+func TestCost(t *testing.T) {
+	const size = 300_000
+	fill := func(part ...byte) []byte { return bytes.Repeat(part, size/len(part)) }
+	field := func(number protowire.Number, value []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
+	}
+	labels := func(number protowire.Number) (out []byte) {
+		for i := 0; len(out) < size; i++ {
+			key := field(1, []byte{byte('a' + i%26), byte('a' + i/26%26), byte('a' + i/26/26%26), byte('a' + i/26/26/26%26)})
+			out = append(out, field(number, key)...)
+		}
+		return out
+	}
+	meta := func(content []byte) []byte {
+		return unknown(t, "meta.k8s.io/v1", "PartialObjectMetadata", field(1, content))
+	}
+	for name, raw := range map[string][]byte{
+		"labels [F2]":               meta(labels(11)),
+		"annotations [F2]":          meta(labels(12)),
+		"empty labels [F2]":         meta(fill(0x5a, 0)),
+		"owners [F2]":               meta(fill(0x6a, 0)),
+		"finalizers [F2]":           meta(fill(0x72, 0)),
+		"short finalizers [F2]":     meta(fill(0x72, 1, 'x')),
+		"managers [F2]":             meta(fill(0x8a, 1, 0)),
+		"names [F2]":                meta(fill(0x0a, 1, 'x')),
+		"times [F2]":                meta(fill(0x42, 0)),
+		"deletions [F2]":            meta(fill(0x4a, 0)),
+		"grace periods [F2]":        meta(fill(0x50, 1)),
+		"controllers [F2]":          meta(field(13, fill(0x30, 1))),
+		"names of owners [F2]":      meta(field(13, fill(0x1a, 1, 'x'))),
+		"times of a manager [F2]":   meta(field(17, fill(0x22, 0))),
+		"fields of a manager [F2]":  meta(field(17, fill(0x3a, 0))),
+		"a long annotation [F2]":    meta(field(12, append(field(1, []byte("a")), field(2, bytes.Repeat([]byte("x"), size))...))),
+		"unknown fields [F2]":       meta(fill(0xfa, 0x7f, 0)),
+		"causes [F2]":               unknown(t, "v1", "Status", field(5, fill(0x22, 0))),
+		"details [F2]":              unknown(t, "v1", "Status", fill(0x2a, 0)),
+		"names in a Status [F2]":    unknown(t, "v1", "Status", fill(0x12, 1, 'x')),
+		"metadata of a Status [F2]": unknown(t, "v1", "Status", fill(0x0a, 0)),
+		"many objects in one [F2]":  append(meta(nil), bytes.Repeat(field(2, nil), size/2)...),
+		"kinds [F2]":                append(meta(nil), bytes.Repeat(field(1, field(1, []byte("meta.k8s.io/v1"))), size/18)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := event(t, "ADDED", raw)
+			_, cost, err := Event(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := memoryOf(t, text); got > cost {
+				t.Errorf("decoding %d bytes took %d bytes of memory, the estimate is %d", len(text), got, cost)
+			}
+		})
+	}
+}
+
+// memoryOf decodes an event as a metadata client does, and returns the allocated memory in bytes.
+func memoryOf(t *testing.T, text []byte) int64 {
+	t.Helper()
+	info, found := kruntime.SerializerInfoForMediaType(metainternal.Codecs.SupportedMediaTypes(), "application/vnd.kubernetes.protobuf")
+	if !found {
+		t.Fatal("no decoder for Protobuf")
+	}
+	embedded := metainternal.Codecs.WithoutConversion().DecoderToVersion(info.Serializer, metav1.SchemeGroupVersion)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := &metav1.WatchEvent{}
+	_, _, err := info.StreamSerializer.Decode(text, nil, got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj, err := kruntime.Decode(embedded, got.Object.Raw)
+	runtime.ReadMemStats(&after)
+	if err != nil || strings.Contains(got.Type, "ERROR") {
+		t.Fatal(obj, err)
+	}
+	return int64(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // a small number
+}
+
+// FuzzEvent checks that Event agrees with the decoder about the type of an event and the kind of its object, and that it
+// never panics.
+func FuzzEvent(f *testing.F) {
+	f.Add(event(f, "ADDED", encode(f, metadata())))
+	f.Add(event(f, "ERROR", encode(f, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone"})))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		kind, cost, err := Event(text)
+		if err != nil {
+			return
+		}
+		if cost < int64(len(text)) {
+			t.Errorf("the estimate %d is less than %d bytes", cost, len(text))
+		}
+		got := &metav1.WatchEvent{}
+		if got.Unmarshal(text) != nil {
+			return
+		}
+		obj, err := kruntime.Decode(metainternal.Codecs.UniversalDeserializer(), got.Object.Raw)
+		switch obj.(type) {
+		case nil, *metav1.PartialObjectMetadata, *metav1.Status:
+		default:
+			t.Errorf("an object of type %T (%v)", obj, err)
+		}
+		if got.Type != kind {
+			t.Errorf("type %q, the decoder returns %q", kind, got.Type)
+		}
+	})
+}
