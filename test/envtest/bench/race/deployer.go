@@ -33,11 +33,13 @@ import (
 const firstItem = "first"
 
 // Deployer returns a contender that runs the complete manifest deployer with AtOnce workers. The measured time includes
-// the wait for readiness. The deployer knows that Landscaper uses job IDs, so it does not process a new item before the
-// first job.
+// the wait for readiness. The deployer may send as many requests at the same time as the other contenders. It knows
+// that Landscaper uses job IDs, so it does not process a new item before the first job.
 func Deployer() Contender {
 	return jobs("manifest deployer", func(d *deployer, mgr ctrl.Manager) error {
-		args := manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}})
+		args := manifest.Args(nil, manifest.Options{
+			Targets: targets.Policy{AllowPrivateHosts: true}, TargetLimits: targets.Limits{Requests: AtOnce * Concurrency},
+		})
 		args.Type, args.Registerer, args.Options.MaxConcurrentReconciles = d.itemType(), prometheus.NewRegistry(), AtOnce
 		args.Revision = contract.RevisionJobID
 		return deployerlib.Add(logr.Discard(), mgr, nil, args)

@@ -37,12 +37,15 @@ func (r *Result) add(name string, leg Leg, got lap) {
 }
 
 // PerSecond returns the number of objects that a contender deployed per second, as the median of its rounds.
-func (r *Result) PerSecond(name string, leg Leg) float64 {
+func (r *Result) PerSecond(name string, leg Leg) float64 { return Median(r.speeds(name, leg)) }
+
+// speeds returns the number of objects per second of each round.
+func (r *Result) speeds(name string, leg Leg) []float64 {
 	var speeds []float64
 	for _, l := range r.laps[name][leg] {
 		speeds = append(speeds, float64(l.objects)/l.took.Seconds())
 	}
-	return Median(speeds)
+	return speeds
 }
 
 // Median returns the median of the values. It is not defined for an empty list.
@@ -61,9 +64,14 @@ func (r *Result) Calls(name string, leg Leg) float64 {
 	return float64(sum) / float64(objects)
 }
 
-// Ratio returns how many times faster the first contender was than the second contender.
+// Ratio returns how many times faster the first contender was than the second contender, as the median of the rounds.
+// The speed of the machine may change from round to round, so each round is compared with itself.
 func (r *Result) Ratio(name, other string, leg Leg) float64 {
-	return r.PerSecond(name, leg) / r.PerSecond(other, leg)
+	ratios, others := r.speeds(name, leg), r.speeds(other, leg)
+	for round := range ratios {
+		ratios[round] /= others[round]
+	}
+	return Median(ratios)
 }
 
 // String returns a table of the results, relative to the first contender. The table is short, because the log of a
