@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // ConditionReady is a condition of the deploy item. It summarizes the states of the components, and is True if all of
@@ -43,18 +43,18 @@ const StateRemoving State = "Removing"
 type result struct {
 	err    error
 	waits  string // the reason why the item is not complete, or "" if it is complete
-	moving bool   // at least one component is Progressing; others may have failed
+	moving bool   // a later run may complete a component, although others have failed for good
 }
 
 // conclude writes the result of a walk to the status of the item in memory. The parameter `left` contains the
 // components whose removal is not complete. The parameter `removal` is the error of the removal.
 func (c *call) conclude(w *walked, left []ComponentStatus, removal error) result {
-	walkErr := c.failure(w)
+	err, moving := c.failure(w, removal)
 	c.status.Components, c.status.Omitted = w.componentStatuses()
 	c.status.Components = append(left, c.status.Components...)
 	waits := summary(slices.Concat(w.states, left))
 	switch {
-	case walkErr != nil:
+	case w.err() != nil:
 		c.condition(lsv1alpha1.ConditionFalse, reasonFailed, waits)
 	case !w.ready():
 		c.condition(lsv1alpha1.ConditionFalse, reasonProgressing, waits)
@@ -63,7 +63,7 @@ func (c *call) conclude(w *walked, left []ComponentStatus, removal error) result
 	default:
 		c.condition(lsv1alpha1.ConditionTrue, reasonReady, fmt.Sprintf("all %d components are ready", len(w.states)))
 	}
-	return result{err: errors.Join(walkErr, c.run.ApplyError(removal)), waits: waits, moving: w.moving()}
+	return result{err: err, waits: waits, moving: moving}
 }
 
 // condition sets the condition GraphReady of the item in memory.
@@ -72,34 +72,35 @@ func (c *call) condition(status lsv1alpha1.ConditionStatus, reason, message stri
 	c.item.Status.Conditions = contract.SetCondition(c.item.Status.Conditions, ConditionReady, status, reason, message, now)
 }
 
-// failure joins the errors of all components. While a later run may complete a component, the joined error contains no
-// error codes that end the job. This is the case if a component makes progress, or has failed with an error that is
-// retried.
-func (c *call) failure(w *walked) error {
-	if all := w.err(); w.ended != nil || errors.Is(all, deployerlib.ErrSuperseded) {
-		return all
+// failure joins the errors of all components and of the removal. While a later run may complete a component, the joined
+// error contains no error codes that end the job. This is the case if a component makes progress, or has failed with a
+// transient error. The result `moving` is true if a component makes progress, or if an error code was omitted.
+func (c *call) failure(w *walked, removal error) (joined error, moving bool) {
+	moving = w.moving()
+	if all := errors.Join(w.err(), removal); w.ended != nil || errors.Is(all, deployerlib.ErrSuperseded) {
+		return all, moving
 	}
-	again, refused := w.moving(), false
-	var errs []error
-	for _, place := range slices.Sorted(maps.Keys(w.errs)) {
-		err := fmt.Errorf("component %s: %w", w.states[place].Name, w.errs[place])
+	errs := w.failures()
+	if removal != nil {
+		errs = append(errs, removal)
+	}
+	again, refused := moving, false
+	for i, err := range errs {
 		repeated := refused && isRefused(err) // several components may report the same refusal
-		switch {
-		case isFinal(err):
-			err = lserrors.NewError("Ready", "ObjectFailed", line(message(err)), lsv1alpha1.ErrorConfigurationProblem)
-		case !repeated:
-			refused = refused || isRefused(err)
-			err = c.run.ApplyError(err)
+		refused = refused || isRefused(err)
+		if isFinal(err) {
+			errs[i] = lserrors.NewError("Ready", "ObjectFailed", line(message(err)), lsv1alpha1.ErrorConfigurationProblem)
+		} else if !repeated {
+			errs[i] = c.run.ApplyError(err)
 		}
-		again = again || !repeated && !endsJob(err)
-		errs = append(errs, err)
+		again = again || upkeep.IsTransient(err)
 	}
 	for i, err := range errs {
 		if again && endsJob(err) {
-			errs[i] = errors.New(message(err))
+			errs[i], moving = errors.New(message(err)), true
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(errs...), moving
 }
 
 // message returns the text of err on one line, without the operation and the reason of Landscaper's errors.

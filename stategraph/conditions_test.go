@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
@@ -53,30 +54,41 @@ func TestFailure(t *testing.T) {
 	}
 	job := fmt.Errorf("Job.batch a/b: %w", &target.ObjectError{Reason: "has failed: BackoffLimitExceeded", Final: true})
 	rollout := &target.ObjectError{Reason: "Progress deadline exceeded"}
+	conflict := &apply.Error{Reason: "was changed", Class: apply.Retry, Status: metav1.StatusReasonConflict}
+	permanent := &apply.Error{Reason: "is invalid", Class: apply.Permanent}
 	coded := deployerlib.ConfigError("spec.config", "wrong")
 	for name, test := range map[string]struct {
-		walked walked
-		is     error // the error that the result must contain
-		isNot  error
-		ends   bool // the error must end the job
+		walked  walked
+		is      error // the error that the result must contain
+		isNot   error
+		ends    bool // the error must end the job
+		waits   bool // the item must be Progressing
+		removal error
 	}{
-		"a failed Job ends the job of the item [F38]":  {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, ends: true},
-		"not while others make progress [F38]":         {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}},
-		"what may recover does not end the job [F38]":  {walked: walked{errs: map[int]error{0: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}},
-		"the code counts when nothing moves [Yx8]":     {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, is: coded},
-		"not while others make progress [Yx8]":         {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, isNot: coded},
-		"not while another error may pass [F38] [Yx8]": {walked: walked{errs: map[int]error{0: coded, 1: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, isNot: coded},
-		"nor is a failed Job the end then [F38]":       {walked: walked{errs: map[int]error{0: errors.New("lags"), 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}},
-		"two errors that stay end the job [F38] [Yx8]": {walked: walked{errs: map[int]error{0: coded, 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, is: coded, ends: true},
-		"a job that is not ours any more, always":      {walked: walked{errs: map[int]error{0: fmt.Errorf("store: %w", deployerlib.ErrSuperseded)}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, is: deployerlib.ErrSuperseded},
-		"a walk that was ended tells why, and no more": {walked: walked{ended: deployerlib.ErrShutdown, states: []ComponentStatus{{}, {}}}, is: deployerlib.ErrShutdown},
+		"a failed Job ends the job of the item [F38]":   {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, ends: true},
+		"not while others make progress [F38]":          {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, waits: true},
+		"what may recover does not end the job [F38]":   {walked: walked{errs: map[int]error{0: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}},
+		"the code counts when nothing moves [Yx8]":      {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, is: coded},
+		"not while others make progress [Yx8]":          {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, isNot: coded, waits: true},
+		"not while another error may pass [F38] [Yx8]":  {walked: walked{errs: map[int]error{0: coded, 1: conflict}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, isNot: coded, waits: true},
+		"nor is a failed Job the end then [F38]":        {walked: walked{errs: map[int]error{0: conflict, 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, waits: true},
+		"an error of the removal may pass [F38]":        {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, removal: conflict, isNot: coded, waits: true},
+		"only the removal fails [F38]":                  {walked: walked{states: []ComponentStatus{{State: StateReady}, {State: StateReady}}}, removal: permanent, ends: true},
+		"the removal fails beside progress [F38]":       {walked: walked{states: []ComponentStatus{{State: StateProgressing}, {State: StateReady}}}, removal: permanent, waits: true},
+		"the code counts beside an error that may last": {walked: walked{errs: map[int]error{0: coded, 1: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, is: coded},
+		"two errors that stay end the job [F38] [Yx8]":  {walked: walked{errs: map[int]error{0: coded, 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, is: coded, ends: true},
+		"a job that is not ours any more, always":       {walked: walked{errs: map[int]error{0: fmt.Errorf("store: %w", deployerlib.ErrSuperseded)}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, is: deployerlib.ErrSuperseded, waits: true},
+		"a walk that was ended tells why, and no more":  {walked: walked{ended: deployerlib.ErrShutdown, states: []ComponentStatus{{}, {}}}, is: deployerlib.ErrShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.walked.graph = g
 			c := &call{deployer: &deployer{graph: g}, run: &upkeep.Run{}}
-			got := c.failure(&test.walked)
+			got, moving := c.failure(&test.walked, test.removal)
 			if got == nil {
 				t.Fatal("no error")
+			}
+			if moving != test.waits {
+				t.Errorf("moving %t, want %t", moving, test.waits)
 			}
 			if lsError := contract.NewError(got, "", "", time.Time{}); contract.Unrecoverable(lsError.Codes) != (test.ends || test.is == coded) { //nolint:errorlint // which one the table names
 				t.Errorf("codes %v, want the end of the job: %t", lsError.Codes, test.ends)

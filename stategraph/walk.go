@@ -290,19 +290,18 @@ func (w *walked) blockers(place int) []int {
 	return slices.Compact(out)
 }
 
-// err joins the errors of all nodes, in the order in which the nodes were added. It returns nil if no node failed.
-func (w *walked) err() error {
-	var errs []error
+// failures returns the errors of all failed nodes, in the order in which the nodes were added.
+func (w *walked) failures() (errs []error) {
 	for place := range w.states {
 		if err := w.errs[place]; err != nil {
 			errs = append(errs, fmt.Errorf("component %s: %w", w.states[place].Name, err))
 		}
 	}
-	if w.ended != nil {
-		errs = append(errs, w.ended)
-	}
-	return errors.Join(errs...)
+	return errs
 }
+
+// err joins the errors of all failed nodes, and the reason why the walk ended early. It returns nil if there are none.
+func (w *walked) err() error { return errors.Join(append(w.failures(), w.ended)...) }
 
 // moving reports whether the state of at least one component is Progressing.
 func (w *walked) moving() bool {

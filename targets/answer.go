@@ -138,17 +138,35 @@ func readError(req *http.Request, resp *http.Response, token string) error {
 	hidden := hideQuoted(token, hide(token, string(text)))
 	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(hidden)), int64(len(hidden))
 	resp.Header.Del("Content-Length")
-	format, err := formatOf(req, resp)
-	if err == nil && format == protobuf {
-		var cost int64
-		if cost, err = protoscan.Object([]byte(hidden)); cost > smallCost {
-			err = protoscan.ErrFormat
-		}
-	}
-	if err != nil {
+	if !isCheap(req, resp, []byte(hidden)) {
 		resp.Header.Set("Content-Type", "text/plain")
 	}
 	return nil
+}
+
+// isCheap reports whether a client may decode an error response without counting it against Limits.Decoding.
+func isCheap(req *http.Request, resp *http.Response, text []byte) bool {
+	format, err := formatOf(req, resp)
+	var s protoscan.Scan
+	switch {
+	case err != nil:
+		return false
+	case format == protobuf:
+		s, err = protoscan.Object(text)
+	default:
+		all := scanJSON(text)
+		s.Cost, s.Depth = all.Cost(), all.Depth
+	}
+	return err == nil && s.Cost <= smallCost && s.Depth <= maxAnswerDepth
+}
+
+// scanJSON scans a whole text, because a client may decode what follows the outermost object.
+func scanJSON(text []byte) (s jsonscan.Scan) {
+	for len(text) > 0 {
+		n, _ := s.Read(text)
+		text = text[n:]
+	}
+	return s
 }
 
 // body is the body of a response that has been read.
@@ -215,14 +233,12 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 	if b.Len() == 0 {
 		return nil
 	}
-	if _, err := formatOf(req, resp); err != nil {
+	if format, err := formatOf(req, resp); err != nil {
 		return err
+	} else if format == protobuf { // the response to a watch, but not a stream of events
+		return errFormat()
 	}
-	s := jsonscan.Scan{}
-	for text := b.Bytes(); len(text) > 0; {
-		n, _ := s.Read(text) // a client may decode what follows the outermost object
-		text = text[n:]
-	}
+	s := scanJSON(b.Bytes())
 	if err := a.limits.check(s.Depth, s.Cost()); err != nil {
 		return err
 	}
@@ -258,5 +274,7 @@ func formatOf(req *http.Request, resp *http.Response) (string, error) {
 	if kind == "application/json" || strings.HasPrefix(kind, "text/") || strings.Contains(req.Header.Get("Accept"), kind) {
 		return kind, nil
 	}
-	return "", &LimitError{Reason: "is not JSON"}
+	return "", errFormat()
 }
+
+func errFormat() error { return &LimitError{Reason: "has a format that the request does not accept"} }

@@ -62,30 +62,53 @@ func frame(t *testing.T, kind watch.EventType, raw []byte) []byte {
 }
 
 // answer makes the server give this response to every request for ConfigMaps. If the parameter `format` is empty, the
-// response has no Content-Type.
+// response has no Content-Type. The returned function returns the Accept header of the last request.
 func (a *fakeAPI) answer(status int, format string, body []byte) (accepted func() string) {
+	return a.respond(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Type"] = []string{format}
+		if format == "" {
+			w.Header()["Content-Type"] = nil
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write(body)
+		_ = http.NewResponseController(w).Flush()
+		if r.URL.Query().Get("watch") != "" && status == http.StatusOK {
+			<-r.Context().Done()
+		}
+	})
+}
+
+// stream makes the server send each element of `more` when it arrives.
+func (a *fakeAPI) stream(more <-chan []byte) (accepted func() string) {
+	return a.respond(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", protobufWatch)
+		for {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case frame := <-more:
+				_, _ = w.Write(frame)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+}
+
+// respond makes the server call `f` for every request for ConfigMaps, except for the check before a watch continues.
+func (a *fakeAPI) respond(f http.HandlerFunc) (accepted func() string) {
 	var accept string
 	a.set(func() {
 		a.handle = func(w http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path != "/api/v1/configmaps" {
+			switch {
+			case r.URL.Path != "/api/v1/configmaps":
 				return false
-			}
-			if r.URL.Query().Get("limit") == "1" { // the check before a watch continues
+			case r.URL.Query().Get("limit") == "1":
 				hostile.WriteJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{
 					TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"},
 				})
-				return true
-			}
-			a.set(func() { accept = r.Header.Get("Accept") })
-			w.Header()["Content-Type"] = []string{format}
-			if format == "" {
-				w.Header()["Content-Type"] = nil
-			}
-			w.WriteHeader(status)
-			_, _ = w.Write(body)
-			_ = http.NewResponseController(w).Flush()
-			if r.URL.Query().Get("watch") != "" && status == http.StatusOK {
-				<-r.Context().Done()
+			default:
+				a.set(func() { accept = r.Header.Get("Accept") })
+				f(w, r)
 			}
 			return true
 		}
@@ -111,10 +134,9 @@ func metadataClient(t *testing.T, c *targets.Client) metadata.Getter {
 func TestMetadataWatch(t *testing.T) {
 	api := newAPI(t, "t")
 	gone := encodeProtobuf(t, "v1", "Status", &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone})
-	accepted := api.answer(http.StatusOK, protobufWatch, bytes.Join([][]byte{
-		frame(t, watch.Added, partial(t, "a")), frame(t, watch.Modified, partial(t, strings.Repeat("b", 100_000))),
-		frame(t, watch.Bookmark, partial(t, "")), frame(t, watch.Error, gone),
-	}, nil))
+	more := make(chan []byte, 1)
+	more <- frame(t, watch.Added, partial(t, "a"))
+	accepted := api.stream(more)
 	c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))
 	w, err := metadataClient(t, c).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
 	if err != nil {
@@ -124,8 +146,14 @@ func TestMetadataWatch(t *testing.T) {
 	for _, want := range []struct {
 		kind watch.EventType
 		size int
-	}{{watch.Added, 1}, {watch.Modified, 100_000}, {watch.Bookmark, 0}} {
+		then []byte // sent after the event has been received
+	}{
+		{watch.Added, 1, frame(t, watch.Modified, partial(t, strings.Repeat("b", 100_000)))},
+		{watch.Modified, 100_000, frame(t, watch.Bookmark, partial(t, ""))},
+		{watch.Bookmark, 0, frame(t, watch.Error, gone)},
+	} {
 		e := next(t, w)
+		more <- want.then
 		if obj, ok := e.Object.(*metav1.PartialObjectMetadata); e.Type != want.kind || !ok || len(obj.Name) != want.size {
 			t.Fatalf("got %s %v, want %s", e.Type, e.Object, want.kind)
 		}
@@ -156,12 +184,14 @@ func TestRefusedEvents(t *testing.T) {
 		event  []byte
 		option string
 	}{
-		"another kind [F2]":     {frame(t, watch.Added, encodeProtobuf(t, "v1", "ConfigMap", &corev1.ConfigMap{})), ""},
-		"a list [F2]":           {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{})), ""},
-		"JSON [F2]":             {[]byte(`{"type":"ADDED","object":{"metadata":{}}}`), "Object"},
-		"a huge event [F2]":     {[]byte{0x40, 0, 0, 0}, "Object"},
-		"too many fields [F2]":  {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", raw(metadataOf(500_000)))), "Decoding"},
-		"an endless flood [F3]": {bytes.Repeat(frame(t, watch.Modified, partial(t, "a")), 20_000), "WatchEvents"},
+		"another kind [F2]":         {frame(t, watch.Added, encodeProtobuf(t, "v1", "ConfigMap", &corev1.ConfigMap{})), ""},
+		"a list [F2]":               {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{})), ""},
+		"JSON [F2]":                 {[]byte(`{"type":"ADDED","object":{"metadata":{}}}`), "Object"},
+		"a huge event [F2]":         {[]byte{0x40, 0, 0, 0}, "Object"},
+		"too many fields [F2]":      {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", raw(metadataOf(500_000)))), "Decoding"},
+		"too many JSON values [F2]": {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", managedBy("{"+strings.Repeat(`"f:a":{},`, 500_000)+`"f:b":{}}`))), "Decoding"},
+		"too deep JSON [F2]":        {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", managedBy(strings.Repeat(`{"f:a":`, 600)+"{}"+strings.Repeat("}", 600)))), ""},
+		"an endless flood [F3]":     {bytes.Repeat(frame(t, watch.Modified, partial(t, "a")), 20_000), "WatchEvents"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := newAPI(t, "t")
@@ -196,6 +226,34 @@ func (r raw) Marshal() ([]byte, error) { return r, nil }
 func metadataOf(finalizers int) []byte {
 	content := bytes.Repeat([]byte{0x72, 0}, finalizers)
 	return append(binary.AppendUvarint([]byte{0x0a}, uint64(len(content))), content...)
+}
+
+// managedBy returns metadata with one entry of managedFields that contains the given fields.
+func managedBy(fields string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "a", FieldsV1: metav1.NewFieldsV1(fields)}}}}
+}
+
+// TestWatchWithoutEvents checks that the response to a watch is read within the limits if its status is not 200, because
+// client-go reads such a response completely.
+func TestWatchWithoutEvents(t *testing.T) {
+	event := []byte(`{"type":"ADDED","object":{}}` + "\n")
+	for name, tc := range map[string]struct {
+		status int
+		format string
+		body   []byte
+		option string
+	}{
+		"an endless body [F2]":    {http.StatusCreated, "application/json", bytes.Repeat(event, 1<<20), "Page"},
+		"partial content [F2]":    {http.StatusPartialContent, "application/json", bytes.Repeat(event, 1<<20), "Page"},
+		"Protobuf, not JSON [F2]": {http.StatusAccepted, protobufType, partial(t, "a"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newAPI(t, "t")
+			api.answer(tc.status, tc.format, tc.body)
+			_, err := metadataClient(t, get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+			wantLimit(t, err, tc.option)
+		})
+	}
 }
 
 // TestUntypedResponses checks that a response without a Content-Type is not decoded as Protobuf, which metadata clients
@@ -242,6 +300,7 @@ func TestErrorResponses(t *testing.T) {
 		"a Status without a type [F2]":    {true, "", status, false},
 		"a Status with many causes [F2]":  {true, protobufType, huge, false},
 		"a Status in JSON":                {false, "application/json", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch"}`), true},
+		"JSON with many values [F2]":      {false, "application/json", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch","details":{"causes":[{}` + strings.Repeat(",{}", 50_000) + `]}}`), false},
 		"a Status in JSON without a type": {true, "", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch"}`), true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -190,10 +190,12 @@ func (w *watched) readProtobuf() (m measured, err error) {
 	if _, err := io.CopyN(&w.space, w.in, m.bytes); err != nil {
 		return m, err
 	}
-	if m.kind, m.cost, err = protoscan.Event(w.space.Bytes()[lengthOfLength:]); err != nil {
+	kind, s, err := protoscan.Event(w.space.Bytes()[lengthOfLength:])
+	if err != nil {
 		w.a.hit("values")
 		return m, &LimitError{Reason: err.Error()}
 	}
+	m.kind, m.depth, m.cost = kind, s.Depth, s.Cost
 	return m, nil
 }
 

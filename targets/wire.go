@@ -99,7 +99,7 @@ type wire struct {
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.send(req)
-	if isWatch(req) && (err != nil || resp.StatusCode >= http.StatusBadRequest) {
+	if isWatch(req) && (err != nil || resp.StatusCode != http.StatusOK) {
 		now := w.clk.Now()
 		w.watches.End(pacer.WatchOf(req), now, now, req.Context().Err() == nil)
 	}
@@ -189,9 +189,9 @@ func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string,
 }
 
 // receive reads a response and enforces the limits. For a watch, it does not read the events. The client reads them
-// later.
+// later. A response to a watch with another status than 200 contains no events: client-go reads it completely.
 func (w *wire) receive(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string, turn *turn) error {
-	if !isWatch(req) || resp.StatusCode >= http.StatusBadRequest {
+	if !isWatch(req) || resp.StatusCode != http.StatusOK {
 		return w.answers.read(ctx, cancel, req, resp, token, turn)
 	}
 	watch, began := pacer.WatchOf(req), w.clk.Now()

@@ -5,11 +5,13 @@ package upkeep
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	lserrors "github.com/gardener/landscaper/apis/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -38,6 +40,24 @@ func (r *Run) ApplyError(err error) error {
 		return lserrors.NewError("ApplyObjects", "ApplyFailed", oneLine(err.Error()), lsv1alpha1.ErrorConfigurationProblem)
 	}
 	return err
+}
+
+// IsTransient reports whether an error probably passes although neither the configuration nor the rights change. This is
+// the case if the target did not respond, was overloaded or lags behind, or if another client changed the object at the
+// same time.
+func IsTransient(err error) bool {
+	reason := apierrors.ReasonForError(err)
+	if one, ok := errors.AsType[*apply.Error](err); ok {
+		reason = one.Status
+	}
+	switch reason { //nolint:exhaustive // all other reasons can last
+	case metav1.StatusReasonConflict, metav1.StatusReasonServerTimeout, metav1.StatusReasonTimeout,
+		metav1.StatusReasonTooManyRequests, metav1.StatusReasonServiceUnavailable, metav1.StatusReasonInternalError:
+		return true
+	}
+	_, unreachable := errors.AsType[*targets.UnreachableError](err)
+	_, network := errors.AsType[net.Error](err)
+	return unreachable || network || errors.Is(err, errLags)
 }
 
 // isUnauthorized reports whether the target rejected the credentials in a request for one of the objects.

@@ -4,6 +4,7 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -188,8 +190,12 @@ func (c *Cluster) seen(ref apply.Ref) (watch.Seen, bool) {
 	return c.watcher.Get(mapping.Resource, ref.Key())
 }
 
+// errLags is the error of a read whose response is outdated.
+var errLags = errors.New("the target lags behind")
+
 // Read reads an object. It returns nil, nil if the object does not exist or if its kind is not known. It returns the
-// errors of the target. It also returns an error if the API server lags behind: it returned an older state than the
+// errors of the target. If the target rejects the credentials, this is an *apply.Error, so that ApplyError
+// recognizes it. It also returns an error if the API server lags behind: it returned an older state than the
 // item's last write, or an older state than a watch had reported before the request. Try again in this case.
 func (c *Cluster) Read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
@@ -199,12 +205,14 @@ func (c *Cluster) Read(ctx context.Context, ref apply.Ref) (*unstructured.Unstru
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return nil, nil
+	case apierrors.IsUnauthorized(err):
+		return nil, &apply.Error{Ref: ref, Reason: "read: " + err.Error(), Class: apply.Retry, Status: metav1.StatusReasonUnauthorized}
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
 	if known && version.Older(obj.GetResourceVersion(), seen.ResourceVersion) {
-		return nil, fmt.Errorf("read %s: the target lags behind: it returned version %s, but version %s was already seen",
-			ref, obj.GetResourceVersion(), seen.ResourceVersion)
+		return nil, fmt.Errorf("read %s: %w: it returned version %s, but version %s was already seen",
+			ref, errLags, obj.GetResourceVersion(), seen.ResourceVersion)
 	}
 	return obj, nil
 }

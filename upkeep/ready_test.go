@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/contract"
 )
 
 // TestStateless covers the kinds whose objects are never read. It checks that such objects are always ready.
@@ -80,5 +82,22 @@ func TestReadBesideAChange(t *testing.T) {
 	live, err := w.cluster.Read(t.Context(), apply.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"})
 	if err != nil || live.GetResourceVersion() != cm.ResourceVersion {
 		t.Errorf("got %v, %v, want version %s: the change is younger than the request", live, err, cm.ResourceVersion)
+	}
+}
+
+// TestReadWithRefusedCredentials ensures that ApplyError recognizes rejected credentials also if an object was only read.
+func TestReadWithRefusedCredentials(t *testing.T) {
+	w := newWorld(t)
+	w.cluster.Client.Client = interceptor.NewClient(w.cluster.Client.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewUnauthorized("Unauthorized")
+		},
+	})
+	r := w.begin(false)
+	for i, ends := range []bool{false, true} {
+		_, err := w.cluster.Read(t.Context(), apply.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"})
+		if err == nil || contract.Unrecoverable(contract.Codes(r.ApplyError(err))) != ends {
+			t.Errorf("rejection %d: %v, want the end of the job: %t", i+1, err, ends)
+		}
 	}
 }

@@ -11,10 +11,12 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
 )
 
 // These constants are the maximum memory, in bytes, that decoding takes for each field of the metadata, such as a label
-// or an owner reference; for each byte of the metadata; and for each byte of a Status.
+// or an owner reference; for each byte; and in addition for each byte of a Status.
 const (
 	costOfField      = 512
 	costOfByte       = 8
@@ -25,56 +27,65 @@ const (
 var prefix = []byte("k8s\x00")
 
 // ErrFormat is returned for everything except the metadata of an object and a Status.
-var ErrFormat = errors.New("is neither the metadata of an object nor a Status")
+var ErrFormat = errors.New("is not a valid encoding of the metadata of an object or of a Status")
 
-// Event returns the type of an encoded watch event, and the maximum memory that decoding takes, in bytes. The event is
-// a message of type metav1.WatchEvent.
-func Event(text []byte) (kind string, cost int64, err error) {
+// Scan is what is known about an encoded object before it is decoded.
+type Scan struct {
+	// Cost is the maximum memory that decoding takes, in bytes. It includes the memory for decoding fieldsV1, which is
+	// JSON, from managedFields.
+	Cost int64
+	// Depth is the maximum nesting depth of fieldsV1.
+	Depth int
+}
+
+// Event scans an encoded watch event and returns its type. The event is a message of type metav1.WatchEvent.
+func Event(text []byte) (kind string, s Scan, err error) {
+	s.Cost = int64(len(text)) * costOfByte
 	err = each(text, func(field int, value []byte) error {
 		switch field {
 		case 1: // type
 			kind = string(value)
 		case 2: // object
-			return each(value, func(_ int, raw []byte) error {
-				c, err := Object(raw)
-				cost += c
-				return err
-			})
+			return each(value, func(_ int, raw []byte) error { return s.object(raw) })
 		}
 		return nil
 	})
-	return kind, cost + int64(len(text))*costOfByte, err
+	return kind, s, err
 }
 
-// Object returns the maximum memory that decoding an encoded object takes, in bytes. The object is a message of type
-// runtime.Unknown after a prefix of four bytes.
-func Object(text []byte) (cost int64, err error) {
+// Object scans an encoded object. The object is a message of type runtime.Unknown after a prefix of four bytes.
+func Object(text []byte) (Scan, error) {
+	s := Scan{Cost: int64(len(text)) * costOfByte}
+	err := s.object(text)
+	return s, err
+}
+
+// object adds an encoded object, but not its bytes.
+func (s *Scan) object(text []byte) error {
 	text, found := bytes.CutPrefix(text, prefix)
 	if !found {
-		return 0, ErrFormat
+		return ErrFormat
 	}
 	var gvk metav1.TypeMeta
-	var fields int64
-	err = each(text, func(field int, value []byte) (err error) {
+	err := each(text, func(field int, value []byte) (err error) {
 		switch field {
 		case 1: // typeMeta
 			gvk, err = typeOf(value, gvk)
 		case 2: // raw
-			var n int64
-			n, err = metadataFields(value)
-			fields += n
+			err = s.metadata(value)
 		}
 		return err
 	})
 	switch {
 	case err != nil:
-		return 0, err
+		return err
 	case gvk == metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}:
-		return fields*costOfField + int64(len(text))*costOfByte, nil
+		return nil
 	case gvk == metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}:
-		return int64(len(text)) * costOfStatusByte, nil
+		s.Cost += int64(len(text)) * costOfStatusByte
+		return nil
 	}
-	return 0, ErrFormat
+	return ErrFormat
 }
 
 // typeOf decodes a runtime.TypeMeta. Fields that the message does not contain keep their values in `before`.
@@ -91,15 +102,36 @@ func typeOf(message []byte, before metav1.TypeMeta) (metav1.TypeMeta, error) {
 	return before, err
 }
 
-// metadataFields returns the number of fields in the metadata of an object. Each element of a list or map is a field.
-func metadataFields(object []byte) (n int64, err error) {
-	err = each(object, func(field int, value []byte) error {
+// metadata adds the fields of the metadata of an object. Each element of a list or map is a field.
+func (s *Scan) metadata(object []byte) error {
+	return each(object, func(field int, value []byte) error {
 		if field != 1 { // metadata
 			return nil
 		}
-		return each(value, func(int, []byte) error { n++; return nil })
+		return each(value, func(field int, value []byte) error {
+			s.Cost += costOfField
+			if field != 17 { // managedFields
+				return nil
+			}
+			return each(value, s.managed)
+		})
 	})
-	return n, err
+}
+
+// managed adds a field of an entry of managedFields.
+func (s *Scan) managed(field int, value []byte) error {
+	if field != 7 { // fieldsV1
+		return nil
+	}
+	return each(value, func(_ int, text []byte) error {
+		fields := jsonscan.Scan{}
+		for len(text) > 0 {
+			n, _ := fields.Read(text) // a client may decode what follows the outermost object
+			text = text[n:]
+		}
+		s.Cost, s.Depth = s.Cost+fields.Cost(), max(s.Depth, fields.Depth)
+		return nil
+	})
 }
 
 // each calls f for each field of a message. The argument `value` is empty if the field is a number.

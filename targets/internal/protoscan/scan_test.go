@@ -4,6 +4,7 @@ package protoscan
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"strings"
@@ -62,7 +63,7 @@ func metadata() *metav1.PartialObjectMetadata {
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "a", Namespace: "b", Generation: 3, Labels: map[string]string{"l": "v", "m": "w"}, Finalizers: []string{"f"},
-			CreationTimestamp: metav1.NewTime(time.Unix(7, 0)), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: metav1.NewFieldsV1("{}")}},
+			CreationTimestamp: metav1.NewTime(time.Unix(7, 0)), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}},
 		},
 	}
 }
@@ -70,13 +71,13 @@ func metadata() *metav1.PartialObjectMetadata {
 func TestEvent(t *testing.T) {
 	raw := encode(t, metadata())
 	text := event(t, "MODIFIED", raw)
-	kind, cost, err := Event(text)
-	if min := int64(8*costOfField + len(text)*costOfByte); err != nil || kind != "MODIFIED" || cost < min || cost > 4*min {
-		t.Errorf("type %q, cost %d, %v, want MODIFIED and at least %d", kind, cost, err, min)
+	kind, scan, err := Event(text)
+	if min := int64(8*costOfField + len(text)*costOfByte); err != nil || kind != "MODIFIED" || scan.Cost < min || scan.Cost > 4*min || scan.Depth != 2 {
+		t.Errorf("type %q, %+v, %v, want MODIFIED, a cost of at least %d and the depth 2", kind, scan, err, min)
 	}
 	status := encode(t, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone", Code: 410})
-	if kind, cost, err := Event(event(t, "ERROR", status)); err != nil || kind != "ERROR" || cost < int64((len(status)-len(prefix))*costOfStatusByte) {
-		t.Errorf("a Status: type %q, cost %d, %v", kind, cost, err)
+	if kind, scan, err := Event(event(t, "ERROR", status)); err != nil || kind != "ERROR" || scan.Cost < int64((len(status)-len(prefix))*costOfStatusByte) {
+		t.Errorf("a Status: type %q, %+v, %v", kind, scan, err)
 	}
 	if kind, _, err := Event(append(text, event(t, "ERROR", raw)...)); err != nil || kind != "ERROR" {
 		t.Errorf("a second type: %q, %v, want the last one, as the decoder", kind, err)
@@ -134,39 +135,42 @@ func TestCost(t *testing.T) {
 		"empty labels [F2]":         meta(fill(0x5a, 0)),
 		"owners [F2]":               meta(fill(0x6a, 0)),
 		"finalizers [F2]":           meta(fill(0x72, 0)),
-		"short finalizers [F2]":     meta(fill(0x72, 1, 'x')),
+		"short finalizers [F2]":     meta(fill(0x72, 2, 'x', 'x')),
 		"managers [F2]":             meta(fill(0x8a, 1, 0)),
-		"names [F2]":                meta(fill(0x0a, 1, 'x')),
+		"names [F2]":                meta(fill(0x0a, 2, 'x', 'x')),
 		"times [F2]":                meta(fill(0x42, 0)),
 		"deletions [F2]":            meta(fill(0x4a, 0)),
 		"grace periods [F2]":        meta(fill(0x50, 1)),
 		"controllers [F2]":          meta(field(13, fill(0x30, 1))),
-		"names of owners [F2]":      meta(field(13, fill(0x1a, 1, 'x'))),
+		"names of owners [F2]":      meta(field(13, fill(0x1a, 9, 'x', 'x', 'x', 'x', 'x', 'x', 'x', 'x', 'x'))),
 		"times of a manager [F2]":   meta(field(17, fill(0x22, 0))),
 		"fields of a manager [F2]":  meta(field(17, fill(0x3a, 0))),
 		"a long annotation [F2]":    meta(field(12, append(field(1, []byte("a")), field(2, bytes.Repeat([]byte("x"), size))...))),
 		"unknown fields [F2]":       meta(fill(0xfa, 0x7f, 0)),
 		"causes [F2]":               unknown(t, "v1", "Status", field(5, fill(0x22, 0))),
 		"details [F2]":              unknown(t, "v1", "Status", fill(0x2a, 0)),
-		"names in a Status [F2]":    unknown(t, "v1", "Status", fill(0x12, 1, 'x')),
+		"names in a Status [F2]":    unknown(t, "v1", "Status", fill(0x12, 2, 'x', 'x')),
 		"metadata of a Status [F2]": unknown(t, "v1", "Status", fill(0x0a, 0)),
 		"many objects in one [F2]":  append(meta(nil), bytes.Repeat(field(2, nil), size/2)...),
 		"kinds [F2]":                append(meta(nil), bytes.Repeat(field(1, field(1, []byte("meta.k8s.io/v1"))), size/18)...),
+		"fields as JSON [F2]":       meta(field(17, field(7, field(1, []byte("{"+strings.Repeat(`"":{},`, size/6)+`"":{}}`))))),
+		"deep fields [F2]":          meta(field(17, field(7, field(1, []byte(strings.Repeat(`{"":`, 2000)+"1"+strings.Repeat("}", 2000)))))),
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := event(t, "ADDED", raw)
-			_, cost, err := Event(text)
+			_, scan, err := Event(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := memoryOf(t, text); got > cost {
-				t.Errorf("decoding %d bytes took %d bytes of memory, the estimate is %d", len(text), got, cost)
+			if got := memoryOf(t, text); got > scan.Cost {
+				t.Errorf("decoding %d bytes took %d bytes of memory, the estimate is %d", len(text), got, scan.Cost)
 			}
 		})
 	}
 }
 
-// memoryOf decodes an event as a metadata client does, and returns the allocated memory in bytes.
+// memoryOf decodes an event as a metadata client does, and its managedFields as a watch does. It returns the allocated
+// memory in bytes.
 func memoryOf(t *testing.T, text []byte) int64 {
 	t.Helper()
 	info, found := kruntime.SerializerInfoForMediaType(metainternal.Codecs.SupportedMediaTypes(), "application/vnd.kubernetes.protobuf")
@@ -182,6 +186,14 @@ func memoryOf(t *testing.T, text []byte) int64 {
 		t.Fatal(err)
 	}
 	obj, err := kruntime.Decode(embedded, got.Object.Raw)
+	if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		for _, entry := range meta.ManagedFields {
+			var fields any
+			if entry.FieldsV1 != nil && len(entry.FieldsV1.GetRawBytes()) > 0 {
+				err = errors.Join(err, json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
+			}
+		}
+	}
 	runtime.ReadMemStats(&after)
 	if err != nil || strings.Contains(got.Type, "ERROR") {
 		t.Fatal(obj, err)
@@ -195,12 +207,12 @@ func FuzzEvent(f *testing.F) {
 	f.Add(event(f, "ADDED", encode(f, metadata())))
 	f.Add(event(f, "ERROR", encode(f, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone"})))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		kind, cost, err := Event(text)
+		kind, scan, err := Event(text)
 		if err != nil {
 			return
 		}
-		if cost < int64(len(text)) {
-			t.Errorf("the estimate %d is less than %d bytes", cost, len(text))
+		if scan.Cost < int64(len(text)) {
+			t.Errorf("the estimate %d is less than %d bytes", scan.Cost, len(text))
 		}
 		got := &metav1.WatchEvent{}
 		if got.Unmarshal(text) != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
-// rounds is the number of rounds. The median round of each contender counts.
+// rounds is the number of rounds. The median round of each contender counts. A ratio is the median of the ratios within
+// each round.
 const rounds = 9
 
 // BenchmarkManifests deploys 20 items of 50 ConfigMaps with five contenders: the whole manifest deployer, the engine of
