@@ -19,7 +19,7 @@ import (
 // or an owner reference; for each byte; and in addition for each byte of a Status.
 const (
 	costOfField      = 512
-	costOfByte       = 8
+	costOfByte       = 16
 	costOfStatusByte = 256
 )
 
