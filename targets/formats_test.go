@@ -206,6 +206,7 @@ func TestRefusedEvents(t *testing.T) {
 			for e := range w.ResultChan() {
 				if tc.option != "WatchEvents" && e.Type != watch.Error {
 					t.Errorf("the event %v was decoded", e)
+					w.Stop()
 				}
 			}
 			_, err = p.Get(t.Context(), target)
