@@ -194,9 +194,9 @@ func (c *Cluster) seen(ref apply.Ref) (watch.Seen, bool) {
 var errLags = errors.New("the target lags behind")
 
 // Read reads an object. It returns nil, nil if the object does not exist or if its kind is not known. It returns the
-// errors of the target. If the target rejects the credentials, this is an *apply.Error, so that ApplyError
-// recognizes it. It also returns an error if the API server lags behind: it returned an older state than the
-// item's last write, or an older state than a watch had reported before the request. Try again in this case.
+// errors of the target. If the target rejects the credentials, the error is an *apply.Error, so that ApplyError
+// recognizes it. Read also returns an error if the API server lags behind: it returned an older state than the item's
+// last write, or an older state than a watch had reported before the request. Try again in this case.
 func (c *Cluster) Read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(ref.GVK())

@@ -32,16 +32,23 @@ func TestStateless(t *testing.T) {
 	}
 }
 
+// watched creates a ConfigMap and watches its namespace.
+func (w *world) watched() *corev1.ConfigMap {
+	w.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
+	if err := w.cluster.Create(w.Context(), cm); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.cluster.watcher.Watch(w.Context(), configMaps, "ns"); err != nil {
+		w.Fatal(err)
+	}
+	return cm
+}
+
 // TestReadOfThePast ensures that Read returns an error if the response is older than the last write of the item.
 func TestReadOfThePast(t *testing.T) {
 	w := newWorld(t)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
-	if err := w.cluster.Create(t.Context(), cm); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.cluster.watcher.Watch(t.Context(), configMaps, "ns"); err != nil {
-		t.Fatal(err)
-	}
+	cm := w.watched()
 	name := types.NamespacedName{Namespace: "ns", Name: "a"}
 	ref := apply.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}
 	for _, tc := range []struct {
@@ -62,13 +69,7 @@ func TestReadOfThePast(t *testing.T) {
 // compares the two.
 func TestReadBesideAChange(t *testing.T) {
 	w := newWorld(t)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
-	if err := w.cluster.Create(t.Context(), cm); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.cluster.watcher.Watch(t.Context(), configMaps, "ns"); err != nil {
-		t.Fatal(err)
-	}
+	cm := w.watched()
 	plain := w.cluster.Client.Client.(client.WithWatch)
 	w.cluster.Client.Client = interceptor.NewClient(plain, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
