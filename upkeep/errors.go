@@ -44,15 +44,10 @@ func (r *Run) ApplyError(err error) error {
 
 // IsTransient reports whether an error probably passes although neither the configuration nor the rights change. This is
 // the case if the target did not respond, was overloaded or lags behind, or if another client changed the object at the
-// same time.
+// same time. An error of several objects is transient if the error of any of them is.
 func IsTransient(err error) bool {
-	reason := apierrors.ReasonForError(err)
-	if one, ok := errors.AsType[*apply.Error](err); ok {
-		reason = one.Status
-	}
-	switch reason { //nolint:exhaustive // all other reasons can last
-	case metav1.StatusReasonConflict, metav1.StatusReasonServerTimeout, metav1.StatusReasonTimeout,
-		metav1.StatusReasonTooManyRequests, metav1.StatusReasonServiceUnavailable, metav1.StatusReasonInternalError:
+	passes := func(e *apply.Error) bool { return isTransientReason(e.Status) }
+	if isTransientReason(apierrors.ReasonForError(err)) || slices.ContainsFunc(applyErrors(err), passes) {
 		return true
 	}
 	_, unreachable := errors.AsType[*targets.UnreachableError](err)
@@ -60,13 +55,31 @@ func IsTransient(err error) bool {
 	return unreachable || network || errors.Is(err, errLags)
 }
 
+// isTransientReason reports whether a request that failed for this reason can succeed if it is repeated.
+func isTransientReason(reason metav1.StatusReason) bool {
+	switch reason { //nolint:exhaustive // all other reasons can last
+	case metav1.StatusReasonConflict, metav1.StatusReasonServerTimeout, metav1.StatusReasonTimeout,
+		metav1.StatusReasonTooManyRequests, metav1.StatusReasonServiceUnavailable, metav1.StatusReasonInternalError:
+		return true
+	}
+	return false
+}
+
 // isUnauthorized reports whether the target rejected the credentials in a request for one of the objects.
 func isUnauthorized(err error) bool {
-	all, several := errors.AsType[apply.Errors](err)
-	if one, ok := errors.AsType[*apply.Error](err); ok && !several {
-		all = apply.Errors{one}
+	refused := func(e *apply.Error) bool { return e.Status == metav1.StatusReasonUnauthorized }
+	return slices.ContainsFunc(applyErrors(err), refused)
+}
+
+// applyErrors returns the errors of the apply engine in err, one for each object.
+func applyErrors(err error) apply.Errors {
+	if all, ok := errors.AsType[apply.Errors](err); ok {
+		return all
 	}
-	return slices.ContainsFunc(all, func(e *apply.Error) bool { return e.Status == metav1.StatusReasonUnauthorized })
+	if one, ok := errors.AsType[*apply.Error](err); ok {
+		return apply.Errors{one}
+	}
+	return nil
 }
 
 // connectError converts an error that occurred while a target was opened. If the Target itself is invalid, it adds an

@@ -20,19 +20,22 @@ import (
 // TestIsTransient covers the errors that let the job of an item go on although another component has failed for good.
 func TestIsTransient(t *testing.T) {
 	group := schema.GroupResource{Resource: "configmaps"}
+	invalid := &apply.Error{Class: apply.Permanent, Status: metav1.StatusReasonInvalid}
+	conflict := &apply.Error{Class: apply.Retry, Status: metav1.StatusReasonConflict}
 	for name, test := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"conflict of a write [F38]": {&apply.Error{Class: apply.Retry, Status: metav1.StatusReasonConflict}, true},
-		"missing right [F38]":       {&apply.Error{Class: apply.Retry, Status: metav1.StatusReasonForbidden}, false},
-		"invalid object [F38]":      {&apply.Error{Class: apply.Permanent, Status: metav1.StatusReasonInvalid}, false},
-		"read while overloaded":     {fmt.Errorf("read: %w", apierrors.NewTooManyRequests("slow down", 1)), true},
-		"read without the right":    {fmt.Errorf("read: %w", apierrors.NewForbidden(group, "a", nil)), false},
-		"outdated response":         {fmt.Errorf("read: %w", errLags), true},
-		"target that is down":       {fmt.Errorf("read: %w", &targets.UnreachableError{RetryAfter: time.Second}), true},
-		"no connection":             {fmt.Errorf("read: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), true},
-		"error of a body [F38]":     {errors.New("no entry"), false},
+		"conflict of a write [F38]":   {conflict, true},
+		"missing right [F38]":         {&apply.Error{Class: apply.Retry, Status: metav1.StatusReasonForbidden}, false},
+		"invalid object [F38]":        {invalid, false},
+		"second of two objects [F38]": {apply.Errors{invalid, conflict}, true},
+		"read while overloaded":       {fmt.Errorf("read: %w", apierrors.NewTooManyRequests("slow down", 1)), true},
+		"read without the right":      {fmt.Errorf("read: %w", apierrors.NewForbidden(group, "a", nil)), false},
+		"outdated response":           {fmt.Errorf("read: %w", errLags), true},
+		"target that is down":         {fmt.Errorf("read: %w", &targets.UnreachableError{RetryAfter: time.Second}), true},
+		"no connection":               {fmt.Errorf("read: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), true},
+		"error of a body [F38]":       {errors.New("no entry"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := IsTransient(test.err); got != test.want {
