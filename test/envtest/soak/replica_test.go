@@ -51,7 +51,11 @@ const (
 )
 
 // The times for leader election are short, so that a takeover takes three to four seconds.
-var lease, renew, retry, shutdown = 3 * time.Second, 2 * time.Second, 500 * time.Millisecond, 2*grace + 5*time.Second
+var lease, renew, retry = 3 * time.Second, 2 * time.Second, 500 * time.Millisecond
+
+// A replica that is killed waits for its controllers without a deadline. With a deadline, controller-runtime reads the
+// time without a lock, while the loss of the lease changes it.
+const shutdown = time.Duration(-1)
 
 // deployers returns the arguments of the deployers that every replica runs. The function `wrap` wraps the transport of
 // each client for a target.
@@ -115,7 +119,7 @@ func newReplica(cfg *rest.Config, namespace string, wrap func(http.RoundTripper)
 			ByObject: deployerlib.CacheByObject(types...), DefaultNamespaces: map[string]cache.Config{namespace: {}},
 		},
 		LeaderElection: true, LeaderElectionID: leaseName, LeaderElectionNamespace: namespace,
-		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry, GracefulShutdownTimeout: &shutdown,
+		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry, GracefulShutdownTimeout: new(shutdown),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cannotStart, err)
