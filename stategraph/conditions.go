@@ -86,8 +86,8 @@ func (c *call) failure(w *walked, removal error) (joined error, moving bool) {
 	}
 	again, refused := moving, false
 	for i, err := range errs {
-		repeated := refused && isRefused(err) // several components may report the same refusal
-		refused = refused || isRefused(err)
+		repeated := refused && upkeep.IsUnauthorized(err) // several components may report the same refusal
+		refused = refused || upkeep.IsUnauthorized(err)
 		if isFinal(err) {
 			errs[i] = lserrors.NewError("Ready", "ObjectFailed", line(message(err)), lsv1alpha1.ErrorConfigurationProblem)
 		} else if !repeated {
@@ -113,12 +113,6 @@ func endsJob(err error) bool { return contract.Unrecoverable(contract.Codes(err)
 func isFinal(err error) bool {
 	failed, ok := errors.AsType[*target.ObjectError](err)
 	return ok && failed.Final
-}
-
-// isRefused reports whether an error means that the target refused the credentials.
-func isRefused(err error) bool {
-	one, ok := errors.AsType[*apply.Error](err)
-	return ok && one.Status == metav1.StatusReasonUnauthorized
 }
 
 // maxSummary is the maximum number of components in a summary.

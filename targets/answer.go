@@ -154,19 +154,10 @@ func isCheap(req *http.Request, resp *http.Response, text []byte) bool {
 	case format == protobuf:
 		s, err = protoscan.Object(text)
 	default:
-		all := scanJSON(text)
+		all := jsonscan.All(text)
 		s.Cost, s.Depth = all.Cost(), all.Depth
 	}
 	return err == nil && s.Cost <= smallCost && s.Depth <= maxAnswerDepth
-}
-
-// scanJSON scans a whole text, because a client may decode what follows the outermost object.
-func scanJSON(text []byte) (s jsonscan.Scan) {
-	for len(text) > 0 {
-		n, _ := s.Read(text)
-		text = text[n:]
-	}
-	return s
 }
 
 // body is the body of a response that has been read.
@@ -238,7 +229,7 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 	} else if format == protobuf { // the response to a watch, but not a stream of events
 		return errFormat()
 	}
-	s := scanJSON(b.Bytes())
+	s := jsonscan.All(b.Bytes())
 	if err := a.limits.check(s.Depth, s.Cost()); err != nil {
 		return err
 	}

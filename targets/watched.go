@@ -94,8 +94,7 @@ func (w *watched) Read(p []byte) (int, error) {
 type measured struct {
 	kind  string
 	bytes int64
-	depth int
-	cost  int64
+	protoscan.Scan
 }
 
 // next reads and checks one event.
@@ -108,7 +107,7 @@ func (w *watched) next() error {
 	if err != nil {
 		return err
 	}
-	if err := w.a.limits.check(m.depth, m.cost); err != nil {
+	if err := w.a.limits.check(m.Depth, m.Cost); err != nil {
 		w.a.hit("values")
 		return err
 	}
@@ -119,8 +118,8 @@ func (w *watched) next() error {
 		w.a.hit("rate")
 		return err
 	}
-	if m.cost > smallCost {
-		granted, err := w.a.decoding.Claim(w.ctx, w.a.who, m.cost)
+	if m.Cost > smallCost {
+		granted, err := w.a.decoding.Claim(w.ctx, w.a.who, m.Cost)
 		if err != nil {
 			return err
 		}
@@ -174,7 +173,7 @@ func (w *watched) readJSON() (measured, error) {
 	if end {
 		w.space.WriteByte('\n')
 	}
-	return measured{s.Event, s.Bytes, s.Depth, s.Cost()}, nil
+	return measured{s.Event, s.Bytes, protoscan.Scan{Cost: s.Cost(), Depth: s.Depth}}, nil
 }
 
 // readProtobuf reads one event after its length. The length takes four bytes.
@@ -190,12 +189,10 @@ func (w *watched) readProtobuf() (m measured, err error) {
 	if _, err := io.CopyN(&w.space, w.in, m.bytes); err != nil {
 		return m, err
 	}
-	kind, s, err := protoscan.Event(w.space.Bytes()[lengthOfLength:])
-	if err != nil {
+	if m.kind, m.Scan, err = protoscan.Event(w.space.Bytes()[lengthOfLength:]); err != nil {
 		w.a.hit("values")
 		return m, &LimitError{Reason: err.Error()}
 	}
-	m.kind, m.depth, m.cost = kind, s.Depth, s.Cost
 	return m, nil
 }
 

@@ -30,7 +30,7 @@ func oneLine(text string) string { return contract.OneLine(text, maxText) }
 // time in a run. After the first rejection, the credentials are read again, because they may have been replaced a
 // moment ago. ApplyError returns other errors, and nil, unchanged. Settle calls ApplyError itself.
 func (r *Run) ApplyError(err error) error {
-	if isUnauthorized(err) {
+	if IsUnauthorized(err) {
 		if !r.item.refuse() {
 			return err
 		}
@@ -43,8 +43,8 @@ func (r *Run) ApplyError(err error) error {
 }
 
 // IsTransient reports whether an error probably passes although neither the configuration nor the rights change. This is
-// the case if the target did not respond, was overloaded or lags behind, or if another client changed the object at the
-// same time. An error of several objects is transient if the error of any of them is.
+// the case if the target did not respond in time, was overloaded or lags behind, or if another client changed the object
+// at the same time. An error of several objects is transient if the error of any of them is.
 func IsTransient(err error) bool {
 	passes := func(e *apply.Error) bool { return isTransientReason(e.Status) }
 	if isTransientReason(apierrors.ReasonForError(err)) || slices.ContainsFunc(applyErrors(err), passes) {
@@ -65,8 +65,9 @@ func isTransientReason(reason metav1.StatusReason) bool {
 	return false
 }
 
-// isUnauthorized reports whether the target rejected the credentials in a request for one of the objects.
-func isUnauthorized(err error) bool {
+// IsUnauthorized reports whether the target rejected the credentials in a request for one of the objects. It recognizes
+// only errors of the apply engine and of Cluster.Read. Errors of other clients may come from another cluster.
+func IsUnauthorized(err error) bool {
 	refused := func(e *apply.Error) bool { return e.Status == metav1.StatusReasonUnauthorized }
 	return slices.ContainsFunc(applyErrors(err), refused)
 }

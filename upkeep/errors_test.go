@@ -44,3 +44,25 @@ func TestIsTransient(t *testing.T) {
 		})
 	}
 }
+
+// TestIsUnauthorized covers the errors after which the credentials of a target are read again. The error of a read is
+// covered by TestReadWithRefusedCredentials.
+func TestIsUnauthorized(t *testing.T) {
+	conflict := &apply.Error{Class: apply.Retry, Status: metav1.StatusReasonConflict}
+	refused := &apply.Error{Class: apply.Retry, Status: metav1.StatusReasonUnauthorized}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"one object [H-15]":                {fmt.Errorf("component a: %w", refused), true},
+		"second of two objects [H-15]":     {fmt.Errorf("component a: %w", apply.Errors{conflict, refused}), true},
+		"another error [H-15]":             {apply.Errors{conflict}, false},
+		"client of another cluster [H-15]": {apierrors.NewUnauthorized("Unauthorized"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := IsUnauthorized(test.err); got != test.want {
+				t.Errorf("IsUnauthorized(%v) = %t", test.err, got)
+			}
+		})
+	}
+}

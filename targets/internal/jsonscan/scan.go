@@ -39,6 +39,15 @@ type Scan struct {
 	isType  bool
 }
 
+// All scans a whole text. A client may also decode what follows the outermost object.
+func All(text []byte) (s Scan) {
+	for len(text) > 0 {
+		n, _ := s.Read(text)
+		text = text[n:]
+	}
+	return s
+}
+
 // Read reads the next part of the text, up to the end of the outermost object. It returns the number of bytes that it
 // has read, and whether the object has ended.
 func (s *Scan) Read(text []byte) (n int, end bool) {

@@ -124,11 +124,7 @@ func (s *Scan) managed(field int, value []byte) error {
 		return nil
 	}
 	return each(value, func(_ int, text []byte) error {
-		fields := jsonscan.Scan{}
-		for len(text) > 0 {
-			n, _ := fields.Read(text) // a client may decode what follows the outermost object
-			text = text[n:]
-		}
+		fields := jsonscan.All(text)
 		s.Cost, s.Depth = s.Cost+fields.Cost(), max(s.Depth, fields.Depth)
 		return nil
 	})
