@@ -163,10 +163,12 @@ func ExampleFailable() {
 
 func ExampleName() {
 	fmt.Println(declarative.Name("shop", "web"))
-	fmt.Println(declarative.Name("shop.eu", "web")) // no dots in the names of Services
+	fmt.Println(declarative.Name("shop.eu", "web"))  // no dots in the names of Services
+	fmt.Println(declarative.Name("shop", "db", "1")) // the item "shop-db" has the name "shop-db-1" for its part "1"
 	// Output:
 	// shop-web
 	// shop-eu-web-150f450a
+	// shop-db-1-2f7ae20a
 }
 
 func ExampleValueOr() {

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -15,31 +17,35 @@ const (
 	hashLength   = 8
 )
 
-// Name returns a name for a child. It joins the item's name and the given parts. For example, "shop" and "web" result
-// in "shop-web". Because the name begins with the item's name, two items in one namespace have different children.
+// Name returns a name for a child. It joins the item's name and the given parts with hyphens. For example, "shop" and
+// "web" result in "shop-web".
+//
+// Two items in one namespace never get the same name, whatever their parts are. Because names of items may contain
+// hyphens, the joined name is unambiguous only if there is exactly one part and this part contains no hyphen. In all
+// other cases, for example for "shop" and "db-web", Name appends a hash of the item's name and the parts.
 //
 // The name is valid for every kind and as the value of a label: it begins with a letter, and has at most 63 characters
-// from the set a-z, 0-9 and "-". If the joined name is not valid, Name changes or shortens it and appends a hash of the
-// joined name, so that different names stay different. The same arguments always result in the same name.
+// from the set a-z, 0-9 and "-". If the joined name is not valid, Name changes or shortens it and appends a hash, so
+// that different names stay different. The same arguments always result in the same name.
 func Name(item string, parts ...string) string {
-	whole := join(item, parts)
-	name := strings.Map(labelRune, whole)
+	whole := newTuple(item, parts)
+	name := strings.Map(labelRune, whole.joined)
 	if name == "" || name[0] < 'a' || name[0] > 'z' {
 		name = "x" + name
 	}
-	return shorten(strings.TrimRight(name, "-"), whole, maxLabel)
+	return whole.shorten(strings.TrimRight(name, "-"), maxLabel)
 }
 
 // LongName is like [Name], but the name may have up to 253 characters and may contain dots. Kinds such as ConfigMap,
 // Secret and Deployment allow such names. Kinds such as Service do not. Do not use LongName either if a controller
 // copies the name into a label, as the StatefulSet controller does, because labels are limited to 63 characters.
 func LongName(item string, parts ...string) string {
-	whole := join(item, parts)
-	labels := strings.Split(strings.ToLower(whole), ".")
+	whole := newTuple(item, parts)
+	labels := strings.Split(strings.ToLower(whole.joined), ".")
 	for i, label := range labels {
 		labels[i] = cmp.Or(strings.Trim(strings.Map(labelRune, label), "-"), "x")
 	}
-	return shorten(strings.Join(labels, "."), whole, maxSubdomain)
+	return whole.shorten(strings.Join(labels, "."), maxSubdomain)
 }
 
 // labelRune returns the character of a DNS label that replaces a character of a name.
@@ -53,17 +59,41 @@ func labelRune(r rune) rune {
 	return '-'
 }
 
-func join(item string, parts []string) string {
-	return strings.Join(append([]string{item}, parts...), "-")
+// tuple contains the name of an item and the parts of the name of a child.
+type tuple struct {
+	joined string
+	// hashed is the text whose hash identifies the tuple. It equals joined if no other tuple needs the joined name.
+	hashed string
 }
 
-// shorten shortens a name to the given limit. The parameter `whole` is the original name. If the name is too long or
-// differs from the original name, shorten also appends a hash of the original name.
-func shorten(name, whole string, limit int) string {
-	if name == whole && len(name) <= limit {
+func newTuple(item string, parts []string) tuple {
+	all := append([]string{item}, parts...)
+	joined := strings.Join(all, "-")
+	if isAmbiguous(joined, parts) {
+		return tuple{joined: joined, hashed: fmt.Sprintf("%q", all)}
+	}
+	return tuple{joined: joined, hashed: joined}
+}
+
+// hashLike matches a part that looks like a hash. The joined name could equal the name of a tuple with a hash.
+var hashLike = regexp.MustCompile(fmt.Sprintf("^[0-9a-f]{%d}$", hashLength))
+
+// isAmbiguous reports whether another tuple has the same joined name and a better claim to it. A joined name that
+// contains hyphens belongs to the tuple whose only part is the text after the last hyphen.
+func isAmbiguous(joined string, parts []string) bool {
+	if !strings.Contains(joined, "-") {
+		return false
+	}
+	return len(parts) != 1 || strings.Contains(parts[0], "-") || hashLike.MatchString(parts[0])
+}
+
+// shorten shortens a name to the given limit. If the name is too long or differs from the text that identifies the
+// tuple, shorten also appends a hash of this text.
+func (t tuple) shorten(name string, limit int) string {
+	if name == t.hashed && len(name) <= limit {
 		return name
 	}
-	sum := sha256.Sum256([]byte(whole))
+	sum := sha256.Sum256([]byte(t.hashed))
 	if room := limit - hashLength - 1; len(name) > room {
 		name = strings.TrimRight(name[:room], "-.")
 	}

@@ -3,7 +3,9 @@
 package declarative
 
 import (
+	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,7 +18,11 @@ func TestName(t *testing.T) {
 		label, longName string
 	}{
 		"prefixed [R36]":               {"shop", []string{"web"}, "shop-web", "shop-web"},
-		"several parts [R36]":          {"shop", []string{"web", "0"}, "shop-web-0", "shop-web-0"},
+		"several parts [F77]":          {"shop", []string{"web", "0"}, "shop-web-0-82d7e900", "shop-web-0-82d7e900"},
+		"a part with a hyphen [F77]":   {"shop", []string{"db-web"}, "shop-db-web-de19f020", "shop-db-web-de19f020"},
+		"an item with hyphens [F77]":   {"shop-db", []string{"web"}, "shop-db-web", "shop-db-web"},
+		"only an item with one [F77]":  {"shop-db", nil, "shop-db-65b64015", "shop-db-65b64015"},
+		"looks like a hash [F77]":      {"shop-web", []string{"150f450a"}, "shop-web-150f450a-266a6bac", "shop-web-150f450a-266a6bac"},
 		"alone [R36]":                  {"shop", nil, "shop", "shop"},
 		"dots are not for all [R36]":   {"shop.eu", []string{"web"}, "shop-eu-web-150f450a", "shop.eu-web"},
 		"digits first [R36]":           {"1shop", []string{"web"}, "x1shop-web-ea12b753", "1shop-web"},
@@ -25,7 +31,7 @@ func TestName(t *testing.T) {
 		"letters and signs [R36]":      {"shop", []string{"Web_1"}, "shop-web-1-e7ce5ca7", "shop-web-1-e7ce5ca7"},
 		"nothing that is left [R36]":   {"", nil, "x-e3b0c442", "x-e3b0c442"},
 		"a hyphen is not at the end":   {"shop", []string{""}, "shop-3f992105", "shop-3f992105"},
-		"labels of a long name [R36]":  {"a.-b..c", nil, "a--b--c-a1c2914c", "a.b.x.c-a1c2914c"},
+		"labels of a long name [R36]":  {"a.-b..c", nil, "a--b--c-4c55116d", "a.b.x.c-4c55116d"},
 		"the same whole, another name": {"shop-eu", []string{"web"}, "shop-eu-web", "shop-eu-web"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,6 +43,40 @@ func TestName(t *testing.T) {
 			}
 		})
 	}
+}
+
+// parts returns a random list of at most three short parts of names, in which collisions are likely.
+func parts(r *rand.Rand) []string {
+	out := make([]string, r.IntN(4))
+	for i := range out {
+		for range r.IntN(4) {
+			out[i] += string("ab-.A"[r.IntN(5)])
+		}
+	}
+	return out
+}
+
+func TestNamesOfDifferentItemsDiffer(t *testing.T) {
+	t.Run("no two items get the same name, whatever their parts are [F77]", func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not for secrets
+		for _, name := range []func(string, ...string) string{Name, LongName} {
+			taken := map[string][]string{}
+			for range 20_000 {
+				tuple := append([]string{strings.Repeat("a", 1+r.IntN(2)) + strings.Join(parts(r), "-")}, parts(r)...)
+				got := name(tuple[0], tuple[1:]...)
+				if other, found := taken[got]; found && !slices.Equal(other, tuple) {
+					t.Fatalf("%q and %q both have the name %q", other, tuple, got)
+				}
+				taken[got] = tuple
+			}
+		}
+	})
+	t.Run("the hash of one item is no part of another [F77]", func(t *testing.T) {
+		hashed := Name("shop", "db-web")
+		if got := Name("shop-db-web", strings.TrimPrefix(hashed, "shop-db-web-")); got == hashed {
+			t.Errorf("two items have the name %q", got)
+		}
+	})
 }
 
 func FuzzName(f *testing.F) {
