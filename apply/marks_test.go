@@ -61,6 +61,10 @@ func TestMarks(t *testing.T) {
 		"another item, of a kind that items share":        {marks{another}, "u", false, both},
 		"our manager beside another owner":                {marks{another, manager(owner.Manager())}, "u", true, both},
 		"Landscaper's label, another item's":              {marks{label(landscaperLabel, "n"), label(ownership.LabelItem, "other")}, "u", false, Options{}},
+		"our label, another UID, another writer [F98]":    {marks{label(ownership.LabelItem, "item"), manager("replicator")}, "v", false, Options{}},
+		"our label, another UID, our manager [F98]":       {marks{label(ownership.LabelItem, "item"), manager(owner.Manager())}, "v", true, Options{}},
+		"our label, another writer [F98]":                 {marks{label(ownership.LabelItem, "item"), manager("replicator")}, "u", true, Options{}},
+		"an earlier life, another UID, its manager [F98]": {marks{label(ownership.LabelItem, "former"), annotated, manager("deployerkit-former")}, "v", true, Options{}},
 	} {
 		t.Run(name+" [F9]", func(t *testing.T) {
 			live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}

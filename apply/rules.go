@@ -91,10 +91,15 @@ func (r rules) isOurs(live metav1.Object) bool {
 // other users may be able to change. An object is therefore deleted only if its labels, its annotations or its field
 // managers name the item.
 
-// isOwn reports whether a live object belongs to the item. An object belongs to the item if it carries the item's
-// label, or if it has the UID of the inventory entry and isMarked returns true.
+// isOwn reports whether a live object belongs to the item. An object with the UID of the inventory entry belongs to the
+// item if isOurs or isMarked returns true. An object with another UID belongs to the item if isOurs returns true and the
+// item in its label has written it. It may otherwise be a copy that another program made.
 func (r rules) isOwn(live metav1.Object, e Entry) bool {
-	return r.isOurs(live) || live.GetUID() == e.UID && r.isMarked(live, e.Ref())
+	if live.GetUID() == e.UID {
+		return r.isOurs(live) || r.isMarked(live, e.Ref())
+	}
+	owner, _ := ownership.OwnerOf(live)
+	return r.isOurs(live) && owner.Wrote(live)
 }
 
 // isMarked reports whether one of the following marks on an object names the item: the owner label, an owner

@@ -235,7 +235,7 @@ func (s *search) page(ctx context.Context, gvk schema.GroupVersionKind, from met
 	}
 	for i := range list.Items {
 		entry, ours := EntryOf(s.run.Owner, gvk, &list.Items[i])
-		if _, known := s.Kinds[gvk]; !ours || !known && !s.isWritten(&list.Items[i]) {
+		if !ours || !s.run.Owner.Wrote(&list.Items[i]) {
 			continue
 		}
 		if s.Complete != nil {
@@ -247,14 +247,6 @@ func (s *search) page(ctx context.Context, gvk schema.GroupVersionKind, from met
 		s.found[entry.UID] = entry
 	}
 	return list.Continue, len(list.Items), nil
-}
-
-// isWritten reports whether the item has written an object. Other programs copy objects to other kinds or namespaces,
-// including the labels and annotations.
-func (s *search) isWritten(obj metav1.Object) bool {
-	return slices.ContainsFunc(obj.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == s.run.Owner.Manager() || entry.Manager == s.run.Owner.PatchManager()
-	})
 }
 
 // EntryOf returns the inventory entry for an object that belongs to an item. It returns false unless the object carries

@@ -188,6 +188,16 @@ func TestRecoverOtherKinds(t *testing.T) {
 		w.resources = everything()
 		recovered(t, w.begin(false), configMaps)
 	})
+	t.Run("leaves out the copy that another controller made of an object of a known kind [F98]", func(t *testing.T) {
+		w, _ := lost(t, marked("a", "4f1e", nil), marked("copy", "4f1e", func(obj *metav1.PartialObjectMetadata) {
+			obj.ManagedFields[0].Manager = "replicator"
+		}))
+		recovered(t, w.begin(false), configMaps, "ConfigMap ns/a u-a")
+	})
+	t.Run("restores an object of a server that does not track who writes an object [F98]", func(t *testing.T) {
+		w, _ := lost(t, marked("a", "4f1e", func(obj *metav1.PartialObjectMetadata) { obj.ManagedFields = nil }))
+		recovered(t, w.begin(false), configMaps, "ConfigMap ns/a u-a")
+	})
 	t.Run("finds objects that name the item as a further owner [F37]", func(t *testing.T) {
 		w, _ := lost(t, marked("s", "5a5a", func(obj *metav1.PartialObjectMetadata) {
 			secret(obj)

@@ -3,6 +3,7 @@
 package ownership
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,16 @@ func (o Owner) PatchManager() string { return PatchManagerOf(o.Manager()) }
 
 // PatchManagerOf returns the PatchManager of the item that has the given Manager.
 func PatchManagerOf(manager string) string { return manager + patchSuffix }
+
+// Wrote reports whether the item has written an object, according to managedFields. The label and the annotations do not
+// show this, because other programs copy them to other objects. Wrote also returns true if the object has no
+// managedFields at all, because some API servers do not track who writes an object.
+func (o Owner) Wrote(obj metav1.Object) bool {
+	entries := obj.GetManagedFields()
+	return len(entries) == 0 || slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == o.Manager() || entry.Manager == o.PatchManager()
+	})
+}
 
 // Stamp writes the owner into the object's labels and annotations. It does not change other labels and annotations. If
 // the labels or annotations are not a map, Stamp does not change them, and the API server rejects the object.

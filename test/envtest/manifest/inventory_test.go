@@ -102,6 +102,22 @@ var _ = Describe("an inventory that was lost", func() {
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
+	It("is restored without a copy that another controller made of an object, and the copy stays [F98]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
+		original := &corev1.ConfigMap{}
+		Expect(w.Client.Get(ctx, w.Key("cm-0"), original)).To(Succeed())
+		mirror := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "mirror", Labels: original.Labels, Annotations: original.Annotations},
+			Data:       original.Data,
+		}
+		Expect(w.Client.Create(ctx, mirror, client.FieldOwner("replicator"))).To(Succeed())
+		w.loseInventory(ctx, "item")
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "cm-0")).To(BeNil())
+		Expect(w.Read(ctx, "mirror")).NotTo(BeNil())
+	}, SpecTimeout(5*time.Minute))
+
 	It("is restored with a Namespace that the item owns together with another item [F37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		shared := w.Namespace + "-shared"
