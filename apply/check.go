@@ -12,10 +12,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// normalise removes the fields that only the API server sets, and moves the values in the field stringData of a Secret
-// to the field data. If stringData remained in the manifest, server-side apply would not notice changes of data, and
-// would not remove keys from data. A value that is not a string stays in stringData, so that checkStringData rejects it
-// later.
+// normalise removes the fields that only the API server sets, and the empty fields that other programs fill (see
+// filledFields). It moves the values in the field stringData of a Secret to the field data. If stringData remained in
+// the manifest, server-side apply would not notice changes of data, and would not remove keys from data. A value that
+// is not a string stays in stringData, so that checkStringData rejects it later.
 func normalise(obj *unstructured.Unstructured) {
 	if metadata, isMap := obj.Object["metadata"].(map[string]any); isMap {
 		for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"} {
@@ -27,6 +27,7 @@ func normalise(obj *unstructured.Unstructured) {
 			}
 		}
 	}
+	dropFilled(obj)
 	text, isMap := obj.Object["stringData"].(map[string]any)
 	if !RefOf(obj).isSecret() || !isMap {
 		return

@@ -134,6 +134,7 @@ func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructu
 		}
 	case MergeOverwrite:
 		out.Object = fields.Overlay(live.DeepCopy().Object, out.Object)
+		keepFilled(out, live)
 	case Apply, Recreate, OnDelete, Update, Patch:
 		retain(out, live)
 	}
@@ -143,10 +144,9 @@ func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructu
 // keptFields lists the fields that keep their current values when an object is replaced, because they are immutable or
 // set by the API server. The key of the map is a kind. The empty key stands for all kinds.
 var keptFields = map[string][][]string{
-	"":               {{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"}, {"metadata", "finalizers"}, {"metadata", "ownerReferences"}, {"status"}},
-	"Job":            {{"spec", "selector"}, {"spec", "template", "metadata", "labels"}},
-	"Service":        {{"spec", "clusterIP"}, {"spec", "clusterIPs"}},
-	"ServiceAccount": {{"secrets"}},
+	"":        {{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"}, {"metadata", "finalizers"}, {"metadata", "ownerReferences"}, {"status"}},
+	"Job":     {{"spec", "selector"}, {"spec", "template", "metadata", "labels"}},
+	"Service": {{"spec", "clusterIP"}, {"spec", "clusterIPs"}},
 }
 
 // alwaysKept contains the kinds whose keptFields are immutable. These fields keep their current values even if the
@@ -154,7 +154,7 @@ var keptFields = map[string][][]string{
 var alwaysKept = map[string]bool{"Job": true, "Service": true}
 
 // retain copies the keptFields from the live object to obj. If obj already has a value, the value is replaced only for
-// the kinds in alwaysKept.
+// the kinds in alwaysKept. retain also copies the filledFields that other managers have set.
 func retain(obj, live *unstructured.Unstructured) {
 	for _, kind := range []string{"", obj.GetKind()} {
 		for _, path := range keptFields[kind] {
@@ -165,4 +165,5 @@ func retain(obj, live *unstructured.Unstructured) {
 			}
 		}
 	}
+	keepFilled(obj, live)
 }

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"bytes"
+	"encoding/base64"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// filledField describes a field of one kind that another program fills after the object was created. A manifest may
+// contain such a field without a value. This must not undo the work of the other program.
+type filledField struct {
+	path []string // everyItem stands for each item of a list
+	// applies restricts the field to some objects of the kind. It is nil if the field belongs to all of them.
+	applies func(manifest map[string]any) bool
+	// ignores reports whether the value in the manifest is ignored. The default is isEmpty.
+	ignores func(value any) bool
+}
+
+// everyItem is an element of a path. It stands for each item of a list whose items have the key "name".
+const everyItem = "*"
+
+// webhookFields are the fields of a webhook configuration that other programs fill. Such a program creates the
+// certificate of the webhook's server.
+var webhookFields = []filledField{{path: []string{"webhooks", everyItem, "clientConfig", "caBundle"}, ignores: isBlankBundle}}
+
+// finalizersField is filled for some built-in kinds by the controller that has to clean up after an object.
+var finalizersField = filledField{path: []string{"metadata", "finalizers"}}
+
+// filledFields lists the fields that the controllers of Kubernetes fill, or programs that create certificates. In the
+// list of a kind, a field comes after the fields that it contains.
+var filledFields = map[schema.GroupKind][]filledField{
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: {
+		{path: []string{"rules"}, applies: isAggregated, ignores: isAnything},
+	},
+	{Kind: "ServiceAccount"}: {{path: []string{"secrets"}}},
+	{Kind: "Secret"}: {
+		{path: []string{"data", corev1.ServiceAccountTokenKey}, applies: isTokenSecret},
+		{path: []string{"data", corev1.ServiceAccountRootCAKey}, applies: isTokenSecret},
+		{path: []string{"data", corev1.ServiceAccountNamespaceKey}, applies: isTokenSecret},
+		{path: []string{"data"}, applies: isTokenSecret},
+	},
+	{Kind: "PersistentVolumeClaim"}: {
+		{path: []string{"spec", "volumeName"}},
+		{path: []string{"spec", "storageClassName"}, ignores: isNull}, // "" means no class
+		finalizersField,
+	},
+	{Kind: "PersistentVolume"}: {
+		{path: []string{"spec", "claimRef", "uid"}},
+		{path: []string{"spec", "claimRef", "resourceVersion"}},
+		{path: []string{"spec", "claimRef"}},
+		finalizersField,
+	},
+	{Kind: "Service"}: {finalizersField},
+	{Kind: "Pod"}:     {{path: []string{"spec", "nodeName"}}},
+	{Group: "apiextensions.k8s.io", Kind: definitionKind}: {
+		{path: []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}, ignores: isBlankBundle},
+		finalizersField,
+	},
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}: {{path: []string{"spec", "caBundle"}, ignores: isBlankBundle}},
+
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   webhookFields,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: webhookFields,
+}
+
+// isAggregated reports whether a controller computes the rules of a ClusterRole.
+func isAggregated(manifest map[string]any) bool { return manifest["aggregationRule"] != nil }
+
+// isTokenSecret reports whether a controller adds a token to a Secret.
+func isTokenSecret(manifest map[string]any) bool {
+	return manifest["type"] == string(corev1.SecretTypeServiceAccountToken)
+}
+
+func isAnything(any) bool { return true }
+
+func isNull(value any) bool { return value == nil }
+
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case string:
+		return value == ""
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	}
+	return false
+}
+
+// isBlankBundle reports whether a bundle of certificates contains at most white space. Generated manifests use such a
+// bundle, for example "Cg==", as a placeholder.
+func isBlankBundle(value any) bool {
+	text, isText := value.(string)
+	if !isText {
+		return value == nil
+	}
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	return err == nil && len(bytes.TrimSpace(decoded)) == 0
+}
+
+// filledFieldsOf returns the filledFields that belong to an object.
+func filledFieldsOf(obj *unstructured.Unstructured) []filledField {
+	var out []filledField
+	for _, field := range filledFields[obj.GroupVersionKind().GroupKind()] {
+		if field.applies == nil || field.applies(obj.Object) {
+			out = append(out, field)
+		}
+	}
+	return out
+}
+
+// dropFilled removes the filledFields from a manifest if their values are to be ignored.
+func dropFilled(manifest *unstructured.Unstructured) {
+	for _, field := range filledFieldsOf(manifest) {
+		ignores := field.ignores
+		if ignores == nil {
+			ignores = isEmpty
+		}
+		dropAt(manifest.Object, field.path, ignores)
+	}
+}
+
+func dropAt(manifest map[string]any, path []string, ignores func(any) bool) {
+	value, given := manifest[path[0]]
+	switch {
+	case !given:
+	case len(path) == 1:
+		if ignores(value) {
+			delete(manifest, path[0])
+		}
+	case path[1] == everyItem:
+		items, _ := value.([]any)
+		for _, item := range items {
+			below, _ := item.(map[string]any)
+			dropAt(below, path[2:], ignores)
+		}
+	default:
+		below, _ := value.(map[string]any)
+		dropAt(below, path[1:], ignores)
+	}
+}
+
+// keepFilled copies the filledFields that the manifest does not contain from the live object to obj. It omits the
+// fields that the item itself has set, because the manifest no longer contains them.
+func keepFilled(obj, live *unstructured.Unstructured) {
+	owner, _ := ownership.OwnerOf(obj)
+	isOwn := func(path fieldpath.Path) bool { return ownership.Sets(live, owner.Manager(), path) }
+	for _, field := range filledFieldsOf(obj) {
+		keepAt(obj.Object, live.Object, field.path, nil, isOwn)
+	}
+}
+
+// keepAt copies the field at a path from the live object. The parameter `at` is the path of the two objects.
+func keepAt(obj, live map[string]any, path []string, at fieldpath.Path, isOwn func(fieldpath.Path) bool) {
+	name := path[0]
+	value, given := obj[name]
+	have, filled := live[name]
+	at = append(at.Copy(), fieldpath.PathElement{FieldName: &name})
+	switch {
+	case !filled:
+	case len(path) == 1:
+		if !given && !isOwn(at) {
+			obj[name] = runtime.DeepCopyJSONValue(have)
+		}
+	case path[1] == everyItem:
+		keepInItems(value, have, path[2:], at, isOwn)
+	default:
+		below, isMap := value.(map[string]any)
+		from, isToo := have.(map[string]any)
+		if isMap && isToo {
+			keepAt(below, from, path[1:], at, isOwn)
+		}
+	}
+}
+
+// keepInItems calls keepAt for each pair of items with the same name in two lists.
+func keepInItems(value, have any, path []string, at fieldpath.Path, isOwn func(fieldpath.Path) bool) {
+	items, _ := value.([]any)
+	others, _ := have.([]any)
+	named := make(map[string]map[string]any, len(others))
+	for _, other := range others {
+		from, _ := other.(map[string]any)
+		if name, isText := from["name"].(string); isText {
+			named[name] = from
+		}
+	}
+	for _, item := range items {
+		below, _ := item.(map[string]any)
+		name, _ := below["name"].(string)
+		if from := named[name]; from != nil {
+			key := fieldpath.KeyByFields("name", name)
+			keepAt(below, from, path, append(at.Copy(), fieldpath.PathElement{Key: key}), isOwn)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// parse returns an object that is written as YAML.
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &obj.Object); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// The first lines of the objects in this file.
+const (
+	clusterRole    = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"
+	claimObject    = "apiVersion: v1\nkind: PersistentVolumeClaim\n"
+	volumeObject   = "apiVersion: v1\nkind: PersistentVolume\n"
+	tokenObject    = "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\n"
+	webhooksObject = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n"
+	crdObject      = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
+	apiObject      = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\n"
+)
+
+func TestFieldsThatOthersFill(t *testing.T) {
+	for name, tc := range map[string]struct{ manifest, want string }{
+		"the rules of an aggregated ClusterRole are dropped if they are empty": {
+			clusterRole + "aggregationRule: {clusterRoleSelectors: []}\nrules: []", clusterRole + "aggregationRule: {clusterRoleSelectors: []}",
+		},
+		"the rules of an aggregated ClusterRole are dropped if they are null": {
+			clusterRole + "aggregationRule: {}\nrules: null", clusterRole + "aggregationRule: {}",
+		},
+		"the rules of an aggregated ClusterRole are dropped if they have items": {
+			clusterRole + "aggregationRule: {}\nrules: [{verbs: [get]}]", clusterRole + "aggregationRule: {}",
+		},
+		"the empty rules of another ClusterRole stay": {clusterRole + "rules: []", clusterRole + "rules: []"},
+		"the empty rules of a ClusterRole without a rule for aggregation stay": {
+			clusterRole + "aggregationRule: null\nrules: []", clusterRole + "aggregationRule: null\nrules: []",
+		},
+		"the empty rules of a Role stay": {
+			"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\naggregationRule: {}\nrules: []",
+			"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\naggregationRule: {}\nrules: []",
+		},
+		"the empty secrets of a ServiceAccount are dropped, and its pull secrets stay": {
+			"apiVersion: v1\nkind: ServiceAccount\nsecrets: []\nimagePullSecrets: []", "apiVersion: v1\nkind: ServiceAccount\nimagePullSecrets: []",
+		},
+		"the secrets of a ServiceAccount stay": {
+			"apiVersion: v1\nkind: ServiceAccount\nsecrets: [{name: a}]", "apiVersion: v1\nkind: ServiceAccount\nsecrets: [{name: a}]",
+		},
+		"the empty bundles of webhooks are dropped": {
+			webhooksObject + "webhooks: [{name: a, clientConfig: {caBundle: ''}}, {name: b, clientConfig: {caBundle: Cg==}}, {name: c, clientConfig: {caBundle: YQ==}}]",
+			webhooksObject + "webhooks: [{name: a, clientConfig: {}}, {name: b, clientConfig: {}}, {name: c, clientConfig: {caBundle: YQ==}}]",
+		},
+		"the empty list of webhooks stays": {webhooksObject + "webhooks: []", webhooksObject + "webhooks: []"},
+		"a bundle that is not text stays":  {apiObject + "spec: {caBundle: [a]}", apiObject + "spec: {caBundle: [a]}"},
+		"the empty bundle of an APIService is dropped": {
+			apiObject + "spec: {caBundle: null, group: a}", apiObject + "spec: {group: a}",
+		},
+		"the empty bundle of a conversion is dropped": {
+			crdObject + "spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {caBundle: '', url: u}}}}",
+			crdObject + "spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {url: u}}}}",
+		},
+		"the empty volume of a claim is dropped, and the empty name of a class stays": {
+			claimObject + "spec: {volumeName: '', storageClassName: ''}", claimObject + "spec: {storageClassName: ''}",
+		},
+		"the class of a claim is dropped if it is null": {claimObject + "spec: {storageClassName: null}", claimObject + "spec: {}"},
+		"the empty fields of a reference to a claim are dropped": {
+			volumeObject + "spec: {claimRef: {name: a, uid: '', resourceVersion: ''}}", volumeObject + "spec: {claimRef: {name: a}}",
+		},
+		"an empty reference to a claim is dropped": {volumeObject + "spec: {claimRef: {uid: ''}}", volumeObject + "spec: {}"},
+		"the empty finalizers of a claim are dropped": {
+			claimObject + "metadata: {name: a, finalizers: []}", claimObject + "metadata: {name: a}",
+		},
+		"the empty finalizers of other kinds stay": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {finalizers: []}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {finalizers: []}",
+		},
+		"the empty token of a Secret is dropped": {tokenObject + "data: {token: '', a: ''}", tokenObject + "data: {a: ''}"},
+		"the empty data of a Secret for a token is dropped": {
+			tokenObject + "data: {token: ''}", tokenObject,
+		},
+		"the empty data of another Secret stays": {"apiVersion: v1\nkind: Secret\ndata: {token: ''}", "apiVersion: v1\nkind: Secret\ndata: {token: ''}"},
+		"the empty node of a Pod is dropped":     {"apiVersion: v1\nkind: Pod\nspec: {nodeName: ''}", "apiVersion: v1\nkind: Pod\nspec: {}"},
+	} {
+		t.Run(name+" [F97]", func(t *testing.T) {
+			manifest := parse(t, tc.manifest)
+			normalise(manifest)
+			if diff := cmp.Diff(parse(t, tc.want).Object, manifest.Object); diff != "" {
+				t.Error("the manifest differs (-want +got):", diff)
+			}
+		})
+	}
+}
+
+// TestReplacedObjectsKeepFilledFields covers the strategies that write a complete object.
+func TestReplacedObjectsKeepFilledFields(t *testing.T) {
+	owner := ownership.Owner{UID: "u"}
+	for name, tc := range map[string]struct{ manifest, live, owned, want string }{
+		"keeps the rules of an aggregated ClusterRole": {
+			manifest: clusterRole + "aggregationRule: {}", live: "rules: [{verbs: [get]}]", want: "rules: [{verbs: [get]}]",
+		},
+		"removes the rules of a ClusterRole that is not aggregated": {manifest: clusterRole, live: "rules: [{verbs: [get]}]", want: "{}"},
+		"keeps the secrets of a ServiceAccount": {
+			manifest: "apiVersion: v1\nkind: ServiceAccount", live: "secrets: [{name: a}]", want: "secrets: [{name: a}]",
+		},
+		"keeps the volume of a claim": {manifest: claimObject + "spec: {}", live: "spec: {volumeName: v, a: b}", want: "spec: {volumeName: v}"},
+		"keeps the UID of a claim": {
+			manifest: volumeObject + "spec: {claimRef: {name: a}}", live: "spec: {claimRef: {name: b, uid: u}}", want: "spec: {claimRef: {name: a, uid: u}}",
+		},
+		"keeps the bundle of the webhook with the same name": {
+			manifest: webhooksObject + "webhooks: [{name: b, clientConfig: {}}, {name: a, clientConfig: {caBundle: YQ==}}, {name: c, clientConfig: {}}]",
+			live:     "webhooks: [{name: a, clientConfig: {caBundle: Yg==}}, {name: b, clientConfig: {caBundle: Yg==}}]",
+			want:     "webhooks: [{name: b, clientConfig: {caBundle: Yg==}}, {name: a, clientConfig: {caBundle: YQ==}}, {name: c, clientConfig: {}}]",
+		},
+		"removes a bundle that the item itself has set": {
+			manifest: webhooksObject + "webhooks: [{name: a, clientConfig: {}}]",
+			live:     "webhooks: [{name: a, clientConfig: {caBundle: Yg==}}]",
+			owned:    `{f:webhooks: {'k:{"name":"a"}': {f:clientConfig: {f:caBundle: {}}}}}`,
+			want:     "webhooks: [{name: a, clientConfig: {}}]",
+		},
+		"removes a reference that the item itself has set": {
+			manifest: volumeObject + "spec: {}", live: "spec: {claimRef: {name: a}}", owned: "{f:spec: {f:claimRef: {f:name: {}}}}", want: "spec: {}",
+		},
+		"adds nothing to a field of another type": {
+			manifest: apiObject + "spec: a", live: "spec: {caBundle: YQ==}", want: "spec: a",
+		},
+	} {
+		for _, strategy := range []Strategy{Update, Patch} {
+			t.Run(name+" with "+string(strategy)+" [F97]", func(t *testing.T) {
+				manifest := parse(t, tc.manifest)
+				owner.Stamp(manifest)
+				live := parse(t, tc.live)
+				live.SetGroupVersionKind(manifest.GroupVersionKind())
+				if tc.owned != "" {
+					set := parse(t, tc.owned).Object
+					entry := map[string]any{"manager": owner.Manager(), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": set}
+					live.Object["metadata"] = map[string]any{"managedFields": []any{entry}}
+				}
+				got := outcome(&object{Desired: Desired{Object: manifest, Strategy: strategy}}, live).Object
+				for _, field := range []string{"apiVersion", "kind", "metadata", "aggregationRule"} {
+					delete(got, field)
+				}
+				if diff := cmp.Diff(parse(t, tc.want).Object, got); diff != "" {
+					t.Error("the new object differs (-want +got):", diff)
+				}
+			})
+		}
+	}
+}
