@@ -43,8 +43,8 @@ type Options struct {
 	// within StartWithin after the start. Zero means 5 minutes. A negative value means that these runs start at once.
 	StartWithin time.Duration
 	// StatusGrace is the time after the creation of an object during which the object counts as not ready if it has no
-	// status. It applies to custom kinds whose CustomResourceDefinition has a status subresource but declares neither
-	// conditions nor observedGeneration, or cannot be read. Zero means upkeep.DefaultStatusGrace. A negative value means that such an object counts as ready at once.
+	// status. It applies to custom kinds whose CustomResourceDefinition declares a status or cannot be read. Zero means
+	// upkeep.DefaultStatusGrace. A negative value means that such an object counts as ready at once.
 	StatusGrace time.Duration
 	// Parallel is the maximum number of components of one item that are reconciled at the same time. Zero means 8.
 	Parallel int

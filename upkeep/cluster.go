@@ -29,6 +29,7 @@ type Cluster struct {
 	ended     <-chan struct{} // closed when the client is removed from the pool
 	watcher   *watch.Watcher
 	statuses  sync.Map // maps each GroupVersionKind to its readiness.StatusShape
+	classes   classes
 	identity  identity
 
 	all  *clusters

@@ -47,9 +47,8 @@ type Options struct {
 	// WrapTransport may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 	// StatusGrace is the value of [readiness.Rules.Grace]. It applies to custom resources without a status, if the
-	// definition of their kind has a status subresource but declares neither conditions nor observedGeneration, or
-	// cannot be read. Such an object counts as not ready
-	// until its age exceeds StatusGrace. The default is DefaultStatusGrace. A negative value stands for zero.
+	// definition of their kind declares a status or cannot be read. Such an object counts as not ready until its age
+	// exceeds StatusGrace. The default is DefaultStatusGrace. A negative value stands for zero.
 	StatusGrace time.Duration
 	// ObjectChanged is called with the UID of an item whenever one of its objects changes. It is called only for kinds
 	// for which the deployer has called [watch.Watcher.WatchObjects]. It must not block. It may be nil.

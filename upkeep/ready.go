@@ -66,6 +66,9 @@ func stateOf(live *unstructured.Unstructured) readyState {
 type readyStates struct {
 	mu  sync.Mutex
 	all map[apply.Ref]readyState
+	// guessed contains the objects whose readiness was uncertain at the end of the last run. It is nil if there are
+	// none.
+	guessed map[apply.Ref]bool
 }
 
 // get returns the state in which an object was last ready.
@@ -82,6 +85,23 @@ func (s *readyStates) set(ref apply.Ref, state readyState) {
 		s.all = map[apply.Ref]readyState{}
 	}
 	s.all[ref] = state
+}
+
+// isGuessed reports whether the readiness of an object was uncertain at the end of the last run.
+func (s *readyStates) isGuessed(ref apply.Ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.guessed[ref]
+}
+
+// setGuessed records the objects whose readiness is uncertain.
+func (s *readyStates) setGuessed(refs map[apply.Ref]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.guessed = nil
+	if len(refs) > 0 {
+		s.guessed = refs
+	}
 }
 
 // keep removes the recorded states of all objects that the given entries do not contain.

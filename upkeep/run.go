@@ -34,6 +34,7 @@ type Run struct {
 	item        *item
 	store       func(apply.Inventory) error
 	corrections *corrections
+	guesses     guesses
 	background  bool // the item's last Landscaper job had finished before the run began
 	unwatched   bool // at least one kind cannot be watched
 }

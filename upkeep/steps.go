@@ -141,7 +141,8 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 	return deployerlib.WaitFor(reason, after)
 }
 
-// Finished records that the run is done. It resets the waiting times and stops following changes of the objects.
+// Finished records that the run is done. It resets the waiting times, stops following changes of the objects, and sets or
+// removes the condition ReadinessUnknown.
 func (r *Run) Finished() {
 	r.item.stopFollowing()
 	r.item.queue.reschedule() // drift that was queued during the wait has no timer yet
@@ -149,5 +150,6 @@ func (r *Run) Finished() {
 	if r.Item.Status.JobID == "" {
 		r.item.beginAnew() // a job may run again under the same ID if its end could not be stored
 	}
+	r.reportGuesses()
 	r.item.ready.keep(r.Inventory.Entries)
 }

@@ -19,10 +19,14 @@ type Rules struct {
 	// nil, the check assumes StatusReports for every kind. An implementation can use the function StatusOf of this
 	// package, which examines a CustomResourceDefinition.
 	StatusOf func(schema.GroupVersionKind) StatusShape
-	// Grace and Now apply to kinds for which StatusOf returns StatusOther. If an object of such a kind has no status,
-	// it counts as not ready until its age at the time Now exceeds Grace.
+	// Grace and Now apply to objects without a status, unless StatusOf returns StatusNone for their kind. Such an object
+	// counts as not ready until its age at the time Now exceeds Grace. The controllers of some kinds never write a
+	// status, although the definition declares one. If Now is zero, such an object is never ready.
 	Grace time.Duration
 	Now   time.Time
+	// BindingOf returns when a PersistentVolumeClaim is bound. The check calls it only for claims that are not bound
+	// yet. If BindingOf is nil, the check assumes BindingImmediate for every claim.
+	BindingOf func(claim *unstructured.Unstructured) ClaimBinding
 }
 
 // StatusShape describes which status a CustomResourceDefinition declares for its kind.
@@ -30,10 +34,10 @@ type StatusShape string
 
 const (
 	// StatusReports means that the definition declares observedGeneration or conditions, so a controller is expected to
-	// set the status. An object without a status is not ready.
+	// set the status. An object without a status is not ready until its age exceeds Rules.Grace.
 	StatusReports StatusShape = "Reports"
-	// StatusOther means that the definition declares a status, but neither observedGeneration nor conditions. An object
-	// without a status is not ready until its age exceeds Rules.Grace.
+	// StatusOther means that the definition declares a status, but neither observedGeneration nor conditions. The
+	// readiness of its objects is uncertain, even if they have a status.
 	StatusOther StatusShape = "Other"
 	// StatusNone means that the definition declares no status. Objects of the kind are ready at once.
 	StatusNone StatusShape = "None"
@@ -55,6 +59,9 @@ func (r Rules) Of(obj *unstructured.Unstructured) Result {
 		if result := rule(obj); !result.Ready() {
 			return result
 		}
+	}
+	if isPendingClaim(obj) {
+		return r.pendingClaim(obj)
 	}
 	seen := r.observed(obj)
 	if !seen.Ready() {
@@ -158,20 +165,19 @@ func (r Rules) withoutStatus(obj *unstructured.Unstructured) Result {
 	if r.StatusOf != nil {
 		shape = r.StatusOf(obj.GroupVersionKind())
 	}
-	switch shape {
-	case StatusNone:
+	switch {
+	case shape == StatusNone:
 		return ready()
-	case StatusOther:
-		left := obj.GetCreationTimestamp().Add(r.Grace).Sub(r.Now)
-		if left <= 0 {
-			return Result{State: StateReady, Guessed: true}
-		}
-		result := waiting(fmt.Sprintf("has no status yet; without a status, it counts as ready %s after its creation", r.Grace))
-		result.RecheckAfter = left
-		return result
-	default:
+	case r.Now.IsZero():
 		return waiting("has no status yet")
 	}
+	left := obj.GetCreationTimestamp().Add(r.Grace).Sub(r.Now)
+	if left <= 0 {
+		return Result{State: StateReady, Guessed: true}
+	}
+	result := waiting(fmt.Sprintf("has no status yet; without a status, it counts as ready %s after its creation", r.Grace))
+	result.RecheckAfter = left
+	return result
 }
 
 // readyOf returns a waiting result if the condition Ready was observed at an older generation, and a ready result

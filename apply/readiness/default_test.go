@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -72,10 +73,10 @@ func TestStatusOfUnknownShape(t *testing.T) {
 		after  time.Duration
 		want   Result
 	}{
-		"none, within the grace period [F35]": {"spec: {}}", 4 * time.Second, Result{
+		"none, within the grace period [F35, F94]": {"spec: {}}", 4 * time.Second, Result{
 			State: StateWaiting, Reason: "has no status yet; without a status, it counts as ready 10s after its creation", RecheckAfter: 6 * time.Second,
 		}},
-		"none, after the grace period [F35]":              {"spec: {}}", 10 * time.Second, Result{State: StateReady, Guessed: true}},
+		"none, after the grace period [F35, F94]":         {"spec: {}}", 10 * time.Second, Result{State: StateReady, Guessed: true}},
 		"neither conditions nor observedGeneration [F35]": {"status: {phase: Pending}}", 0, Result{State: StateReady, Guessed: true}},
 		"conditions":         {"status: {conditions: [{type: Ready, status: 'True'}]}}", 0, Result{State: StateReady}},
 		"observedGeneration": {"status: {observedGeneration: 2}}", 0, Result{State: StateReady}},
@@ -83,11 +84,61 @@ func TestStatusOfUnknownShape(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := parsed(t, custom+test.status)
 			obj.SetCreationTimestamp(metav1.NewTime(created))
-			rules := Rules{Grace: 10 * time.Second, Now: created.Add(test.after), StatusOf: func(schema.GroupVersionKind) StatusShape { return StatusOther }}
-			if got := rules.Of(obj); got != test.want {
+			for _, shape := range []StatusShape{StatusOther, StatusReports} {
+				rules := Rules{Grace: 10 * time.Second, Now: created.Add(test.after), StatusOf: func(schema.GroupVersionKind) StatusShape { return shape }}
+				if got := rules.Of(obj); got != test.want {
+					t.Errorf("%s: want %+v, got %+v", shape, test.want, got)
+				}
+			}
+		})
+	}
+}
+
+func TestWithoutTimeAnObjectWithoutStatusIsNeverReady(t *testing.T) {
+	if got := Of(parsed(t, custom+"spec: {}}")); got != (Result{State: StateWaiting, Reason: "has no status yet"}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPendingClaims(t *testing.T) {
+	for name, test := range map[string]struct {
+		status  string
+		binding ClaimBinding
+		want    Result
+	}{
+		"a claim that is bound at once is not ready while it is pending": {
+			"{phase: Pending}", BindingImmediate, Result{State: StateWaiting, Reason: "PVC is not Bound. phase: Pending"},
+		},
+		"a claim that waits for its first consumer is ready while it is pending":    {"{phase: Pending}", BindingForConsumer, Result{State: StateReady}},
+		"a claim that waits for its first consumer is ready before it has a status": {"{}", BindingForConsumer, Result{State: StateReady}},
+		"a claim that waits for its first consumer has failed when its volume is lost": {
+			"{phase: Lost}", BindingForConsumer, Result{State: StateFailed, Reason: "its volume is lost"},
+		},
+		"a claim whose StorageClass cannot be read is checked again": {"{phase: Pending}", BindingUnknown, Result{
+			State: StateWaiting, RecheckAfter: 5 * time.Second,
+			Reason: "PVC is not Bound. phase: Pending; its StorageClass cannot be read, which shows whether it is bound before a Pod uses it",
+		}},
+		"a claim with an unknown mode is not ready while it is pending": {
+			"{phase: Pending}", "Later", Result{State: StateWaiting, Reason: "PVC is not Bound. phase: Pending"},
+		},
+	} {
+		t.Run(name+" [F76]", func(t *testing.T) {
+			rules := Rules{BindingOf: func(*unstructured.Unstructured) ClaimBinding { return test.binding }}
+			if got := rules.Of(parsed(t, claims+"spec: {}, status: "+test.status+"}")); got != test.want {
 				t.Errorf("want %+v, got %+v", test.want, got)
 			}
 		})
+	}
+}
+
+func TestClassOf(t *testing.T) {
+	const meta = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {volume.beta.kubernetes.io/storage-class: old}}, "
+	for text, want := range map[string]string{
+		claims + "spec: {}}": "", claims + "spec: {storageClassName: fast}}": "fast", meta + "spec: {storageClassName: fast}}": "old",
+	} {
+		if got := ClassOf(parsed(t, text)); got != want {
+			t.Errorf("%s: want %q, got %q", text, want, got)
+		}
 	}
 }
 

@@ -18,15 +18,16 @@
 //   - A Service of type LoadBalancer is ready when its status contains an ingress.
 //   - A Job is ready when it is complete, but not while it is running.
 //   - A Pod in phase Failed has failed.
-//   - A PersistentVolumeClaim in phase Lost has failed.
+//   - A PersistentVolumeClaim in phase Lost has failed. A claim that is bound only when a Pod uses it is ready before
+//     that (see Rules.BindingOf), because the Pod may wait for the claim.
 //   - An APIService is ready when it has the condition Available=True.
 //   - A StatefulSet with the update strategy OnDelete is ready when all replicas are ready, even if they have an old
 //     revision.
 //   - A ReplicationController is treated like a ReplicaSet, because kstatus has no rules for ReplicationControllers.
 //   - An object is not ready if its condition Ready belongs to an older generation.
-//   - A custom resource without a status is not ready, because no controller has reported yet. If its definition does
-//     not declare conditions or observedGeneration in the status, it becomes ready after a grace period (see Rules). If
-//     its kind has no status subresource either, it is ready at once.
+//   - A custom resource without a status is not ready, because no controller has reported yet. After a grace period
+//     (see Rules) it is ready, because some controllers never write a status, and Result.Guessed is set. If its
+//     definition declares no status, it is ready at once.
 //   - A custom resource whose status contains neither conditions nor observedGeneration is ready, but Result.Guessed is
 //     set.
 //
@@ -35,8 +36,7 @@
 // the default check ignores the conditions Available and Failed, and the field status.phase. Use a custom check to
 // evaluate them.
 //
-// Two kinds of objects may never become ready: a PersistentVolumeClaim whose storage class binds on first use, and a
-// suspended Job. An item that contains only such objects must disable the default check with disableDefault.
+// A suspended Job never becomes ready. An item that contains one must disable the default check with disableDefault.
 //
 // # Custom checks
 //

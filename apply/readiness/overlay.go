@@ -15,10 +15,10 @@ import (
 // overlay contains additional rules for kinds that kstatus considers ready too early. The rule for the kind is
 // evaluated first. If its result is ready, kstatus is evaluated as well.
 var overlay = map[schema.GroupKind]func(*unstructured.Unstructured) Result{
-	{Group: "", Kind: "Service"}:                          service,
-	{Group: "", Kind: "Pod"}:                              pod,
-	{Group: "", Kind: "PersistentVolumeClaim"}:            claim,
-	{Group: "batch", Kind: "Job"}:                         job,
+	{Group: "", Kind: "Service"}:  service,
+	{Group: "", Kind: "Pod"}:      pod,
+	claimKind:                     claim,
+	{Group: "batch", Kind: "Job"}: job,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiService,
 }
 
@@ -71,13 +71,6 @@ func pod(obj *unstructured.Unstructured) Result {
 		return ready()
 	}
 	return failed(join("has failed", text(obj.Object, "status", "reason"), text(obj.Object, "status", "message")))
-}
-
-func claim(obj *unstructured.Unstructured) Result {
-	if text(obj.Object, "status", "phase") == "Lost" {
-		return failed("its volume is lost")
-	}
-	return ready()
 }
 
 func job(obj *unstructured.Unstructured) Result {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// silent returns an object of a custom kind whose controller writes no status. It was created at noon.
+func silent(kind, name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "mesh.example.com/v1", "kind": kind, "metadata": map[string]any{"namespace": "ns", "name": name, "generation": int64(1)},
+	}}
+	obj.SetCreationTimestamp(metav1.NewTime(noon))
+	return obj
+}
+
+// uncertain returns the message of the condition ReadinessUnknown of the item, or "" if it has none.
+func (w *world) uncertain() string {
+	if condition := contract.GetCondition(w.item.Status.Conditions, ConditionReadinessUnknown); condition != nil {
+		return condition.Message
+	}
+	return ""
+}
+
+// define makes the target serve kinds whose definitions declare conditions.
+func (w *world) define(kinds ...string) {
+	for _, kind := range kinds {
+		w.cluster.statuses.Store(silent(kind, "").GroupVersionKind(), readiness.StatusReports)
+	}
+}
+
+func TestKindsWithoutStatusAreReportedInACondition(t *testing.T) {
+	w := newWorld(t)
+	w.define("Route", "Image")
+	route, image := silent("Route", "a"), silent("Image", "b")
+	inventory := apply.Inventory{Entries: []apply.Entry{
+		{APIVersion: "mesh.example.com/v1", Kind: "Route", Namespace: "ns", Name: "a", UID: "1"},
+		{APIVersion: "mesh.example.com/v1", Kind: "Image", Namespace: "ns", Name: "b", UID: "2"},
+	}}
+	run := func(objects ...*unstructured.Unstructured) (states []readiness.State) {
+		r := w.begin(false)
+		r.Inventory = inventory
+		for _, obj := range objects {
+			states = append(states, r.Judge(t.Context(), obj).State)
+		}
+		r.Finished()
+		return states
+	}
+	check := func(step string, want string, states ...readiness.State) {
+		t.Helper()
+		for _, state := range states {
+			if state != readiness.StateReady {
+				t.Errorf("%s: want a ready object, got %s [F94]", step, state)
+			}
+		}
+		if got := w.uncertain(); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: want a condition with %q, got %q [F94]", step, want, got)
+		}
+	}
+
+	if states := run(route); states[0] != readiness.StateWaiting {
+		t.Errorf("within the grace period, the object is %s, want Waiting [F94]", states[0])
+	}
+	check("within the grace period", "")
+	w.clock.Step(DefaultStatusGrace)
+	check("after the grace period", ": Image.mesh.example.com, Route.mesh.example.com; use custom readiness checks", run(route, image)...)
+	before := contract.GetCondition(w.item.Status.Conditions, ConditionReadinessUnknown).LastUpdateTime
+	w.clock.Step(time.Minute)
+	check("when nothing has changed", ": Image.mesh.example.com, Route.mesh.example.com;", run()...)
+	if after := contract.GetCondition(w.item.Status.Conditions, ConditionReadinessUnknown).LastUpdateTime; after != before {
+		t.Errorf("the condition changed although nothing else did: %s, %s [F94]", before, after)
+	}
+	image.Object["status"] = map[string]any{"observedGeneration": int64(1)}
+	check("when one has a status", ": Route.mesh.example.com;", run(image)...)
+	inventory.Entries = inventory.Entries[1:]
+	check("when the other is no longer desired", "", run()...)
+}
+
+func TestConditionAboutReadinessIsBounded(t *testing.T) {
+	refs := map[apply.Ref]bool{}
+	for i := range 30 {
+		refs[apply.Ref{APIVersion: "example.com/v1", Kind: fmt.Sprintf("Kind%02d", i), Name: "a"}] = true
+		refs[apply.Ref{APIVersion: "example.com/v1", Kind: fmt.Sprintf("Kind%02d", i), Name: "b"}] = true
+	}
+	if got := guessedText(refs); strings.Count(got, "example.com") != maxGuessedKinds || !strings.Contains(got, " and 10 more;") {
+		t.Errorf("want %d kinds and the number of the others, got %q [F94]", maxGuessedKinds, got)
+	}
+}
