@@ -127,8 +127,10 @@ func TestJudgeAsksForTheBinding(t *testing.T) {
 	w.store(&s)
 	r := w.begin(false)
 	for class, ready := range map[string]bool{"late": true, "early": false} {
-		if got := r.Judge(t.Context(), pendingClaim(class)); got.Ready() != ready {
-			t.Errorf("class %s: want ready %t, got %+v [F76]", class, ready, got)
-		}
+		t.Run(class+" [F76]", func(t *testing.T) {
+			if got := r.Judge(t.Context(), pendingClaim(class)); got.Ready() != ready {
+				t.Errorf("want ready %t, got %+v", ready, got)
+			}
+		})
 	}
 }

@@ -57,34 +57,35 @@ func TestKindsWithoutStatusAreReportedInACondition(t *testing.T) {
 		r.Finished()
 		return states
 	}
-	check := func(step string, want string, states ...readiness.State) {
-		t.Helper()
-		for _, state := range states {
-			if state != readiness.StateReady {
-				t.Errorf("%s: want a ready object, got %s [F94]", step, state)
+	check := func(name string, want string, states ...readiness.State) {
+		t.Run(name+" [F94]", func(t *testing.T) {
+			for _, state := range states {
+				if state != readiness.StateReady {
+					t.Errorf("want a ready object, got %s", state)
+				}
 			}
-		}
-		if got := w.uncertain(); (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("%s: want a condition with %q, got %q [F94]", step, want, got)
-		}
+			if got := w.uncertain(); (want == "") != (got == "") || !strings.Contains(got, want) {
+				t.Errorf("want a condition with %q, got %q", want, got)
+			}
+		})
 	}
 
 	if states := run(route); states[0] != readiness.StateWaiting {
 		t.Errorf("within the grace period, the object is %s, want Waiting [F94]", states[0])
 	}
-	check("within the grace period", "")
+	check("there is no condition within the grace period", "")
 	w.clock.Step(DefaultStatusGrace)
-	check("after the grace period", ": Image.mesh.example.com, Route.mesh.example.com; use custom readiness checks", run(route, image)...)
+	check("the condition names the kinds after the grace period", ": Image.mesh.example.com, Route.mesh.example.com; use custom readiness checks", run(route, image)...)
 	before := contract.GetCondition(w.item.Status.Conditions, ConditionReadinessUnknown).LastUpdateTime
 	w.clock.Step(time.Minute)
-	check("when nothing has changed", ": Image.mesh.example.com, Route.mesh.example.com;", run()...)
+	check("the condition stays if nothing has changed", ": Image.mesh.example.com, Route.mesh.example.com;", run()...)
 	if after := contract.GetCondition(w.item.Status.Conditions, ConditionReadinessUnknown).LastUpdateTime; after != before {
 		t.Errorf("the condition changed although nothing else did: %s, %s [F94]", before, after)
 	}
 	image.Object["status"] = map[string]any{"observedGeneration": int64(1)}
-	check("when one has a status", ": Route.mesh.example.com;", run(image)...)
+	check("the condition omits an object that has a status", ": Route.mesh.example.com;", run(image)...)
 	inventory.Entries = inventory.Entries[1:]
-	check("when the other is no longer desired", "", run()...)
+	check("the condition is removed with the last such object", "", run()...)
 }
 
 func TestConditionAboutReadinessIsBounded(t *testing.T) {
