@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
@@ -23,7 +24,7 @@ type result string
 const (
 	resultOK        result = ""
 	resultDenied    result = "denied" // Options.MayHeal did not allow the correction
-	resultGone      result = "gone"   // the object or its kind does not exist
+	resultGone      result = "gone"   // the object is proved not to exist
 	resultExists    result = "exists"
 	resultConflict  result = "conflict"
 	resultMismatch  result = "mismatch" // the name belongs to another object
@@ -31,13 +32,15 @@ const (
 	resultFailed    result = "failed"
 )
 
-func resultOf(err error) result {
+// resultOf classifies the outcome of a step. The argument `absent` is what the error means for the existence of the
+// object.
+func resultOf(absent absence.Meaning, err error) result {
 	switch {
 	case err == nil:
 		return resultOK
 	case isAnother(err):
 		return resultMismatch
-	case isGone(err):
+	case absent.IsProved():
 		return resultGone
 	case apierrors.IsAlreadyExists(err):
 		return resultExists

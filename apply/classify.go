@@ -5,6 +5,7 @@ package apply
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
@@ -25,8 +27,14 @@ func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 	out := &Error{Ref: ref, Class: Retry}
 	status := apierrors.APIStatus(nil)
 	switch {
-	case meta.IsNoMatchError(err):
-		out.Class, out.Reason = Permanent, "the cluster does not know the kind "+ref.GVK().String()
+	case isUnsupported(ref, err):
+		out.Class, out.Reason = Permanent, "the API server cannot apply this kind: its objects cannot be read"
+		return out
+	case absence.Of(absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name}, err) == absence.NotServed:
+		out.Class, out.Reason, out.unserved = Wait, clean(hide, unservedReason(ref, err)), true
+		return out
+	case isKindError(err):
+		out.Reason = clean(hide, err.Error())
 		return out
 	case !errors.As(err, &status):
 		out.Reason, out.cause = clean(hide, err.Error()), err
@@ -34,6 +42,34 @@ func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 	}
 	out.answer(status.Status(), err, hide)
 	return out
+}
+
+func isKindError(err error) bool {
+	_, ok := errors.AsType[*absence.KindError](err)
+	return ok
+}
+
+// isUnsupported reports whether the cluster serves the kind of an object, but no objects of the kind exist, so that they
+// cannot be applied.
+func isUnsupported(ref Ref, err error) bool {
+	kind, ok := errors.AsType[*absence.KindError](err)
+	return ok && kind.Unsupported && kind.Version == ref.GVK().Version
+}
+
+// unservedReason explains why the cluster does not serve an object at the moment. The text names the kind.
+func unservedReason(ref Ref, err error) string {
+	kind, ok := errors.AsType[*absence.KindError](err)
+	switch {
+	case ok && kind.Version != "" && kind.Version != ref.GVK().Version:
+		return fmt.Sprintf("the cluster does not serve %s yet, only the version %s", ref.GVK(), kind.Version)
+	case ok && kind.Version != "":
+		return fmt.Sprintf("the cluster does not serve %s at the moment, although it lists the kind", ref.GVK())
+	case ok && kind.Reason != "":
+		return fmt.Sprintf("the cluster does not serve %s at the moment: %s", ref.GVK(), kind.Reason)
+	case meta.IsNoMatchError(err):
+		return fmt.Sprintf("the cluster does not know %s yet", ref.GVK())
+	}
+	return fmt.Sprintf("the cluster does not serve %s at the moment: %s", ref.GVK(), err.Error())
 }
 
 // answer sets the fields of an Error according to the API server's answer.
@@ -48,8 +84,6 @@ func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" is being deleted"
 	case noNamespace(e.Ref, status):
 		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" does not exist"
-	case status.Code == http.StatusNotFound && (status.Details == nil || status.Details.Name == "" || status.Details.Name != e.Ref.Name):
-		e.Class, e.Reason = Permanent, "the API server cannot apply this kind: "+e.Reason
 	case isPermanent(status):
 		e.Class = Permanent
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
@@ -90,8 +91,27 @@ func TestClassify(t *testing.T) {
 			deployment, answer(403, "…", &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}),
 			Error{Reason: "the namespace shop is being deleted", Class: Wait},
 		},
-		"no such kind":  {deployment, &meta.NoKindMatchError{}, Error{Reason: "the cluster does not know the kind apps/v1, Kind=Deployment", Class: Permanent}},
-		"create only":   {deployment, answer(404, "the server could not find the requested resource", nil), Error{Reason: "the API server cannot apply this kind: the server could not find the requested resource", Class: Permanent}},
+		"no such kind [F71]": {deployment, &meta.NoKindMatchError{}, Error{Reason: "the cluster does not know apps/v1, Kind=Deployment yet", Class: Wait, unserved: true}},
+		"incomplete discovery [F70]": {
+			deployment, &absence.KindError{State: absence.KindNotServed, Reason: "apps/v1: stale", Err: &meta.NoKindMatchError{}},
+			Error{Reason: "the cluster does not serve apps/v1, Kind=Deployment at the moment: apps/v1: stale", Class: Wait, unserved: true},
+		},
+		"only in another version [F70]": {
+			deployment, &absence.KindError{State: absence.KindServed, Version: "v2", Err: &meta.NoKindMatchError{}},
+			Error{Reason: "the cluster does not serve apps/v1, Kind=Deployment yet, only the version v2", Class: Wait, unserved: true},
+		},
+		"listed but not found [F70]": {
+			deployment, &absence.KindError{State: absence.KindServed, Version: "v1", Err: answer(404, "404 page not found", nil)},
+			Error{Reason: "the cluster does not serve apps/v1, Kind=Deployment at the moment, although it lists the kind", Class: Wait, unserved: true},
+		},
+		"no right to look [F70]": {
+			deployment, &absence.KindError{Kind: deployment.GVK().GroupKind(), State: absence.KindForbidden, Reason: "no rights", Err: &meta.NoKindMatchError{}},
+			Error{Reason: "the cluster does not serve Deployment.apps: no rights", Class: Retry},
+		},
+		"create only": {
+			deployment, &absence.KindError{State: absence.KindServed, Version: "v1", Unsupported: true, Err: answer(404, "…", nil)},
+			Error{Reason: "the API server cannot apply this kind: its objects cannot be read", Class: Permanent},
+		},
 		"object gone":   {deployment, answer(404, "gone", &metav1.StatusDetails{Kind: "deployments", Name: "web"}), Error{Reason: "gone", Class: Retry}},
 		"forbidden":     {deployment, answer(403, "no\nrights", nil), Error{Reason: "no rights", Class: Retry}},
 		"unauthorized":  {deployment, answer(401, "who?", nil), Error{Reason: "who?", Class: Permanent}},

@@ -7,23 +7,36 @@ import (
 	"encoding/json"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/absence"
 )
 
 // cluster sends requests for objects to the API server. It executes the steps that functions of the type decision
 // return. It does not choose the steps itself.
 type cluster struct {
 	client client.Client
+	prover *absence.Prover
 }
 
-// do sends the request of a step. It returns the object in the answer, or nil if the answer contains none.
+// do sends the request of a step. It returns the object in the answer, or nil if the answer contains none. If the error
+// leaves open whether the object exists, do finds out why (see absence.Prover).
 func (c cluster) do(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	live, err := c.send(ctx, s)
+	kind := s.known.Ref().GVK().GroupKind()
+	if s.known.want != nil {
+		return live, c.prover.Find(ctx, kind, err)
+	}
+	return live, c.prover.Explain(ctx, kind, err)
+}
+
+// send sends the request of a step.
+func (c cluster) send(ctx context.Context, s step) (*unstructured.Unstructured, error) {
 	ref := s.known.Ref()
 	switch s.effect {
 	case effectRead:
@@ -48,21 +61,18 @@ func (c cluster) do(ctx context.Context, s step) (*unstructured.Unstructured, er
 	return nil, fmt.Errorf("there is no request for the effect %q", s.effect)
 }
 
-// read returns the current object in the cluster, or nil if it does not exist.
+// read returns the current object in the cluster.
 func (c cluster) read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	live := ref.empty()
-	if err := c.client.Get(ctx, ref.Key(), live); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return live, nil
+	return live, c.client.Get(ctx, ref.Key(), live)
 }
 
-// readMetadata returns the metadata of an object, or nil if the object or its kind does not exist.
+// readMetadata returns the metadata of an object.
 func (c cluster) readMetadata(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(ref.GVK())
 	if err := c.client.Get(ctx, ref.Key(), live); err != nil {
-		return nil, ignoreGone(err)
+		return nil, err
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	return &unstructured.Unstructured{Object: content}, err
@@ -114,12 +124,20 @@ func (c cluster) delete(ctx context.Context, ref Ref, uid types.UID, version str
 	return c.client.Delete(ctx, ref.empty(), only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 }
 
-// list returns the objects of a kind, in one namespace or in all namespaces, as inventory entries.
+// list returns the objects of a kind, in one namespace or in all namespaces, as inventory entries. If the cluster serves
+// the kind only in another version, list uses that version. It returns nothing if the kind is proved not to exist.
 func (c cluster) list(ctx context.Context, apiVersion, kind, namespace string) ([]Entry, error) {
 	all := &metav1.PartialObjectMetadataList{}
-	all.SetGroupVersionKind(Ref{APIVersion: apiVersion, Kind: kind + "List"}.GVK())
-	if err := c.client.List(ctx, all, client.InNamespace(namespace)); err != nil {
-		return nil, ignoreGone(err)
+	err := c.served(ctx, Ref{APIVersion: apiVersion, Kind: kind}, func(ref Ref) error {
+		apiVersion = ref.APIVersion
+		all.SetGroupVersionKind(Ref{APIVersion: apiVersion, Kind: kind + "List"}.GVK())
+		return c.client.List(ctx, all, client.InNamespace(namespace))
+	})
+	if absence.Of(absence.Object{}, err).IsProved() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	out := make([]Entry, 0, len(all.Items))
 	for i := range all.Items {
@@ -132,12 +150,19 @@ func (c cluster) list(ctx context.Context, apiVersion, kind, namespace string) (
 	return out, nil
 }
 
-// isGone reports whether the object or its kind does not exist.
-func isGone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
-
-func ignoreGone(err error) error {
-	if isGone(err) {
-		return nil
+// served calls f with a reference. If the cluster serves the kind only in another version, it calls f again with that
+// version.
+func (c cluster) served(ctx context.Context, ref Ref, f func(Ref) error) error {
+	explain := func() error { return c.prover.Explain(ctx, ref.GVK().GroupKind(), f(ref)) }
+	err := explain()
+	if version := absence.ServedVersion(err); version != "" {
+		ref.APIVersion = ref.in(version)
+		err = explain()
 	}
 	return err
+}
+
+// in returns the API version of the reference for another version of the kind.
+func (r Ref) in(version string) string {
+	return schema.GroupVersion{Group: r.GVK().Group, Version: version}.String()
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
@@ -150,9 +151,13 @@ func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
 func (e *Engine) begin(owner ownership.Owner, inv Inventory) *run {
 	hide := redact.New(shortestSecret, e.options.Hide...)
 	return &run{
-		rules: rules{Options: &e.options, owner: owner}, cluster: cluster{e.client}, hide: hide,
+		rules: rules{Options: &e.options, owner: owner}, cluster: e.cluster(), hide: hide,
 		kinds: &kinds{mapper: e.mapper, defined: map[schema.GroupVersionKind]kind{}}, objects: newTracker(inv), results: newResults(hide),
 	}
+}
+
+func (e *Engine) cluster() cluster {
+	return cluster{client: e.client, prover: absence.NewProver(e.client, e.mapper)}
 }
 
 // Apply writes the desired objects to the cluster, in order, and then deletes the objects of the inventory that are no

@@ -48,6 +48,8 @@ type Error struct {
 	// answer contains no reason.
 	Status metav1.StatusReason
 
+	unserved bool // the cluster does not serve the object at the moment
+
 	told  bool             // the reason comes from the API server
 	rival *ownership.Owner // the item that owns the object, or nil
 	cause error            // the cause; nil for an answer of the API server, because it may quote values of the object

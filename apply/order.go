@@ -41,6 +41,9 @@ func stages(objects []*object) [][]*object {
 	out := make([][]*object, stageEnd)
 	for _, o := range objects {
 		at := stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced)
+		if o.unserved != nil {
+			at = stageNamespaced // an object of an earlier stage may install the kind
+		}
 		out[at] = append(out[at], o)
 	}
 	return out

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/redact"
@@ -138,15 +137,21 @@ func (p *planner) object(ctx context.Context, o *object) error {
 	if o.untouched() {
 		return nil
 	}
-	live, err := p.run.cluster.read(ctx, o.ref)
+	if o.unserved != nil {
+		return o.unserved
+	}
+	k := known{entryState: p.run.objects.at(o.ref), want: o}
+	live, err := p.run.do(ctx, step{known: k, effect: effectRead})
+	absent := absence.Of(absence.Object{Kind: o.ref.GVK().GroupKind(), Name: o.ref.Name}, err)
 	switch {
-	case live == nil && err == nil, meta.IsNoMatchError(err) && o.kind.fromItem:
+	case absent.IsProved(), absent == absence.NotServed && o.kind.fromItem:
 		p.add(o.ref, ActionCreate, nil)
 		return nil
 	case err != nil:
 		return err
 	}
-	end := p.run.pursue(ctx, decideUnseen(p.run.rules, known{entryState: p.run.objects.at(o.ref), want: o, live: live, isCurrent: true}))
+	k.live, k.isCurrent = live, true
+	end := p.run.pursue(ctx, decideUnseen(p.run.rules, k))
 	var found []fields.Difference
 	if answer := end.known.answer; answer != nil {
 		found = fields.Diff(live.Object, answer.Object)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -26,6 +27,10 @@ type object struct {
 	ref  Ref
 	kind kind
 	hash string
+	// unserved is not nil if the cluster does not serve the kind of the object at the moment, and the inventory does not
+	// contain the object. It is an error of class Wait. Such an object is not claimed, because it is not known whether
+	// it has a namespace.
+	unserved *Error
 }
 
 // untouched reports whether the policy forbids writing and deleting the object while it is desired.
@@ -58,7 +63,7 @@ func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*o
 	r.kinds.learn(single)
 	out := make([]*object, 0, len(single))
 	for _, d := range single {
-		if o := p.object(d); o != nil {
+		if o := p.object(ctx, d); o != nil {
 			out = append(out, o)
 		}
 	}
@@ -107,12 +112,12 @@ func (p *preparing) expand(desired []Desired) []Desired {
 }
 
 // object validates and completes one object. It returns nil if the manifest is invalid.
-func (p *preparing) object(d Desired) *object {
+func (p *preparing) object(ctx context.Context, d Desired) *object {
 	normalise(d.Object)
 	o := &object{Desired: d, ref: RefOf(d.Object)}
 	faults := len(p.faults)
 	p.check(o)
-	if len(p.faults) > faults || !p.place(o) {
+	if len(p.faults) > faults || !p.place(ctx, o) {
 		return nil
 	}
 	if o.ref.isSecret() {
@@ -129,12 +134,16 @@ func (p *preparing) object(d Desired) *object {
 }
 
 // place determines the kind of the object, and thus whether the object needs a namespace.
-func (p *preparing) place(o *object) bool {
+func (p *preparing) place(ctx context.Context, o *object) bool {
 	found, err := p.run.kinds.find(o.ref)
+	if err == nil && found.namespaced && o.ref.Namespace == "" && !found.fromItem {
+		if err = p.run.cluster.prover.Refresh(ctx); err == nil { // the scope may have changed
+			found, err = p.run.kinds.find(o.ref)
+		}
+	}
 	switch {
-	case meta.IsNoMatchError(err):
-		p.fault(invalid(o.ref, ".kind", "the cluster does not know %s, and no manifest defines it", o.ref.GVK()))
-		return false
+	case absence.IsUnproved(err):
+		found = p.unserved(o, err)
 	case err != nil:
 		p.fault(classify(o.ref, err, nil))
 		return false
@@ -152,6 +161,22 @@ func (p *preparing) place(o *object) bool {
 	}
 	p.seen[o.ref.id()] = true
 	return true
+}
+
+// unserved returns what is known about the kind of an object that the cluster does not serve at the moment. If the
+// inventory contains the object, its entry shows whether it has a namespace.
+func (p *preparing) unserved(o *object, err error) kind {
+	whole := o.ref
+	whole.Namespace = ""
+	switch {
+	case !p.run.objects.at(o.ref).gone:
+	case !p.run.objects.at(whole).gone:
+		o.Object.SetNamespace("")
+		o.ref = whole
+	default:
+		o.unserved = classify(o.ref, err, p.run.hide)
+	}
+	return kind{namespaced: o.ref.Namespace != ""}
 }
 
 // annotate adds annotations to the object, and replaces existing annotations with the same keys.

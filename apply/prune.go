@@ -60,7 +60,7 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	there := *r
 	if group.Cluster != nil {
-		there.cluster, there.rules.Options = cluster{group.Cluster.client}, &group.Cluster.options
+		there.cluster, there.rules.Options = group.Cluster.cluster(), &group.Cluster.options
 	}
 	namespaces := t.Namespaces
 	if len(namespaces) == 0 {

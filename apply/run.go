@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
@@ -32,7 +33,12 @@ type run struct {
 // apply applies one object of the inventory. The returned error is the same as Outcome.Err.
 func (r *run) apply(ctx context.Context, o *object) (Outcome, *Error) {
 	out := Outcome{Ref: o.ref}
-	if o.untouched() {
+	switch {
+	case o.untouched():
+		return out, nil
+	case o.unserved != nil:
+		r.results.note(o.ref, o.unserved)
+		out.Waiting = o.unserved.Reason
 		return out, nil
 	}
 	end := r.work(ctx, o.ref, known{want: o}, decideApply)
@@ -85,6 +91,10 @@ func (r *run) pursue(ctx context.Context, s step) step {
 			return s
 		}
 		live, err := r.do(ctx, s)
+		if moved, ok := s.inServedVersion(err); ok {
+			s = moved
+			live, err = r.do(ctx, s)
+		}
 		s = s.after(r.rules, live, err)
 	}
 	if s.effect == "" || r.rules.dry {
@@ -110,7 +120,7 @@ func (r *run) do(ctx context.Context, s step) (*unstructured.Unstructured, error
 	}
 	s.dry = s.dry || r.rules.dry
 	live, err := r.cluster.do(ctx, s)
-	if s.effect == effectDelete && resultOf(err) == resultFailed {
+	if s.effect == effectDelete && resultOf(absence.Of(s.known.asAbsent(), err), err) == resultFailed && !isKindError(err) {
 		denied := classify(s.known.Ref(), err, r.hide)
 		if denied.Class == Permanent {
 			denied.Class = Retry
@@ -160,7 +170,7 @@ func (r *run) watch(ctx context.Context, objects []*object) {
 	}
 	places := map[schema.GroupVersionResource][]string{}
 	for _, o := range objects {
-		if o.isWatched() {
+		if o.isWatched() && !o.kind.resource.Empty() {
 			places[o.kind.resource] = append(places[o.kind.resource], o.ref.Namespace)
 		}
 	}

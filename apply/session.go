@@ -54,6 +54,9 @@ type Outcome struct {
 func (s *Session) Claim(ctx context.Context, desired ...Desired) error {
 	objects, err := s.claim(ctx, desired)
 	for i, o := range objects {
+		if o.unserved != nil {
+			continue // the kind may be known when the object is applied
+		}
 		s.claimed.Put(desired[i].Object, desired[i], o)
 	}
 	return err

@@ -17,7 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -118,7 +120,6 @@ func TestSessionFaults(t *testing.T) {
 		"list":      {[]Desired{manifest("List", "l", map[string]any{"items": []any{good.Object.Object}})}, "List shop/l: is a list; pass its items individually"},
 		"no items":  {[]Desired{manifest("List", "l", map[string]any{"items": []any{}})}, "List shop/l: is a list"},
 		"twice":     {[]Desired{good, good}, "ConfigMap shop/good: is listed more than once"},
-		"unknown":   {[]Desired{manifest("Thing", "x", nil)}, "the cluster does not know /v1, Kind=Thing"},
 		"component": {[]Desired{of("b")}, `ConfigMap shop/good: is returned by two components, "a" and "b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +138,60 @@ func TestSessionFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// creates is a client that applies every object.
+type creates struct{ client.Client }
+
+func (creates) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return nil
+}
+
+func TestUnservedKind(t *testing.T) {
+	thing, good := manifest("Thing", "x", nil), manifest("ConfigMap", "good", nil)
+	const reason = "the cluster does not know /v1, Kind=Thing yet"
+	t.Run("waits without an entry in the inventory, while the other objects are applied [F71]", func(t *testing.T) {
+		inv, report, err := New(creates{}, configMaps(), Options{}).Apply(t.Context(), ownership.Owner{UID: "item"}, []Desired{thing, good}, Inventory{})
+		if err != nil || report.Applied != 1 || len(inv.Entries) != 1 || inv.Entries[0].Name != "good" {
+			t.Errorf("got the report %+v, the inventory %+v and the error %v", report, inv, err)
+		}
+		if len(report.Waiting) != 1 || report.Waiting[0].Reason != reason {
+			t.Errorf("got the waiting objects %v, want the reason %q", report.Waiting, reason)
+		}
+	})
+	t.Run("keeps the entry of an object that was applied before [F70]", func(t *testing.T) {
+		before := Inventory{Entries: []Entry{{APIVersion: "v1", Kind: "Thing", Namespace: "shop", Name: "x", UID: "u", Hash: "h", Key: "k"}}}
+		inv, report, err := New(unserving{}, configMaps(), Options{}).Apply(t.Context(), ownership.Owner{UID: "item"}, []Desired{thing}, before)
+		if err != nil || len(inv.Entries) != 1 || inv.Entries[0].UID != "u" {
+			t.Errorf("got the inventory %+v and the error %v", inv, err)
+		}
+		if len(report.Waiting) != 1 || report.Waiting[0].Reason != reason {
+			t.Errorf("got the waiting objects %v, want the reason %q", report.Waiting, reason)
+		}
+	})
+	t.Run("is known as soon as it is served in a session [F71]", func(t *testing.T) {
+		mapper := meta.NewDefaultRESTMapper(nil)
+		s := New(creates{}, mapper, Options{}).Session(ownership.Owner{UID: "item"}, Inventory{})
+		if err := s.Claim(t.Context(), thing); err != nil {
+			t.Fatal(err)
+		}
+		out, err := s.Apply(t.Context(), thing)
+		if err != nil || len(out) != 1 || out[0].Waiting != reason {
+			t.Errorf("got the outcomes %+v and the error %v, want the reason %q", out, err, reason)
+		}
+		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Thing"}, meta.RESTScopeNamespace)
+		out, err = s.Apply(t.Context(), thing)
+		if err != nil || out[0].Waiting != "" || len(s.Inventory().Entries) != 1 {
+			t.Errorf("got the outcomes %+v and the error %v, want the object to be applied", out, err)
+		}
+	})
+}
+
+// unserving is a client of a cluster that does not serve the kind Thing.
+type unserving struct{ client.Client }
+
+func (unserving) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Thing"}, SearchedVersions: []string{"v1"}}
 }
 
 func TestSessionHidesSecretsOfEarlierCalls(t *testing.T) {

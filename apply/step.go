@@ -6,11 +6,11 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -95,6 +95,9 @@ type known struct {
 	answer *unstructured.Unstructured
 	result result
 	err    error // the error of the last step
+	// absent is what the error of the last step means for the existence of the object. For a read, it tells an object
+	// that is gone from one that finished its work.
+	absent absence.Meaning
 
 	written  bool  // the object belonged to the item before the first apply of this call
 	prepared bool  // AnnotateBeforeDelete and PatchBeforeDelete were sent
@@ -107,7 +110,8 @@ type known struct {
 // the work on the object.
 func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 	k := s.known
-	k.result, k.err = resultOf(err), err
+	k.absent = absence.Of(k.asAbsent(), err)
+	k.result, k.err = resultOf(k.absent, err), err
 	if err != nil {
 		live = nil
 	}
@@ -118,7 +122,10 @@ func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 		}
 	case effectRead, effectReadMetadata:
 		k.live, k.isCurrent = live, true
-		if err != nil {
+		switch {
+		case k.absent.IsProved():
+			k.result, k.err = resultOK, nil // the object was read: it does not exist
+		case err != nil:
 			return k.fail(cmp.Or(k.fault, err))
 		}
 	case effectTakeOver, effectDelete:
@@ -127,6 +134,31 @@ func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 		k.answer, k.isCurrent = live, false
 	}
 	return s.next(r, k)
+}
+
+// inServedVersion returns the step for the version in which the cluster serves the kind of the object, if err says that
+// it does not serve the kind as requested. An object that is not desired may be requested in any version. A manifest can
+// only be sent in its own version, which may have been discovered in the meantime.
+func (s step) inServedVersion(err error) (step, bool) {
+	version := absence.ServedVersion(err)
+	switch {
+	case version == "":
+		return s, false
+	case s.known.want != nil:
+		return s, version == s.known.want.ref.GVK().Version
+	}
+	s.known.APIVersion = s.known.Ref().in(version)
+	if s.body != nil {
+		s.body = s.body.DeepCopy()
+		s.body.SetAPIVersion(s.known.APIVersion)
+	}
+	return s, true
+}
+
+// asAbsent describes the object for the decision about what its absence means.
+func (k known) asAbsent() absence.Object {
+	ref := k.Ref()
+	return absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name}
 }
 
 func (k known) read(next decision) step { return step{known: k, effect: effectRead, next: next} }
@@ -181,14 +213,9 @@ func (k known) wait(format string, args ...any) step {
 	return step{known: k, err: waiting(k.Ref(), format, args...)}
 }
 
-// fail ends the work on the object with an error. If the cluster does not serve the kind yet and the item itself
-// installs the CustomResourceDefinition of the kind, the object counts as waiting instead.
-func (k known) fail(err error) step {
-	if k.want != nil && k.want.kind.fromItem && meta.IsNoMatchError(err) {
-		return k.wait("the cluster does not know %s yet", k.want.ref.GVK())
-	}
-	return step{known: k, err: err}
-}
+// fail ends the work on the object with an error. If the cluster does not serve the kind at the moment, the object
+// counts as waiting (see classify).
+func (k known) fail(err error) step { return step{known: k, err: err} }
 
 // failed ends the work on the object with the error of the last step. If the error is about an immutable field and the
 // object was not read yet, the method reads the object first, so that the error can name the field.

@@ -190,9 +190,14 @@ func (t *tracker) claim(ctx context.Context, objects []*object, options *Options
 	return nil
 }
 
+// served returns the objects without those whose kind the cluster does not serve and that the inventory does not contain.
+func served(objects []*object) []*object {
+	return slices.DeleteFunc(slices.Clone(objects), func(o *object) bool { return o.unserved != nil })
+}
+
 // want copies the settings of the objects to their entries.
 func (t *tracker) want(objects []*object) {
-	for _, o := range objects {
+	for _, o := range served(objects) {
 		t.withEntry(o.ref, func(s *entryState) { s.want(o) })
 	}
 }
@@ -204,7 +209,7 @@ func (t *tracker) foresee(objects []*object, maxSize int) (inv Inventory, grew b
 	defer t.mu.Unlock()
 	next := map[Ref]*entryState{}
 	faults := Errors{}
-	for _, o := range objects {
+	for _, o := range served(objects) {
 		before := t.peek(o.ref.id())
 		if before.claimed && before.Component != o.Component {
 			faults = append(faults, invalid(o.ref, "", "is returned by two components, %q and %q", before.Component, o.Component))

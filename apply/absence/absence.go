@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package absence decides what it means that a cluster does not return an object. A response with the status 404, or a
+// kind that the discovery does not list, is no proof that an object does not exist: the API server may have stopped to
+// serve the kind, or may not have discovered it yet. All code that concludes that an object is gone calls Of.
+package absence
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// Meaning describes what the error of a request says about the existence of an object.
+type Meaning string
+
+const (
+	// Unrelated means that the error says nothing about the existence of the object. For example, there is no error, or
+	// the target did not respond.
+	Unrelated Meaning = ""
+	// Gone means that the object is proved not to exist.
+	Gone Meaning = "Gone"
+	// Done means that the object is proved not to exist because it finished its work (see Object.Finished). It is
+	// neither missing nor changed.
+	Done Meaning = "Done"
+	// NotServed means that the cluster does not serve the object at the moment, so that the object may exist.
+	NotServed Meaning = "NotServed"
+	// NotAllowed means that the credentials do not allow finding out whether the object exists.
+	NotAllowed Meaning = "NotAllowed"
+)
+
+// IsProved reports whether the object is proved not to exist.
+func (m Meaning) IsProved() bool { return m == Gone || m == Done }
+
+// Object describes the object of a request.
+type Object struct {
+	Kind schema.GroupKind
+	Name string
+	// Finished means that the object is expected to disappear after its work: it was seen complete, or its kind deletes
+	// such objects itself.
+	Finished bool
+}
+
+// Of decides what the error of a request for an object means for the existence of the object. The request may be of any
+// type, such as a read or a deletion. If the kind of the object is not served, the object counts as gone only after
+// Prover.Explain has proved this.
+func Of(o Object, err error) Meaning {
+	kind, isKind := errors.AsType[*KindError](err)
+	switch {
+	case err == nil:
+		return Unrelated
+	case isKind && kind.State == KindGone, !isKind && names(o, err):
+		if o.Finished {
+			return Done
+		}
+		return Gone
+	case isKind && kind.State == KindForbidden, apierrors.IsForbidden(err):
+		return NotAllowed
+	case isKind, IsUnproved(err):
+		return NotServed
+	}
+	return Unrelated
+}
+
+// IsUnproved reports whether an error can mean that the cluster does not serve a kind: the RESTMapper does not know the
+// kind, the discovery of its group is incomplete, or the API server answers that it does not know the resource. The
+// answer has the status 404, but does not name an object.
+func IsUnproved(err error) bool {
+	if _, incomplete := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); incomplete || meta.IsNoMatchError(err) {
+		return true
+	}
+	status, isNotFound := notFound(err)
+	return isNotFound && (status.Details == nil || status.Details.Name == "" || isUnexpected(status))
+}
+
+// names reports whether the API server answered that the object with this name does not exist.
+func names(o Object, err error) bool {
+	status, isNotFound := notFound(err)
+	return isNotFound && !IsUnproved(err) && status.Details.Name == o.Name && status.Details.Group == o.Kind.Group &&
+		isOfKind(o.Kind, status.Details.Kind)
+}
+
+// isOfKind reports whether a response about a resource can be about a kind. API servers name the resource, and some
+// name the kind. The name of a resource is not known here, but a response for an object can also name its namespace.
+func isOfKind(kind schema.GroupKind, resource string) bool {
+	return resource != "" && (resource != "namespaces" || kind == schema.GroupKind{Kind: "Namespace"})
+}
+
+// isUnexpected reports whether the client made up the details of a status, because the response was not a Status. This
+// is the case if the API server does not know the path of the request.
+func isUnexpected(status metav1.Status) bool {
+	return slices.ContainsFunc(status.Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
+}
+
+// notFound returns the status of a response, and reports whether it has the code 404.
+func notFound(err error) (metav1.Status, bool) {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return metav1.Status{}, false
+	}
+	return status.Status(), status.Status().Code == http.StatusNotFound || status.Status().Reason == metav1.StatusReasonNotFound
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package absence
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+var (
+	lampKind = schema.GroupKind{Group: "example.org", Kind: "Lamp"}
+	lamps    = schema.GroupResource{Group: "example.org", Resource: "lamps"}
+)
+
+func TestOf(t *testing.T) {
+	noMatch := &meta.NoKindMatchError{GroupKind: lampKind, SearchedVersions: []string{"v1"}}
+	unexpected := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", lamps, "a", "404 page not found", 0, true)
+	without := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}}
+	kind := func(state KindState) error {
+		return fmt.Errorf("read: %w", &KindError{Kind: lampKind, State: state, Err: noMatch})
+	}
+	for name, tc := range map[string]struct {
+		err      error
+		finished bool
+		want     Meaning
+	}{
+		"no error":                                       {want: Unrelated},
+		"a 404 that names the object":                    {err: fmt.Errorf("get: %w", apierrors.NewNotFound(lamps, "a")), want: Gone},
+		"a 404 that names a finished object":             {err: apierrors.NewNotFound(lamps, "a"), finished: true, want: Done},
+		"a 404 that names another object":                {err: apierrors.NewNotFound(lamps, "b"), want: Unrelated},
+		"a 404 of another group":                         {err: apierrors.NewNotFound(schema.GroupResource{Resource: "lamps"}, "a"), want: Unrelated},
+		"a 404 that names a namespace like the object":   {err: apierrors.NewNotFound(schema.GroupResource{Group: "example.org", Resource: "namespaces"}, "a"), want: Unrelated},
+		"a 404 that is not a Status":                     {err: unexpected, want: NotServed},
+		"a 404 that is not a Status, finished":           {err: unexpected, finished: true, want: NotServed},
+		"a 404 without details":                          {err: without, want: NotServed},
+		"a 404 of a list":                                {err: apierrors.NewNotFound(lamps, ""), want: NotServed},
+		"an unknown kind":                                {err: noMatch, want: NotServed},
+		"an incomplete discovery":                        {err: &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.org"}: errors.New("stale")}}, want: NotServed},
+		"a kind that is served":                          {err: kind(KindServed), want: NotServed},
+		"a kind that is not served":                      {err: kind(KindNotServed), want: NotServed},
+		"a kind that is gone":                            {err: kind(KindGone), want: Gone},
+		"a kind that is gone, finished":                  {err: kind(KindGone), finished: true, want: Done},
+		"a kind about which the credentials do not tell": {err: kind(KindForbidden), want: NotAllowed},
+		"a refusal":                                      {err: apierrors.NewForbidden(lamps, "a", errors.New("no")), want: NotAllowed},
+		"a refusal, finished":                            {err: apierrors.NewForbidden(lamps, "a", errors.New("no")), finished: true, want: NotAllowed},
+		"no response":                                    {err: errors.New("dial"), want: Unrelated},
+		"overload":                                       {err: apierrors.NewServiceUnavailable("down"), want: Unrelated},
+	} {
+		t.Run(name+" has one meaning [F70]", func(t *testing.T) {
+			if got := Of(Object{Kind: lampKind, Name: "a", Finished: tc.finished}, tc.err); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+	if got := Of(Object{Kind: schema.GroupKind{Kind: "Namespace"}, Name: "a"}, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a")); got != Gone {
+		t.Errorf("got %q for a namespace, want %q", got, Gone)
+	}
+}
