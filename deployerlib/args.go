@@ -32,6 +32,7 @@ const (
 	DefaultTargetShare        = 0.5
 	DefaultGracePeriod        = 30 * time.Second
 	DefaultMissingTargetGrace = 10 * time.Second
+	DefaultMinInterval        = time.Second
 
 	defaultName         = "generic.deployer.deployerkit.dev"
 	defaultPollInterval = 5 * time.Second
@@ -41,7 +42,8 @@ const (
 )
 
 // Backoff limits the delays between the retries of a failing item. The delay doubles from Min to Max, with a jitter of
-// ±10 %. A success or a change of the item resets the delay to Min.
+// ±10 %. A success or a change of the item resets the delay to Min. Until the delay has passed, nothing else starts an
+// attempt either, apart from a change of the item, a new job, or a change of the item's Target or Context.
 type Backoff struct {
 	// Min is the delay after the first failure. The default is 1 s.
 	Min time.Duration
@@ -88,6 +90,10 @@ type DeployerArgs struct {
 	PollInterval time.Duration
 	// Backoff limits the delays between the retries of failing items.
 	Backoff Backoff
+	// MinInterval is the minimum time between two background runs of an item if the second run was triggered by
+	// Runtime.Trigger, for example because an object of the item has changed. A trigger in the meantime leads to a run at
+	// the end of the interval. The default is 1 s.
+	MinInterval time.Duration
 	// GracePeriod is how long a call may continue after its context is cancelled. When the process is asked to stop, a
 	// call first continues for one GracePeriod before its context is cancelled. The default is 30 s.
 	GracePeriod time.Duration
@@ -127,6 +133,7 @@ func (a *DeployerArgs) Default() {
 	a.GracePeriod = or(a.GracePeriod, DefaultGracePeriod)
 	a.MissingTargetGrace = or(a.MissingTargetGrace, DefaultMissingTargetGrace)
 	a.SecretMaxAge = or(a.SecretMaxAge, defaultSecretMaxAge)
+	a.MinInterval = or(a.MinInterval, DefaultMinInterval)
 	a.Backoff.Min = or(a.Backoff.Min, defaultBackoffMin)
 	a.Backoff.Max = or(a.Backoff.Max, max(defaultBackoffMax, a.Backoff.Min))
 	a.TargetShare = or(a.TargetShare, DefaultTargetShare)
@@ -176,6 +183,7 @@ func (a *DeployerArgs) Validate() error {
 	check(a.GracePeriod > 0, "gracePeriod %s: must be positive", a.GracePeriod)
 	check(a.MissingTargetGrace > 0, "missingTargetGrace %s: must be positive", a.MissingTargetGrace)
 	check(a.SecretMaxAge > 0, "secretMaxAge %s: must be positive", a.SecretMaxAge)
+	check(a.MinInterval > 0, "minInterval %s: must be positive", a.MinInterval)
 	check(a.Backoff.Min > 0 && a.Backoff.Max >= a.Backoff.Min, "backoff: want 0 < min <= max, have %s and %s", a.Backoff.Min, a.Backoff.Max)
 	check(a.Options.Reconciler == nil, "options.reconciler: must be nil, because the library sets it")
 	faults = append(faults, targets.Validate(a.TargetSelectors))

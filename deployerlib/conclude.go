@@ -25,6 +25,7 @@ type result struct {
 	hooks   reconcile.Result // the requeue that hooks requested; empty after an error
 	err     error            // the error of the attempt; WaitFor is not an error
 	failure bool             // the attempt counts as a failure for the backoff
+	over    bool             // the failure is not retried: a change of the item, a hook or a trigger leads to the next attempt
 	again   bool             // reconcile again immediately
 	settled bool             // the attempt succeeded, or there was nothing to do
 
@@ -54,7 +55,7 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 		a.decision.Revision = r.due(a.session.Read()).Revision
 	}
 	f := r.facts(a)
-	f.cause, f.err = cause, err
+	f.cause, f.err = cause, shownError(err)
 	o := judge(f)
 	switch o.kind {
 	case outcomeInterrupted:
@@ -129,20 +130,34 @@ func (r *reconciler) resultOf(a *attempt, f facts, o outcome, w statuswriter.Res
 	case o.err == nil && o.run != nil && o.run.Err != nil && !o.run.Final:
 		o.err = &phaseError{phase: string(o.decision.Action), err: errors.New(o.run.Err.Message)}
 	}
-	background := o.decision.Background
-	if o.err != nil {
-		final := o.run != nil && o.run.Final && !background
-		res.err, res.failure, res.again = o.err, !final, final && r.walker.has(extension.ShouldReconcileHook)
+	plain := plainResult(a, v, nil)
+	if o.err != nil || o.run != nil && o.run.Err != nil {
+		res.err, res.failure, res.over = o.err, true, r.isOver(o)
+		if o.err == nil {
+			res.hooks = plain.hooks
+		}
 		return res
 	}
-	plain := plainResult(a, v, nil)
 	res.hooks, res.settled = plain.hooks, plain.settled
-	res.again = o.run != nil && o.run.Done && !o.run.Final && o.decision.Action == contract.ActionForceReconcile && !background
-	res.failure = background && o.run != nil && o.run.Err != nil && !o.run.Final
+	res.again = o.run != nil && o.run.Done && !o.run.Final && o.decision.Action == contract.ActionForceReconcile && !o.decision.Background
 	if f.cause != nil {
 		res.again = errors.Is(f.cause, ErrAborted)
 	}
 	return res
+}
+
+// isOver reports whether a failed attempt is not retried. This is the case if its run ended, or if a hook returned an
+// unrecoverable error while no run was due. A run that ended is followed by another attempt if the hooks of the type
+// ShouldReconcile have to be called once more: after a background run, because the deployer may have returned the
+// triggers of the run, and after the error of a phase, because the time that the hooks requested is lost.
+func (r *reconciler) isOver(o outcome) bool {
+	switch {
+	case o.run != nil && o.run.Final:
+		return !r.walker.has(extension.ShouldReconcileHook) || o.err == nil && !o.decision.Background
+	case o.run == nil && !o.decision.Due:
+		return contract.Unrecoverable(contract.Codes(o.err))
+	}
+	return false
 }
 
 // plainResult returns a result without an outcome. The result contains the parameter `err` or, if err is nil, the

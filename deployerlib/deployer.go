@@ -76,9 +76,10 @@ type Runtime struct {
 	// health to divide the workers between the targets. Without such a function, all targets count as healthy. The
 	// function must not block.
 	JudgeTargets func(health func(target types.NamespacedName) targets.Health)
-	// Trigger requests another reconcile of an item, soon and at low priority. Requests for one item are merged.
-	// Trigger may be called from any goroutine at any time. It does not force a run on a finished item; use a
-	// ShouldReconcile hook for that.
+	// Trigger requests another reconcile of an item, soon and at low priority. Requests for one item are merged. The
+	// reconcile does not begin before the backoff of a failed item has passed, and not before DeployerArgs.MinInterval
+	// has passed since the last background run. Trigger may be called from any goroutine at any time. It does not force a
+	// run on a finished item; use a ShouldReconcile hook for that.
 	Trigger func(item types.NamespacedName)
 }
 

@@ -8,6 +8,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -87,6 +88,16 @@ func (e *Engine) Gone(di *lsv1alpha1.DeployItem) { e.r.events.deleted(di, &recor
 
 // Trigger does the same as Runtime.Trigger.
 func (e *Engine) Trigger(key types.NamespacedName) { e.r.events.trigger(key) }
+
+// TargetChanged handles an update event of a Target.
+func (e *Engine) TargetChanged(ctx context.Context, old, t *lsv1alpha1.Target) {
+	e.r.targetEvents().Update(ctx, event.TypedUpdateEvent[*lsv1alpha1.Target]{ObjectOld: old, ObjectNew: t}, nil)
+}
+
+// ContextChanged handles an update event of a Context.
+func (e *Engine) ContextChanged(ctx context.Context, old, lsCtx *lsv1alpha1.Context) {
+	e.r.contextEvents().Update(ctx, event.TypedUpdateEvent[*lsv1alpha1.Context]{ObjectOld: old, ObjectNew: lsCtx}, nil)
+}
 
 // Queued returns the items that were added to the queue, with their priorities. The queue of an Engine never runs.
 func (e *Engine) Queued() map[types.NamespacedName]int { return e.r.events.queue.early }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 )
 
@@ -77,6 +78,7 @@ type dispatcher struct {
 	client   client.Reader // reads from the cache
 	tracker  *itemstate.Tracker
 	queue    *queue
+	due      func(*lsv1alpha1.DeployItem) contract.Decision
 }
 
 // isMine reports whether an item has the type and the labels of this deployer.
@@ -89,7 +91,7 @@ func (d *dispatcher) itemEvents() diHandler {
 	return diHandler{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*lsv1alpha1.DeployItem], q workQueue) {
 			if d.isMine(e.Object) {
-				addTo(q, client.ObjectKeyFromObject(e.Object), createPriority(e))
+				addTo(q, client.ObjectKeyFromObject(e.Object), d.createPriority(e))
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*lsv1alpha1.DeployItem], q workQueue) {
@@ -105,11 +107,11 @@ func (d *dispatcher) itemEvents() diHandler {
 	}
 }
 
-// createPriority returns the priority of a create event. Items of the initial list have a lower priority than new
-// items.
-func createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
-	if e.IsInInitialList {
-		return min(priorityOf(e.Object), handler.LowPriority)
+// createPriority returns the priority of a create event. In the initial list, only items for which a job, a deletion or
+// a user request is due precede periodic runs.
+func (d *dispatcher) createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
+	if decision := d.due(e.Object); e.IsInInitialList && (!decision.Due || decision.Background) {
+		return priorityPeriodic
 	}
 	return priorityOf(e.Object)
 }
@@ -130,12 +132,13 @@ func (d *dispatcher) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
 func (d *dispatcher) deleted(di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
 	item := d.tracker.Get(key)
-	item.Trigger()
+	item.Open()
 	addTo(q, key, priorityJob)
 	item.Interrupt()
 }
 
-// wakeReferring triggers the items of a namespace that refer to a changed object.
+// wakeReferring requests a reconcile of the items of a namespace that refer to a changed object, even during the backoff
+// after a failure, because the change may resolve the failure.
 func (d *dispatcher) wakeReferring(ctx context.Context, namespace string, refers func(*lsv1alpha1.DeployItem) bool) {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := d.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -143,7 +146,9 @@ func (d *dispatcher) wakeReferring(ctx context.Context, namespace string, refers
 	}
 	for i := range list.Items {
 		if di := &list.Items[i]; d.isMine(di) && refers(di) {
-			d.trigger(client.ObjectKeyFromObject(di))
+			key := client.ObjectKeyFromObject(di)
+			d.tracker.Get(key).Open()
+			d.queue.add(key, priorityPeriodic)
 		}
 	}
 }

@@ -3,9 +3,14 @@
 package deployerlib
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
 )
 
@@ -169,17 +174,43 @@ func (w *walker) runHooks(ctx context.Context, a *attempt, t extension.HookType)
 	}
 	ctx = w.telemetry.hooks(ctx, a.key)
 	if a.session == nil {
-		return w.hooks.ExecuteHooks(ctx, a.log, nil, nil, t)
+		return w.execute(ctx, a, nil, t)
 	}
 	if !a.responsible {
-		return w.hooks.ExecuteHooks(ctx, a.log, a.session.Read().DeepCopy(), a.target.object, t)
+		return w.execute(ctx, a, a.session.Read().DeepCopy(), t)
 	}
 	ctx, item := a.session.UserCopy(ctx)
 	phase, lastError := item.Status.Phase, item.Status.LastError
-	res, err := w.hooks.ExecuteHooks(ctx, a.log, item, a.target.object, t)
+	res, err := w.execute(ctx, a, item, t)
 	item.Status.Phase, item.Status.LastError = phase, lastError
 	if faulty := a.session.Restore(ctx, a.log, "a "+string(t)+" hook"); faulty != nil && err == nil {
 		res, err = nil, faulty
 	}
 	return res, err
+}
+
+// execute calls the hooks of a type.
+func (w *walker) execute(ctx context.Context, a *attempt, item *lsv1alpha1.DeployItem, t extension.HookType) (*extension.HookResult, error) {
+	res, err := w.hooks.ExecuteHooks(ctx, a.log, item, a.target.object, t)
+	if err != nil {
+		return nil, &hookError{err}
+	}
+	return res, nil
+}
+
+// hookError is the error of a hook, with the type and the name of the hook.
+type hookError struct{ err error }
+
+func (e *hookError) Error() string { return e.err.Error() }
+func (e *hookError) Unwrap() error { return e.err }
+
+// shownError returns the error to show in the status of an item. This is usually err itself. If a hook returned an
+// unrecoverable error, such as a ConfigError, the item itself is wrong. In this case, shownError returns only the error
+// of the hook, without the names of the phase and the hook, which would hide the field that must be corrected.
+func shownError(err error) error {
+	hook, ok := errors.AsType[*hookError](err)
+	if !ok || !contract.Unrecoverable(contract.Codes(err)) {
+		return err
+	}
+	return cmp.Or(errors.Unwrap(hook.err), err)
 }

@@ -52,7 +52,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if di != nil {
 		if rest := state.Wait(di, r.args.Clock.Now()); rest > 0 {
 			r.shares.Return(req.NamespacedName)
-			return reconcile.Result{RequeueAfter: rest}, nil
+			claim, _ := r.claim(req.NamespacedName, di)
+			return reconcile.Result{RequeueAfter: rest, Priority: &claim.Priority}, nil
 		}
 	}
 	if claim, wait := r.claim(req.NamespacedName, di); !r.shares.Take(req.NamespacedName, claim) {
@@ -90,7 +91,7 @@ func (r *reconciler) claim(key types.NamespacedName, di *lsv1alpha1.DeployItem) 
 	}
 	now := r.args.Clock.Now()
 	decision := r.due(di)
-	if claim.Priority = priorityOf(di); claim.Priority == priorityJob && !decision.Due {
+	if claim.Priority = priorityOf(di); claim.Priority == priorityJob && (!decision.Due || decision.Background) {
 		claim.Priority = priorityPeriodic
 	}
 	if di.Spec.Target != nil && !decision.Expired {
@@ -162,6 +163,9 @@ func (r *reconciler) ending(a *attempt, res result) ending {
 		e.abortDeadline = a.state.AbortDeadline(a.session.Read(), now)
 	}
 	e.targetGrace, e.waitsTarget = r.loader.targetGrace(a, e.item)
+	if a.call.made && e.decision.Background {
+		e.rest = max(a.began.Add(r.args.MinInterval).Sub(now), 0)
+	}
 	return e
 }
 
@@ -169,22 +173,19 @@ func (r *reconciler) ending(a *attempt, res result) ending {
 func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
 	now := r.args.Clock.Now()
 	report(a, e, now)
-	if e.failure {
+	if e.failure && !e.over {
 		r.telemetry.retry(e.decision.Action)
 	}
-	retries := a.state.Count(itemstate.End{Failed: e.failure, Settled: e.settled, Immediate: e.immediate()})
+	retries := a.state.Count(itemstate.End{Failed: e.failure && !e.immediate(), Settled: e.settled, Immediate: e.immediate()})
 	backoff := func(failures int) time.Duration { return r.args.Backoff.after(failures, withJitter) }
 	n := schedule(e, retries, backoff, now)
 	r.telemetry.recorded(a, e, n, now)
+	pace := n.pace(now)
 	if e.item == nil {
-		a.inflight.EndUnread()
+		a.inflight.EndUnread(pace.Earliest)
 		return n.result()
 	}
-	notBefore := time.Time{}
-	if n.after > 0 {
-		notBefore = now.Add(n.after)
-	}
-	a.inflight.End(itemstate.DigestOf(e.item), e.known, notBefore)
+	a.inflight.End(itemstate.DigestOf(e.item), e.known, pace)
 	return n.result()
 }
 

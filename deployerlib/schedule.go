@@ -54,6 +54,7 @@ type ending struct {
 	decision    contract.Decision
 	due         contract.Decision // what is now due for the item; set if a run ended
 	wait        time.Duration     // how long to wait after WaitFor, for the next poll, or for a newer version in the cache
+	rest        time.Duration     // how long no trigger starts another background run
 
 	abortDeadline time.Time     // the time after which a failing Abort is not retried; zero for every other action
 	targetGrace   time.Duration // how long a deletion waits for its Target
@@ -64,7 +65,19 @@ type ending struct {
 type next struct {
 	after     time.Duration
 	immediate bool
+	hold      time.Duration // the time for which no trigger starts a reconcile
 	priority  int
+}
+
+// pace returns the times for the gate of the item.
+func (n next) pace(now time.Time) (p itemstate.Pace) {
+	if n.after > 0 {
+		p.Next = now.Add(n.after)
+	}
+	if n.hold > 0 {
+		p.Earliest = now.Add(n.hold)
+	}
+	return p
 }
 
 // result returns the result for the queue. Without a delay, nothing is requeued.
@@ -76,19 +89,26 @@ func (n next) result() reconcile.Result {
 }
 
 // schedule returns when the item is reconciled again. This is the earliest of the times that result from hooks, waits,
-// the backoff and the deadline of the run.
+// the backoff and the deadline of the run. After a failure, only the deadline is earlier than the backoff.
 func schedule(e ending, retries itemstate.Retries, backoff func(failures int) time.Duration, now time.Time) next {
 	n := next{priority: e.priority(), immediate: e.immediate()}
 	if n.immediate {
 		n.after = immediateDelay(retries.Immediate)
 		return n
 	}
+	n.hold = e.rest
 	asks := []time.Duration{e.wait, e.hooks.RequeueAfter, e.toDeadline(now)}
-	if e.superseded {
+	switch {
+	case e.failure:
+		n.hold = backoff(retries.Failures)
+		asks[0], asks[1] = n.hold, 0
+		if e.over && e.hooks.RequeueAfter > 0 {
+			asks[0] = max(n.hold, e.hooks.RequeueAfter)
+		} else if e.over {
+			asks[0] = 0
+		}
+	case e.superseded:
 		asks[0] = staleRetry
-	}
-	if e.failure {
-		asks = append(asks, backoff(retries.Failures))
 	}
 	for _, ask := range asks {
 		if ask > 0 && (n.after == 0 || ask < n.after) {
@@ -103,7 +123,7 @@ func schedule(e ending, retries itemstate.Retries, backoff func(failures int) ti
 // deletion after an abort, and a run for a change that was made during the first run. If a pause holds back the other
 // run, the next attempt is still due, and reports the pause in the status.
 func (e ending) immediate() bool {
-	return e.again || e.hooks.Requeue || e.endedRun() && (e.due.Due || e.due.Held) //nolint:staticcheck // hooks may set it
+	return e.again || e.hooks.Requeue && !e.failure || e.endedRun() && (e.due.Due || e.due.Held) //nolint:staticcheck // hooks may set it
 }
 
 // endedRun reports whether a run ended with the attempt.

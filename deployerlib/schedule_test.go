@@ -8,6 +8,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
@@ -83,6 +84,36 @@ func TestPriorityOf(t *testing.T) {
 	}
 }
 
+func TestCreatePriority(t *testing.T) {
+	d := &dispatcher{due: func(di *lsv1alpha1.DeployItem) contract.Decision {
+		return contract.Evaluate(di, contract.Options{Now: moment})
+	}}
+	started, finished, owed, deleting := jobItem(), jobItem(), jobItem(), jobItem()
+	finished.Status.JobIDFinished, finished.Status.Phase = finished.Status.JobID, lsv1alpha1.DeployItemPhases.Succeeded
+	finished.DeepCopyInto(owed)
+	owed.Status.Conditions = []lsv1alpha1.Condition{{Type: contract.ConditionBackground, Status: lsv1alpha1.ConditionTrue}}
+	deleting.DeletionTimestamp, deleting.Finalizers = &metav1.Time{Time: moment}, []string{lsv1alpha1.LandscaperFinalizer}
+	for name, tc := range map[string]struct {
+		item    *lsv1alpha1.DeployItem
+		initial bool
+		want    int
+	}{
+		"an item with a due job, present at the start, precedes periodic runs [F68]":        {started, true, priorityJob},
+		"an item with a due deletion, present at the start, precedes periodic runs [F68]":   {deleting, true, priorityUser},
+		"a finished item, present at the start, is as urgent as periodic runs [F68]":        {finished, true, priorityPeriodic},
+		"an item with a pending background run, present at the start, is not urgent [F68]":  {owed, true, priorityPeriodic},
+		"an item that is created later is as urgent as any other job":                       {started, false, priorityJob},
+		"an item that is created later is reconciled soon even if it claims to be finished": {finished, false, priorityJob},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := event.TypedCreateEvent[*lsv1alpha1.DeployItem]{Object: tc.item, IsInInitialList: tc.initial}
+			if got := d.createPriority(e); got != tc.want {
+				t.Errorf("got the priority %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	now := moment.Add(time.Minute)
@@ -110,10 +141,16 @@ func TestSchedule(t *testing.T) {
 		"Open":            {"an open run ends at its deadline", of(job, func(*ending) {}), itemstate.Retries{}, next{after: deadline}},
 		"Waits":           {"a wait is sooner", of(job, func(e *ending) { e.outcome, e.wait = waits, time.Minute }), itemstate.Retries{}, next{after: time.Minute}},
 		"WaitsPast":       {"a wait does not go past the deadline", of(job, func(e *ending) { e.outcome, e.wait = waits, time.Hour }), itemstate.Retries{}, next{after: deadline}},
-		"Failed":          {"the backoff counts the failures", of(job, func(e *ending) { e.failure = true }), itemstate.Retries{Failures: 3}, next{after: 3 * time.Second}},
-		"HookSooner":      {"a hook may ask for less", of(job, func(e *ending) { e.failure, e.hooks.RequeueAfter = true, time.Second }), itemstate.Retries{Failures: 3}, next{after: time.Second}},
+		"Failed":          {"the backoff counts the failures", of(job, func(e *ending) { e.failure = true }), itemstate.Retries{Failures: 3}, next{after: 3 * time.Second, hold: 3 * time.Second}},
+		"HookSooner":      {"a hook cannot shorten the backoff [F65]", of(job, func(e *ending) { e.failure, e.hooks.RequeueAfter = true, time.Second }), itemstate.Retries{Failures: 3}, next{after: 3 * time.Second, hold: 3 * time.Second}},
+		"FailedForGood":   {"nothing is retried, but a trigger waits [F65]", of(job, func(e *ending) { e.failure, e.over, e.outcome = true, true, final }), itemstate.Retries{Failures: 3}, next{hold: 3 * time.Second}},
+		"OverHookSooner":  {"a hook cannot shorten the backoff [F65]", of(job, func(e *ending) { e.failure, e.over, e.outcome, e.hooks.RequeueAfter = true, true, final, time.Second }), itemstate.Retries{Failures: 3}, next{after: 3 * time.Second, hold: 3 * time.Second}},
+		"OverHookLater":   {"a hook asks for a later time", of(job, func(e *ending) { e.failure, e.over, e.outcome, e.hooks.RequeueAfter = true, true, final, time.Hour }), itemstate.Retries{Failures: 3}, next{after: time.Hour, hold: 3 * time.Second}},
+		"FailedPast":      {"a run that fails ends at its deadline", of(job, func(e *ending) { e.failure = true }), itemstate.Retries{Failures: 3600}, next{after: deadline, hold: time.Hour}},
+		"HookRequeuesBad": {"a hook cannot skip the backoff [F65]", of(job, func(e *ending) { e.failure, e.hooks.Requeue = true, true }), itemstate.Retries{Failures: 3}, next{after: 3 * time.Second, hold: 3 * time.Second}},
+		"Rests":           {"a background run ended; a trigger waits [F66]", of(background, func(e *ending) { e.settled, e.rest = true, time.Second }), itemstate.Retries{}, next{hold: time.Second, priority: priorityPeriodic}},
 		"HookUrgent":      {"a hook raises the priority, but not of a failure", of(job, func(e *ending) { e.hooks.Priority = &urgent }), itemstate.Retries{}, next{after: deadline, priority: urgent}},
-		"FailureUrgent":   {"a retry is not urgent", of(job, func(e *ending) { e.failure, e.hooks.Priority = true, &urgent }), itemstate.Retries{Failures: 1}, next{after: time.Second}},
+		"FailureUrgent":   {"a retry is not urgent", of(job, func(e *ending) { e.failure, e.hooks.Priority = true, &urgent }), itemstate.Retries{Failures: 1}, next{after: time.Second, hold: time.Second}},
 		"Superseded":      {"the newer version comes soon", of(job, func(e *ending) { e.superseded = true }), itemstate.Retries{}, next{after: staleRetry}},
 		"Unread":          {"the newer version comes soon", ending{wait: staleRetry}, itemstate.Retries{}, next{after: staleRetry, priority: priorityPeriodic}},
 		"Again":           {"at once", of(job, func(e *ending) { e.again = true }), itemstate.Retries{Immediate: 1}, next{immediate: true}},

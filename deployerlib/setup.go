@@ -11,13 +11,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -120,7 +117,7 @@ func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 		Offer: func(item types.NamespacedName) { events.queue.add(item, priorityOffered) },
 		Waits: telemetry.waiting,
 	})
-	r.phases = r.pipeline()
+	events.due, r.phases = r.due, r.pipeline()
 	return r, nil
 }
 
@@ -162,15 +159,6 @@ func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 
 // sources returns the watch sources: the queue itself, the items, and the objects to which items refer.
 func (r *reconciler) sources(c cluster.Cluster) []source.Source {
-	targetChanged := func(ctx context.Context, t *lsv1alpha1.Target) {
-		r.loader.resolver.Forget(client.ObjectKeyFromObject(t))
-		r.events.wakeReferring(ctx, t.Namespace, func(di *lsv1alpha1.DeployItem) bool {
-			return di.Spec.Target != nil && di.Spec.Target.Name == t.Name
-		})
-	}
-	contextChanged := func(ctx context.Context, lsCtx *lsv1alpha1.Context) {
-		r.events.wakeReferring(ctx, lsCtx.Namespace, func(di *lsv1alpha1.DeployItem) bool { return contextName(di) == lsCtx.Name })
-	}
 	return []source.Source{
 		source.Func(r.events.queue.start),
 		source.Func(func(ctx context.Context, _ workQueue) error {
@@ -178,34 +166,7 @@ func (r *reconciler) sources(c cluster.Cluster) []source.Source {
 			return nil
 		}),
 		source.Kind(c.GetCache(), &lsv1alpha1.DeployItem{}, r.events.itemEvents()),
-		source.Kind(c.GetCache(), &lsv1alpha1.Target{}, onChange(targetChanged)),
-		source.Kind(c.GetCache(), &lsv1alpha1.Context{}, onChange(contextChanged)),
+		source.Kind(c.GetCache(), &lsv1alpha1.Target{}, r.targetEvents()),
+		source.Kind(c.GetCache(), &lsv1alpha1.Context{}, r.contextEvents()),
 	}
-}
-
-// onChange returns a handler that calls f for new objects, and for objects whose content has changed.
-func onChange[T client.Object](f func(context.Context, T)) handler.TypedFuncs[T, request] {
-	return handler.TypedFuncs[T, request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], _ workQueue) {
-			if !e.IsInInitialList {
-				f(ctx, e.Object)
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], _ workQueue) {
-			if !sameContent(e.ObjectOld, e.ObjectNew) {
-				f(ctx, e.ObjectNew)
-			}
-		},
-	}
-}
-
-// sameContent reports whether two versions of an object are equal, apart from the fields that every write changes.
-func sameContent(a, b client.Object) bool {
-	strip := func(obj client.Object) client.Object {
-		c, _ := obj.DeepCopyObject().(client.Object)
-		c.SetResourceVersion("")
-		c.SetManagedFields(nil)
-		return c
-	}
-	return apiequality.Semantic.DeepEqual(strip(a), strip(b))
 }

@@ -89,7 +89,7 @@ func (w *watchdog) abandon(ctx context.Context, a *attempt, cause error, done <-
 	go func() {
 		<-done
 		a.state.Quarantine(false)
-		a.inflight.EndUnread()
+		a.inflight.EndUnread(time.Time{})
 		w.telemetry.quarantined(-1)
 		w.queue.add(a.key, priorityJob)
 	}()

@@ -5,7 +5,6 @@ package continuousreconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"time"
 
@@ -112,11 +111,11 @@ func applies(di *lsv1alpha1.DeployItem) bool {
 // due returns the time of the first run after the given time, including the jitter. It returns nil if no run is
 // scheduled.
 func (e Extension) due(ctx context.Context, last time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
-	next, err := e.ask(ctx, last, di)
+	next, err := e.Next(ctx, last, di)
 	if err != nil || next == nil {
 		return nil, err
 	}
-	after, err := e.ask(ctx, *next, di)
+	after, err := e.Next(ctx, *next, di)
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +124,6 @@ func (e Extension) due(ctx context.Context, last time.Time, di *lsv1alpha1.Deplo
 	}
 	due := next.Add(jitter(di, min(after.Sub(*next)/jitterShare, e.MaxJitter)))
 	return &due, nil
-}
-
-func (e Extension) ask(ctx context.Context, last time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
-	next, err := e.Next(ctx, last, di)
-	if err != nil {
-		return nil, fmt.Errorf("get next reconcile time: %w", err)
-	}
-	return next, nil
 }
 
 // jitter returns a delay below the given limit, in whole seconds. It depends only on the item's UID, so it is the same

@@ -156,7 +156,7 @@ func TestExtensionErrors(t *testing.T) {
 			if got != nil || !errors.Is(err, errBoom) {
 				t.Fatalf("got %v and %v, want the error of next", got, err)
 			}
-			const want = "hook ShouldReconcile[0] (continuous-reconcile): get next reconcile time: boom"
+			const want = "hook ShouldReconcile[0] (continuous-reconcile): boom"
 			if err.Error() != want {
 				t.Errorf("got %s, want %s", err, want)
 			}

@@ -21,7 +21,7 @@ type Next func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.
 
 // FromSpec returns a Next for schedules that are part of the items. The function specOf returns the spec of an item's
 // schedule. If the spec is nil or empty, the item has no schedule. If the schedule is invalid, the returned Next fails
-// with the code ERR_CONFIGURATION_PROBLEM. If specOf is nil, FromSpec returns nil.
+// with the code ERR_CONFIGURATION_PROBLEM. It returns the error of specOf unchanged. If specOf is nil, FromSpec returns nil.
 func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error)) Next {
 	if specOf == nil {
 		return nil
@@ -29,7 +29,7 @@ func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpe
 	return func(_ context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
 		spec, err := specOf(di)
 		if err != nil {
-			return nil, fmt.Errorf("get continuous reconcile spec: %w", err)
+			return nil, err
 		}
 		schedule, err := Schedule(spec)
 		if err != nil {

@@ -51,29 +51,33 @@ func (i *Item) Begin(clk clock.WithDelayedExecution, cancel context.CancelCauseF
 		return nil
 	}
 	i.inflight = &Attempt{item: i, clock: clk, cancel: cancel}
-	i.gate.triggered, i.versions.awaited, i.versions.foreign = false, false, false
+	i.gate.triggered, i.gate.open, i.versions.awaited, i.versions.foreign = false, false, false, false
 	return i.inflight
 }
 
-// End records that the attempt acted on an item with digest d. Unless the item changes, the next attempt does not begin
-// before notBefore. If the parameter `known` is false, the attempt has detected a change by another client, and the
-// next attempt must handle this change.
-func (a *Attempt) End(d Digest, known bool, notBefore time.Time) {
+// End records that the attempt acted on an item with digest d. Unless the item changes, the parameter `pace` determines
+// when the next attempt begins. If the parameter `known` is false, the attempt has detected a change by another client,
+// and the next attempt must handle this change.
+func (a *Attempt) End(d Digest, known bool, pace Pace) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	if !known {
 		d = Digest{}
 	}
 	a.item.inflight, a.item.versions.foreign = nil, !known
-	a.item.gate.digest, a.item.gate.expected, a.item.gate.notBefore = d, nil, notBefore
+	a.item.gate.digest, a.item.gate.expected, a.item.gate.pace = d, nil, pace
 }
 
-// EndUnread records the end of an attempt that did not read the item. It does not change the recorded digest, and the
-// next attempt is not delayed.
-func (a *Attempt) EndUnread() {
+// EndUnread records the end of an attempt that did not read the item. If the parameter `earliest` is zero, the recorded
+// digest does not change, and the next attempt is not delayed. Otherwise, no trigger starts an attempt before this time,
+// unless the item changes.
+func (a *Attempt) EndUnread(earliest time.Time) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
-	a.item.inflight, a.item.gate.notBefore = nil, time.Time{}
+	a.item.inflight, a.item.gate.pace = nil, Pace{Earliest: earliest}
+	if !earliest.IsZero() && a.item.asked.valid {
+		a.item.gate.digest = a.item.asked
+	}
 }
 
 // Cancel cancels the attempt.

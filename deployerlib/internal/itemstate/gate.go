@@ -7,13 +7,24 @@ import (
 	"time"
 )
 
-// gate determines whether a queue entry leads to a reconcile. The last reconcile has set a time for the next one.
-// Before this time, a queue entry leads to a reconcile only if the item has changed or was triggered.
+// gate is the clock of an item. It alone decides when a queue entry leads to a reconcile, whatever added the entry: an
+// event, a trigger or a timer. The last reconcile has set the times in the field `pace`. A change of the item opens the
+// gate at once, and so does a change of an object that the item refers to.
 type gate struct {
 	digest    Digest   // the digest of the item after the last attempt, including the writes of that attempt
 	expected  []Digest // the digests that result from the writes in flight
-	notBefore time.Time
-	triggered bool
+	pace      Pace
+	triggered bool // a reconcile was requested; the gate opens at pace.Earliest
+	open      bool // the next queue entry leads to a reconcile
+}
+
+// Pace contains the times that an attempt sets for the next attempt on an unchanged item.
+type Pace struct {
+	// Next is the time of the next attempt if nothing triggers it earlier. If Next is zero, no attempt is planned.
+	Next time.Time
+	// Earliest is the time before which no trigger starts an attempt, for example because the last attempt failed. If
+	// Earliest is zero, a trigger starts an attempt at once.
+	Earliest time.Time
 }
 
 // knows reports whether an attempt has already acted on a version with this digest, or whether a write in flight will
@@ -22,8 +33,12 @@ func (g *gate) knows(d Digest) bool { return d == g.digest || slices.Contains(g.
 
 // wait returns how long it takes until an unchanged item may be reconciled again.
 func (g *gate) wait(now time.Time) time.Duration {
-	if g.triggered || !now.Before(g.notBefore) {
+	if g.open {
 		return 0
 	}
-	return g.notBefore.Sub(now)
+	at := g.pace.Next
+	if at.IsZero() || g.triggered && g.pace.Earliest.Before(at) {
+		at = g.pace.Earliest
+	}
+	return max(at.Sub(now), 0)
 }

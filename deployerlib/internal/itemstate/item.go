@@ -31,6 +31,7 @@ type Item struct {
 	mu          sync.Mutex
 	uid         types.UID
 	gate        gate
+	asked       Digest // the digest of the version for which Wait was called last
 	versions    versions
 	retries     retries
 	claimed     uint64 // the ID of the run for which Claim was called last, or 0
@@ -48,11 +49,11 @@ func (i *Item) Observe(old, di *lsv1alpha1.DeployItem) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.versions.awaited && !i.versions.lags(di.ResourceVersion) {
-		i.versions.awaited, i.gate.triggered = false, true
+		i.versions.awaited, i.gate.open = false, true
 		return true
 	}
 	if old != nil && older(di.ResourceVersion, old.ResourceVersion) { // etcd was restored, or this API server lags behind
-		i.versions.released, i.gate.triggered = "", true
+		i.versions.released, i.gate.open = "", true
 		return true
 	}
 	return !i.gate.knows(d) && !i.versions.covers(di.ResourceVersion)
@@ -77,11 +78,20 @@ func (i *Item) Interrupt() {
 	}
 }
 
-// Trigger makes the next queue entry lead to a reconcile, even if the item has not changed.
+// Trigger requests a reconcile although the item has not changed. The reconcile does not begin before the time
+// Pace.Earliest of the last attempt.
 func (i *Item) Trigger() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.gate.triggered = true
+}
+
+// Open makes the next queue entry lead to a reconcile, even if the last attempt has failed. Call it if an object that
+// the item refers to has changed.
+func (i *Item) Open() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.gate.open = true
 }
 
 // KeepPhase stores the phase that the deployer set in a background run. The status of the item does not contain this
@@ -106,6 +116,7 @@ func (i *Item) Wait(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
 	d := DigestOf(di)
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.asked = d
 	lags := i.gate.digest.valid && i.versions.lags(di.ResourceVersion)
 	if d != i.gate.digest && !lags {
 		i.retries.Retries = Retries{}
@@ -136,7 +147,7 @@ func (i *Item) ConfirmRead(version string, now time.Time, others ...string) bool
 	defer i.mu.Unlock()
 	accepted, regressed := i.versions.confirm(version, others, now)
 	if regressed {
-		i.gate, i.claimed = gate{triggered: true}, 0
+		i.gate, i.claimed = gate{open: true}, 0
 	}
 	return accepted
 }

@@ -82,7 +82,7 @@ func TestObserveOpensTheGateForAnAwaitedVersion(t *testing.T) {
 	t.Parallel()
 	i, awaited := wrote("10"), versioned("10", "Init")
 	i.Read(versioned("9", "Init"), moment)
-	begin(i).End(DigestOf(awaited), true, moment.Add(time.Hour))
+	begin(i).End(DigestOf(awaited), true, Pace{Next: moment.Add(time.Hour)})
 	i.Read(versioned("9", "Init"), moment)
 	i.Observe(nil, awaited)
 	if got := i.Wait(awaited, moment); got != 0 {
@@ -105,17 +105,17 @@ func TestWait(t *testing.T) {
 		"OwnVersion":    {"nothing is new", func(*Item) {}, versioned("5", "Progressing"), time.Hour, false},
 		"CacheLags":     {"a version from before the own write must not cut a wait short", func(*Item) {}, versioned("4", "Init"), time.Hour, false},
 		"Changed":       {"a change by another client opens the gate", func(*Item) {}, versioned("6", "Init"), 0, true},
-		"ForeignChange": {"a write onto a change that was not looked at is not known", func(i *Item) { begin(i).End(Digest{hash: 1, valid: true}, false, moment.Add(time.Hour)) }, versioned("4", "Init"), 0, true},
+		"ForeignChange": {"a write onto a change that was not looked at is not known", func(i *Item) { begin(i).End(Digest{hash: 1, valid: true}, false, Pace{Next: moment.Add(time.Hour)}) }, versioned("4", "Init"), 0, true},
 		"Triggered":     {"a trigger opens the gate", (*Item).Trigger, versioned("5", "Progressing"), 0, false},
 		"TriggeredLags": {"also while the cache lags behind", (*Item).Trigger, versioned("4", "Init"), 0, false},
-		"InTime":        {"the wait is over", func(i *Item) { begin(i).End(DigestOf(versioned("5", "Progressing")), true, moment) }, versioned("5", "Progressing"), 0, false},
+		"InTime":        {"the wait is over", func(i *Item) { begin(i).End(DigestOf(versioned("5", "Progressing")), true, Pace{Next: moment}) }, versioned("5", "Progressing"), 0, false},
 		"Consumed":      {"a trigger opens it for one attempt", func(i *Item) { i.Trigger(); end(begin(i)) }, versioned("5", "Progressing"), time.Hour, false},
 		"TriggeredWhile": {"a trigger while an attempt is in flight is not lost", func(i *Item) {
 			a := begin(i)
 			i.Trigger()
 			end(a)
 		}, versioned("5", "Progressing"), 0, false},
-		"Unread": {"an attempt that did not see the item holds nothing back", func(i *Item) { begin(i).EndUnread() }, versioned("5", "Progressing"), 0, false},
+		"Unread": {"an attempt that did not see the item holds nothing back", func(i *Item) { begin(i).EndUnread(time.Time{}) }, versioned("5", "Progressing"), 0, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,9 @@ func TestWait(t *testing.T) {
 }
 
 // end ends an attempt that requests the next attempt after an hour.
-func end(a *Attempt) { a.End(DigestOf(versioned("5", "Progressing")), true, moment.Add(time.Hour)) }
+func end(a *Attempt) {
+	a.End(DigestOf(versioned("5", "Progressing")), true, Pace{Next: moment.Add(time.Hour)})
+}
 
 func TestRead(t *testing.T) {
 	t.Parallel()
@@ -252,7 +254,7 @@ func TestRegressedVersions(t *testing.T) {
 	t.Run("after proof nothing of before holds back a reconcile [F60]", func(t *testing.T) {
 		i, di := wrote("100"), versioned("50", "Init")
 		i.Claim(di)
-		begin(i).End(DigestOf(di), true, moment.Add(time.Hour))
+		begin(i).End(DigestOf(di), true, Pace{Next: moment.Add(time.Hour)})
 		i.ConfirmRead("50", moment)
 		i.ConfirmRead("50", moment.Add(suspicion))
 		if got := i.Wait(di, moment.Add(suspicion)); got != 0 {

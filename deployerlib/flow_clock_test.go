@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// flood triggers the item every 20 ms for the given time, and reconciles it after each trigger, and also whenever an
+// earlier reconcile requested it. The function `also` is called with each trigger.
+func (w *world) flood(span time.Duration, also func()) {
+	w.t.Helper()
+	due := map[bool]time.Time{}
+	pop := func() {
+		res := w.reconcile()
+		delete(due, true)
+		if res.RequeueAfter > 0 {
+			due[true] = w.clock.Now().Add(res.RequeueAfter)
+		}
+	}
+	for end := w.clock.Now().Add(span); w.clock.Now().Before(end); w.clock.Step(20 * time.Millisecond) {
+		also()
+		w.Trigger(key)
+		pop()
+		for range 20 { // a requeue without a delay
+			if at, planned := due[true]; !planned || at.After(w.clock.Now().Add(time.Millisecond)) {
+				break
+			}
+			pop()
+		}
+	}
+}
+
+func TestBackoffPrecedesTriggers(t *testing.T) {
+	config := deployerlib.ConfigError("spec.config", "is odd")
+	onlyHooks := errors.New("the hook failed")
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		answer  error // of the deployer
+		hook    error // of the hook
+	}{
+		"Background":       {"the deployer fails in a background run", items(finishedJob("1", phases.Succeeded)), errBoom, nil},
+		"BackgroundConfig": {"the deployer fails for good in a background run", items(finishedJob("1", phases.Succeeded)), config, nil},
+		"Job":              {"the deployer fails in a job", items(job("1")), errBoom, nil},
+		"JobConfig":        {"a job ends with an error, and hooks force background runs", items(job("1")), config, nil},
+		"Annotation":       {"a forced run fails under the annotation revision", items(finished(phases.Succeeded)), errBoom, nil},
+		"Hook":             {"a hook fails although no run is due", items(finishedJob("1", phases.Succeeded)), nil, onlyHooks},
+	}
+	for name, tc := range cases {
+		t.Run(name+": no trigger starts a run before the backoff of a failed item has passed [F65]", func(t *testing.T) {
+			w := newWorld(t, tc.objects, withHooks(extension.ShouldReconcileHook), withArgs(func(args *deployerlib.DeployerArgs) {
+				args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
+			}))
+			hooks := 0
+			w.hooks.On("hook", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
+				hooks++
+				return &extension.HookResult{}, tc.hook
+			})
+			calls := 0
+			w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+				calls++
+				return tc.answer
+			})
+			w.flood(100*time.Second, func() {})
+			// 100 ms, 200 ms, … double up to 51.2 s, so 11 attempts fit, and one more because of the jitter.
+			if calls > 12 || hooks > 14 {
+				t.Errorf("%s: %d calls of the deployer and %d of the hook in 100 s, want at most 12 and 14", tc.reason, calls, hooks)
+			}
+			if calls+hooks < 8 {
+				t.Errorf("%s: only %d calls of the deployer and %d of the hook in 100 s", tc.reason, calls, hooks)
+			}
+		})
+	}
+}
+
+func TestExceptionsToTheBackoff(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		does   func(w *world)
+		runs   int
+	}{
+		"Trigger": {"a trigger must wait", func(w *world) { w.Trigger(key) }, 0},
+		"Change": {"the item changed", func(w *world) {
+			w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} }))
+		}, 1},
+		"Job": {"a new job", func(w *world) { w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobID = "2" })) }, 1},
+		"Target": {"its Target changed", func(w *world) {
+			w.TargetChanged(w.t.Context(), target("yours"), changedTarget(func(t *lsv1alpha1.Target) { t.Spec.Type = "other" }))
+		}, 1},
+		"TargetLabels": {"only labels and annotations of its Target changed [F69]", func(w *world) {
+			w.TargetChanged(w.t.Context(), target("yours"), changedTarget(func(t *lsv1alpha1.Target) {
+				t.Labels, t.Annotations = map[string]string{"a": "b"}, map[string]string{"a": "b"}
+			}))
+		}, 0},
+		"Context": {"its Context changed", func(w *world) {
+			w.ContextChanged(w.t.Context(), changedContext(func(*lsv1alpha1.Context) {}), changedContext(func(c *lsv1alpha1.Context) { c.ComponentVersionOverwritesReference = "other" }))
+		}, 1},
+		"ContextLabels": {"only labels and annotations of its Context changed [F69]", func(w *world) {
+			w.ContextChanged(w.t.Context(), changedContext(func(*lsv1alpha1.Context) {}), changedContext(func(c *lsv1alpha1.Context) {
+				c.Labels, c.Annotations = map[string]string{"a": "b"}, map[string]string{"a": "b"}
+			}))
+		}, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name+": only what may resolve the failure starts a run during the backoff [F65]", func(t *testing.T) {
+			w := newWorld(t, append(items(finishedJob("1", phases.Succeeded), withTarget), target("yours")), withHooks(extension.ShouldReconcileHook))
+			w.on(extension.ShouldReconcileHook, &extension.HookResult{}, nil)
+			w.fake.Always(contract.ActionReconcile, landscapertest.Fail(errBoom))
+			w.reconcile()
+			w.wantCalls(contract.ActionReconcile)
+			w.clock.Step(100 * time.Millisecond)
+			tc.does(w)
+			w.reconcile()
+			if got := len(w.actions()) - 1; got != tc.runs {
+				t.Errorf("%s: %d runs, want %d", tc.reason, got, tc.runs)
+			}
+		})
+	}
+}
+
+// changedTarget returns a changed copy of the Target "target".
+func changedTarget(change func(*lsv1alpha1.Target)) *lsv1alpha1.Target {
+	t := target("yours")
+	change(t)
+	return t
+}
+
+// changedContext returns a changed copy of the Context "default".
+func changedContext(change func(*lsv1alpha1.Context)) *lsv1alpha1.Context {
+	c := &lsv1alpha1.Context{}
+	c.Namespace, c.Name = ns, lsv1alpha1.DefaultContextName
+	change(c)
+	return c
+}
+
+func TestTargetSelectorsReadLabels(t *testing.T) {
+	labelled := changedTarget(func(t *lsv1alpha1.Target) { t.Labels = map[string]string{"env": "mine"} })
+	annotated := changedTarget(func(t *lsv1alpha1.Target) { t.Labels, t.Annotations = labelled.Labels, map[string]string{"a": "b"} })
+	for name, tc := range map[string]struct {
+		old, now *lsv1alpha1.Target
+		queued   bool
+	}{
+		"a label that a selector requires": {target("yours"), labelled, true},
+		"another annotation":               {labelled, annotated, false},
+	} {
+		t.Run(name+" of a Target matters only if another set of selectors matches [F69]", func(t *testing.T) {
+			w := newWorld(t, append(items(job("1"), withTarget), target("yours")), withSelector())
+			w.TargetChanged(t.Context(), tc.old, tc.now)
+			if _, queued := w.Queued()[key]; queued != tc.queued {
+				t.Errorf("the item is queued: %t, want %t", queued, tc.queued)
+			}
+		})
+	}
+}
+
+func TestMinInterval(t *testing.T) {
+	t.Run("at most one background run per second starts, and the last trigger is not lost [F66]", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks(extension.ShouldReconcileHook))
+		wanted, handled := 0, 0
+		w.hooks.On("hook", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
+			if wanted == handled {
+				return nil, nil
+			}
+			return &extension.HookResult{}, nil
+		})
+		w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+			handled = wanted
+			return deployerlib.ErrUnchanged
+		})
+		w.flood(10*time.Second, func() { wanted++ })
+		if n := len(w.actions()); n < 9 || n > 11 {
+			t.Errorf("%d runs in 10 s, want one per second", n)
+		}
+		res := w.reconcile()
+		w.clock.Step(max(res.RequeueAfter, 0))
+		w.reconcile()
+		if handled != wanted {
+			t.Errorf("the last trigger that a run has seen is number %d of %d", handled, wanted)
+		}
+	})
+	t.Run("a run that nothing preceded in the last second starts at once [F66]", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks(extension.ShouldReconcileHook))
+		w.on(extension.ShouldReconcileHook, &extension.HookResult{}, nil)
+		for n := range 3 {
+			w.Trigger(key)
+			w.reconcile()
+			if got := len(w.actions()); got != n+1 {
+				t.Fatalf("%d runs after %d triggers", got, n+1)
+			}
+			w.clock.Step(time.Second)
+		}
+	})
+}
+
+func TestEarlyPopsKeepThePriority(t *testing.T) {
+	t.Run("a job that a trigger takes from the queue too early keeps the priority of a job [F68]", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Fail(errBoom))
+		w.reconcile()
+		w.Trigger(key)
+		if res := w.reconcile(); res.RequeueAfter <= 0 || res.Priority == nil || *res.Priority != 0 {
+			t.Errorf("got the requeue %+v, want the priority 0", res)
+		}
+	})
+}
+
+func TestScheduleOfBrokenConfiguration(t *testing.T) {
+	broken := deployerlib.ConfigError("spec.config.replicas", "must be a number")
+	next := continuousreconcile.FromSpec(func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
+		if di.Labels["fixed"] == "" {
+			return nil, fmt.Errorf("read the schedule: %w", broken)
+		}
+		return nil, nil
+	})
+	for name, objects := range map[string][]client.Object{"job-ID": items(finishedJob("1", phases.Failed)), "annotation": items(finished(phases.Failed))} {
+		t.Run(name+": a schedule hook with a broken configuration is not retried until the item changes [F85]", func(t *testing.T) {
+			calls := 0
+			w := newWorld(t, objects, func(w *world, _ *deployerlib.DeployerArgs) {
+				hook := continuousreconcile.Extension{Next: next, Clock: w.clock}.Hook()
+				w.fake.Hook(func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
+					calls++
+					return hook(ctx, log, di, target, t)
+				}, extension.ShouldReconcileHook)
+			})
+			w.live(10 * time.Hour)
+			if calls != 1 {
+				t.Errorf("the hook was called %d times in 10 h, want once", calls)
+			}
+			const want = "read the schedule: spec.config.replicas: must be a number"
+			message := ""
+			if c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionBackground); c != nil {
+				message = c.Message
+			} else if e := w.stored().Status.LastError; e != nil {
+				message = e.Message
+			}
+			if message != want {
+				t.Errorf("the item shows %q, want %q", message, want)
+			}
+			w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"fixed": "true"} }))
+			w.live(time.Hour)
+			if c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionBackground); calls < 2 || c != nil {
+				t.Errorf("after a change of the item: %d calls of the hook, condition %+v", calls, c)
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// references handles the events of an object to which items refer.
+type references[T client.Object] struct {
+	// differs reports whether a run that reads the second version may have another result than a run that has read the
+	// first version.
+	differs func(old, obj T) bool
+	// changed is called for new objects, and for objects that differ from their previous version.
+	changed func(ctx context.Context, obj T)
+}
+
+// events returns the handler of the events.
+func (r references[T]) events() handler.TypedFuncs[T, request] {
+	return handler.TypedFuncs[T, request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], _ workQueue) {
+			if !e.IsInInitialList {
+				r.changed(ctx, e.Object)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], _ workQueue) {
+			if r.differs(e.ObjectOld, e.ObjectNew) {
+				r.changed(ctx, e.ObjectNew)
+			}
+		},
+	}
+}
+
+// targetEvents returns the handler for events about Targets.
+func (r *reconciler) targetEvents() handler.TypedFuncs[*lsv1alpha1.Target, request] {
+	return references[*lsv1alpha1.Target]{
+		differs: r.targetDiffers,
+		changed: func(ctx context.Context, t *lsv1alpha1.Target) {
+			r.loader.resolver.Forget(client.ObjectKeyFromObject(t))
+			r.events.wakeReferring(ctx, t.Namespace, func(di *lsv1alpha1.DeployItem) bool {
+				return di.Spec.Target != nil && di.Spec.Target.Name == t.Name
+			})
+		},
+	}.events()
+}
+
+// targetDiffers reports whether the content of a Target differs from that of an earlier version, or whether only one of
+// the two versions matches the target selectors. Other labels and annotations do not matter.
+func (r *reconciler) targetDiffers(old, t *lsv1alpha1.Target) bool {
+	if old.UID != t.UID || !apiequality.Semantic.DeepEqual(old.Spec, t.Spec) {
+		return true
+	}
+	before, beforeErr := targets.Matches(old, r.args.TargetSelectors)
+	now, nowErr := targets.Matches(t, r.args.TargetSelectors)
+	return before != now || (beforeErr == nil) != (nowErr == nil)
+}
+
+// contextEvents returns the handler for events about Contexts.
+func (r *reconciler) contextEvents() handler.TypedFuncs[*lsv1alpha1.Context, request] {
+	return references[*lsv1alpha1.Context]{
+		differs: contextDiffers,
+		changed: func(ctx context.Context, lsCtx *lsv1alpha1.Context) {
+			r.events.wakeReferring(ctx, lsCtx.Namespace, func(di *lsv1alpha1.DeployItem) bool { return contextName(di) == lsCtx.Name })
+		},
+	}.events()
+}
+
+// contextDiffers reports whether the content of a Context differs from that of an earlier version. Labels and
+// annotations do not matter.
+func contextDiffers(old, lsCtx *lsv1alpha1.Context) bool {
+	content := func(c *lsv1alpha1.Context) lsv1alpha1.Context {
+		out := *c
+		out.ObjectMeta = metav1.ObjectMeta{UID: c.UID}
+		return out
+	}
+	return !apiequality.Semantic.DeepEqual(content(old), content(lsCtx))
+}
