@@ -131,6 +131,9 @@ type Engine struct {
 
 // New returns an Engine for the cluster that c accesses. The mapper provides the kinds of the cluster. All engines of a
 // cluster should use the same mapper. The client must not read from a cache.
+//
+// If the mapper has the method HasStatusSubresource(schema.GroupVersionKind) bool, like the mapper of targets.Client,
+// the status in a manifest is not sent for the kinds for which it returns true.
 func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
 	options.Concurrency = cmp.Or(max(options.Concurrency, 0), 16)
 	options.Strategy = cmp.Or(options.Strategy, Apply)

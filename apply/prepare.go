@@ -123,6 +123,7 @@ func (p *preparing) object(ctx context.Context, d Desired) *object {
 	if o.ref.isSecret() {
 		hideSecret(p.run.hide, d.Object.Object["data"])
 	}
+	dropStatus(o)
 	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.run.rules.Strategy)
 	annotate(o.Object, o.AnnotateBeforeCreate)
 	p.run.rules.owner.Stamp(o.Object)
@@ -215,6 +216,8 @@ func digest(value any) string {
 type kind struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
+	// hasStatus means that the kind is known to have a status subresource.
+	hasStatus bool
 	// fromItem means that the item itself installs the CustomResourceDefinition of the kind. The cluster may not serve
 	// such a kind yet.
 	fromItem bool
@@ -242,7 +245,15 @@ func (k *kinds) find(ref Ref) (kind, error) {
 	if err != nil {
 		return kind{}, err
 	}
-	return kind{resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
+	return kind{resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace, hasStatus: k.hasStatus(gvk)}, nil
+}
+
+// hasStatus reports whether the mapper knows that a kind has a status subresource.
+func (k *kinds) hasStatus(gvk schema.GroupVersionKind) bool {
+	known, ok := k.mapper.(interface {
+		HasStatusSubresource(gvk schema.GroupVersionKind) bool
+	})
+	return ok && known.HasStatusSubresource(gvk)
 }
 
 // resourceOf returns the resource of an entry. If the entry does not contain it, resourceOf looks it up, unless k is
@@ -284,7 +295,10 @@ func (k *kinds) add(definition map[string]any) {
 	for _, version := range versions {
 		fields, _ := version.(map[string]any)
 		name, _ := fields["name"].(string)
+		subresources, _ := fields["subresources"].(map[string]any)
 		gv := schema.GroupVersion{Group: group, Version: name}
-		k.defined[gv.WithKind(kindName)] = kind{resource: gv.WithResource(plural), namespaced: text("spec", "scope") == "Namespaced", fromItem: true}
+		k.defined[gv.WithKind(kindName)] = kind{
+			resource: gv.WithResource(plural), namespaced: text("spec", "scope") == "Namespaced", hasStatus: subresources["status"] != nil, fromItem: true,
+		}
 	}
 }

@@ -52,7 +52,7 @@ func (m *mapper) load(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known, m.at, m.forced = &remembering{RESTMapper: restmapper.NewDiscoveryRESTMapper(resources)}, m.clk.Now(), false
+	m.known, m.at, m.forced = newRemembering(resources), m.clk.Now(), false
 	return nil
 }
 
@@ -170,7 +170,12 @@ func (m *mapper) ResourceSingularizer(resource string) (string, error) {
 type remembering struct {
 	meta.RESTMapper
 
-	mappings sync.Map // by GroupVersionKind
+	mappings   sync.Map // by GroupVersionKind
+	withStatus map[schema.GroupVersionKind]bool
+}
+
+func newRemembering(resources []*restmapper.APIGroupResources) *remembering {
+	return &remembering{RESTMapper: restmapper.NewDiscoveryRESTMapper(resources), withStatus: kindsWithStatus(resources)}
 }
 
 func (r *remembering) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {

@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/clock"
 )
 
 // lookups is a RESTMapper that counts lookups of kinds.
@@ -43,5 +46,29 @@ func TestRemembering(t *testing.T) {
 	}
 	if under.n != 3 {
 		t.Errorf("%d lookups, want each lookup of an unknown kind", under.n-1)
+	}
+}
+
+func TestStatusSubresource(t *testing.T) {
+	widgets := func(names ...string) []metav1.APIResource {
+		var out []metav1.APIResource
+		for _, name := range names {
+			out = append(out, metav1.APIResource{Name: name, Kind: "Widget"})
+		}
+		return out
+	}
+	m := &mapper{clk: clock.RealClock{}, known: newRemembering([]*restmapper.APIGroupResources{{
+		Group: metav1.APIGroup{Name: "example.org", Versions: []metav1.GroupVersionForDiscovery{{Version: "v1"}, {Version: "v2"}}},
+		VersionedResources: map[string][]metav1.APIResource{
+			"v1": widgets("widgets", "widgets/scale"), "v2": widgets("widgets/status", "widgets"),
+		},
+	}})}
+	for version, want := range map[string]bool{"v1": false, "v2": true, "v3": false} {
+		t.Run("is known from the discovery of each version [F101]", func(t *testing.T) {
+			gvk := schema.GroupVersionKind{Group: "example.org", Version: version, Kind: "Widget"}
+			if got := m.HasStatusSubresource(gvk); got != want {
+				t.Errorf("%s has a status subresource: %v, want %v", gvk, got, want)
+			}
+		})
 	}
 }
