@@ -52,25 +52,20 @@ func normalise(obj *unstructured.Unstructured) {
 // but it would be compared with the status that a controller writes. If it is not known whether the kind has a status
 // subresource, dropStatus removes only a status that contains no values.
 func dropStatus(o *object) {
-	if o.kind.hasStatus || isEmpty(o.Object.Object["status"]) {
+	if o.kind.hasStatus || isBlank(o.Object.Object["status"]) {
 		delete(o.Object.Object, "status")
 	}
 }
 
-// isEmpty reports whether a decoded value contains only null, "", empty lists and empty objects.
-func isEmpty(value any) bool {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, field := range v {
-			if !isEmpty(field) {
-				return false
-			}
+// isBlank reports whether a decoded value contains only null, "", empty lists and objects with such values.
+func isBlank(value any) bool {
+	all, isMap := value.(map[string]any)
+	for _, field := range all {
+		if !isBlank(field) {
+			return false
 		}
-		return true
-	case []any:
-		return len(v) == 0
 	}
-	return value == nil || value == ""
+	return isMap || isEmpty(value)
 }
 
 // checkStringData rejects the values in stringData that the function `normalise` did not move to data.

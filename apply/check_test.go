@@ -36,7 +36,9 @@ func TestFaultsHaveOneOrder(t *testing.T) {
 // statusMapper is a RESTMapper for which only the kind Thing is known to have a status subresource.
 type statusMapper struct{ meta.RESTMapper }
 
-func (statusMapper) HasStatusSubresource(gvk schema.GroupVersionKind) bool { return gvk.Kind == "Thing" }
+func (statusMapper) HasStatusSubresource(gvk schema.GroupVersionKind) bool {
+	return gvk.Kind == "Thing"
+}
 
 func TestStatusIsNotSent(t *testing.T) {
 	definition := func(subresources map[string]any) Desired {

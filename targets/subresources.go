@@ -5,6 +5,7 @@ package targets
 import (
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/restmapper"
 )
@@ -17,20 +18,29 @@ func kindsWithStatus(groups []*restmapper.APIGroupResources) map[schema.GroupVer
 	out := map[schema.GroupVersionKind]bool{}
 	for _, group := range groups {
 		for version, resources := range group.VersionedResources {
-			with := map[string]bool{}
-			for i := range resources {
-				if name, isStatus := strings.CutSuffix(resources[i].Name, statusSuffix); isStatus {
-					with[name] = true
-				}
-			}
-			for i := range resources {
-				if with[resources[i].Name] {
-					out[schema.GroupVersionKind{Group: group.Group.Name, Version: version, Kind: resources[i].Kind}] = true
-				}
+			for _, kind := range namesWithStatus(resources) {
+				out[schema.GroupVersionKind{Group: group.Group.Name, Version: version, Kind: kind}] = true
 			}
 		}
 	}
 	return out
+}
+
+// namesWithStatus returns the kinds of one version that have a status subresource.
+func namesWithStatus(resources []metav1.APIResource) []string {
+	with := map[string]bool{}
+	for i := range resources {
+		if name, isStatus := strings.CutSuffix(resources[i].Name, statusSuffix); isStatus {
+			with[name] = true
+		}
+	}
+	var kinds []string
+	for i := range resources {
+		if with[resources[i].Name] {
+			kinds = append(kinds, resources[i].Kind)
+		}
+	}
+	return kinds
 }
 
 // HasStatusSubresource reports whether a kind is known to have a status subresource. It sends no requests.
