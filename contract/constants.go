@@ -40,7 +40,8 @@ const (
 	// ConditionDeployed is False if a run could not call the deployer and nothing has ever been deployed for the item.
 	// It is never True: the library removes the condition before it calls the deployer for the first time.
 	ConditionDeployed lsv1alpha1.ConditionType = "Deployed"
-	// ConditionWaiting is True while the deployer reports that it is not done yet. Otherwise it is absent.
+	// ConditionWaiting is True while the deployer or a hook reports that it is not done yet, and while a hook stops a run
+	// that is due. Otherwise it is absent.
 	ConditionWaiting lsv1alpha1.ConditionType = "Waiting"
 	// ConditionPaused becomes True when [PausedAnnotation] holds back a run, and stays True until the pause ends.
 	// Otherwise it is absent.
@@ -70,12 +71,13 @@ const (
 
 // These constants are the reasons of conditions.
 const (
-	conditionReasonSucceeded  = "Succeeded"  // ConditionBackground=False: the run succeeded
-	conditionReasonFailed     = "Failed"     // ConditionBackground: True if the run will be retried, False if it will not
-	conditionReasonTimedOut   = "TimedOut"   // ConditionBackground=False: the deadline passed
-	conditionReasonWaiting    = "Waiting"    // ConditionBackground=True or ConditionWaiting=True: the deployer waits
-	conditionReasonHookFailed = "HookFailed" // ConditionBackground or lastError: a hook failed while no run was due
-	conditionReasonHeldBack   = "HeldBack"   // ConditionPaused=True: a run waits for the end of the pause
+	conditionReasonSucceeded  = "Succeeded"     // ConditionBackground=False: the run succeeded
+	conditionReasonFailed     = "Failed"        // ConditionBackground: True if the run will be retried, False if it will not
+	conditionReasonTimedOut   = "TimedOut"      // ConditionBackground=False: the deadline passed
+	conditionReasonWaiting    = "Waiting"       // ConditionBackground=True or ConditionWaiting=True: the deployer waits
+	conditionReasonStopped    = "StoppedByHook" // ConditionWaiting=True: a hook stops a run that is due
+	conditionReasonHookFailed = "HookFailed"    // ConditionBackground or lastError: a hook failed while no run was due
+	conditionReasonHeldBack   = "HeldBack"      // ConditionPaused=True: a run waits for the end of the pause
 )
 
 // DefaultTimeout is the timeout of a run if the item does not set spec.timeout. Landscaper has the same default.

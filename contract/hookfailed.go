@@ -32,6 +32,36 @@ func HookRecovered(di *lsv1alpha1.DeployItem, d Decision) {
 	}
 }
 
+// HookStopped writes to di.Status in memory that hooks stop a run that is due. The message names the hooks. Only
+// [ConditionWaiting] changes, so a run that has not started does not start. Call it only for runs that are not
+// background runs.
+func HookStopped(di *lsv1alpha1.DeployItem, message string, now time.Time) {
+	if di == nil {
+		return
+	}
+	di.Status.Conditions = SetCondition(di.Status.Conditions, ConditionWaiting, lsv1alpha1.ConditionTrue,
+		conditionReasonStopped, OneLine(message, MaxMessage), now)
+}
+
+// HookStop returns the message that [HookStopped] wrote to the item, or "" if no hook stops a run.
+func HookStop(di *lsv1alpha1.DeployItem) string {
+	if di == nil {
+		return ""
+	}
+	c := GetCondition(di.Status.Conditions, ConditionWaiting)
+	if c == nil || c.Status != lsv1alpha1.ConditionTrue || c.Reason != conditionReasonStopped {
+		return ""
+	}
+	return c.Message
+}
+
+// HookStopEnded removes the condition that [HookStopped] wrote. Call it when no run is due.
+func HookStopEnded(di *lsv1alpha1.DeployItem) {
+	if HookStop(di) != "" {
+		di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionWaiting)
+	}
+}
+
 // ShowsError reports whether the item already shows e. The errors of background runs are shown in
 // [ConditionBackground]. Under [RevisionJobID], the errors of hooks that fail while no run is due are shown there too.
 // All other errors are shown in lastError.

@@ -4,6 +4,7 @@ package deployerlib
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -36,8 +37,43 @@ type attempt struct {
 	decision    contract.Decision     // set by phase `contract`; a ShouldReconcile hook may change it
 	call        callResult            // set by phase `operate`
 
+	aborts  []extension.Call // the hooks of the type that ran last whose results abort
+	stopped string           // which hooks ended the attempt, for the condition Waiting; empty if none did
+	pause   *pause           // set if a hook returned WaitFor
+
 	hooks *extension.HookResult // the merged results of all hooks so far; AbortReconcile is never set
 	wait  time.Duration         // delay before the next reconcile; set by phase `fetch` if the cache lags behind
+}
+
+// pause is the error of a hook that returned WaitFor.
+type pause struct {
+	message string // names the hook
+	after   time.Duration
+}
+
+// note records the call of a hook that aborts.
+func (a *attempt) note(call extension.Call) {
+	if call.Result != nil && call.Result.AbortReconcile {
+		a.aborts = append(a.aborts, call)
+	}
+}
+
+// stoppedBy returns a text that names the hooks that stopped a run, and the reconcile that they requested.
+func stoppedBy(calls []extension.Call) string {
+	var names []string
+	requests := &extension.HookResult{}
+	for _, call := range calls {
+		names = append(names, call.String())
+		requests = extension.AggregateHookResults(requests, call.Result)
+	}
+	text := strings.Join(names, ", ") + " stopped the run and requested "
+	switch res := requests.ReconcileResult; {
+	case res.Requeue: //nolint:staticcheck // hooks may set it
+		return text + "another reconcile immediately"
+	case res.RequeueAfter > 0:
+		return text + "another reconcile after " + res.RequeueAfter.String()
+	}
+	return text + "no other reconcile"
 }
 
 // foundTarget is the result of reading the Target of an item. The field `object` is nil if the item names no Target or

@@ -86,8 +86,8 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 
 // judge converts the result of a call to an outcome.
 func (c *caller) judge(res callResult, ret contract.Return, err error, a *attempt) callResult {
-	if w, ok := waitOf(err); ok {
-		ret.Waiting, ret.Message, res.wait = true, w.reason, w.delay()
+	if reason, after, ok := AsWait(err); ok {
+		ret.Waiting, ret.Message, res.wait = true, reason, after
 	} else {
 		ret.Err = err
 	}

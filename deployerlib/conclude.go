@@ -40,6 +40,9 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 		return result{}
 	}
 	if !a.writable() {
+		if a.pause != nil {
+			a.wait = a.pause.after
+		}
 		return plainResult(a, v, err)
 	}
 	cause := a.call.cause
@@ -48,15 +51,12 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	}
 	if cause != nil {
 		a.log.Info("the running call was cancelled", "cause", cause.Error())
-	} else if err != nil && a.decision.Revision == "" { // a hook failed before the contract was evaluated
-		_, _ = r.evaluate(ctx, a)
 	}
-	if a.decision.Revision == "" { // a hook ended the attempt before the phase `contract`, but the function `judge` needs the revision
-		a.decision.Revision = r.due(a.session.Read()).Revision
-	}
-	f := r.facts(a)
-	f.cause, f.err = cause, shownError(err)
+	f := r.lateFacts(ctx, a, cause, err)
 	o := judge(f)
+	if a.pause != nil && cause == nil && (o.run == nil || !o.run.Final) {
+		a.wait = a.pause.after
+	}
 	switch o.kind {
 	case outcomeInterrupted:
 		return r.keepProviderStatus(ctx, a)
@@ -68,6 +68,38 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	case outcomeWrite:
 	}
 	return r.store(ctx, a, f, o, v)
+}
+
+// lateFacts collects the input of the function `judge` at the end of an attempt. If a hook ended the attempt before the
+// contract was evaluated, lateFacts evaluates the contract. After an abort, the run does not start.
+func (r *reconciler) lateFacts(ctx context.Context, a *attempt, cause, err error) facts {
+	stopped := a.stopped
+	if a.decision.Revision == "" {
+		switch due := r.due(a.session.Read()); {
+		case cause == nil && (err != nil || a.pause != nil):
+			_, _ = r.evaluate(ctx, a)
+		case due.Due && !due.New && !due.Background: // the deadline of a run in progress has an effect despite the abort
+			due.Remove = nil
+			a.decision = due
+		default:
+			a.decision.Revision = due.Revision
+			if !due.Due {
+				stopped = ""
+			}
+		}
+	}
+	if cause == nil && a.pause != nil && a.decision.Due && !a.session.Started() {
+		markNeverDeployed(a)
+	}
+	f := r.facts(a)
+	f.cause, f.err = cause, shownError(err)
+	if cause == nil {
+		f.pause = a.pause
+		if !f.decision.Background {
+			f.stopped = stopped
+		}
+	}
+	return f
 }
 
 // facts collects the input of the function `judge`.

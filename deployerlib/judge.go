@@ -29,6 +29,8 @@ type facts struct {
 	call    callResult
 	cause   error             // why the attempt was cancelled
 	err     error             // the error of a phase
+	pause   *pause            // set if a hook returned WaitFor
+	stopped string            // which hooks stopped a run that is due; empty if none did
 	refusal error             // the error with which the first outcome was refused
 	refused *contract.Outcome // the refused outcome of the run
 }
@@ -118,14 +120,19 @@ func judgeRefusal(f facts, o outcome) outcome {
 func judgeEnd(f facts, o outcome) outcome {
 	draft := f.base()
 	switch {
+	case f.pause != nil && f.decision.Due:
+		o.run = judgePause(f, o.run)
+	case f.stopped != "":
+		draft, o.run = judgeStop(f, draft)
 	case f.err != nil && !f.decision.Due:
 		draft = copyStatus(draft)
 		contract.HookFailed(draft, f.decision, f.err, f.now)
 	case f.err != nil:
 		o.run = judgeError(f, o.run)
-	case !f.decision.Due && !f.decision.Paused && contract.ShowsHookFailure(draft, f.decision):
+	case !f.decision.Due && !f.decision.Paused && (contract.ShowsHookFailure(draft, f.decision) || contract.HookStop(draft) != ""):
 		draft = copyStatus(draft)
 		contract.HookRecovered(draft, f.decision)
+		contract.HookStopEnded(draft)
 	case o.run == nil && f.decision.Unchanged:
 		draft = copyStatus(f.read)
 		contract.FinishUnchanged(draft, f.decision, f.start)
@@ -146,6 +153,34 @@ func judgeEnd(f facts, o outcome) outcome {
 		o.status = &draft.Status
 	}
 	return o
+}
+
+// judgePause judges the WaitFor of a hook during a run. The run continues, unless its deadline has passed.
+func judgePause(f facts, run *contract.Outcome) *contract.Outcome {
+	if run == nil {
+		if over := overdue(f, &lsv1alpha1.Error{Message: f.pause.message}); over != nil {
+			return over
+		}
+	}
+	judged := contract.Judge(contract.Return{
+		Revision: f.decision.Revision, Action: f.decision.Action, Deleting: f.read.DeletionTimestamp != nil,
+		Phase: contract.HandedPhase(f.decision.Revision, f.decision.Action), Waiting: true, Message: f.pause.message, Now: f.now,
+	})
+	judged.Consumed = judged.Consumed && f.call.made // without a call, the operation has not taken effect
+	return &judged
+}
+
+// judgeStop judges the abort of a hook while a run is due. The run neither ends nor continues, unless its deadline has
+// passed. The condition Waiting names the hook.
+func judgeStop(f facts, draft *lsv1alpha1.DeployItem) (*lsv1alpha1.DeployItem, *contract.Outcome) {
+	if over := overdue(f, &lsv1alpha1.Error{Message: f.stopped}); over != nil {
+		return draft, over
+	}
+	if contract.HookStop(draft) != f.stopped {
+		draft = copyStatus(draft)
+		contract.HookStopped(draft, f.stopped, f.now)
+	}
+	return draft, nil
 }
 
 // judgeError judges the error of a phase of a run.
@@ -198,9 +233,12 @@ func timedOut(f facts, e *lsv1alpha1.Error) *contract.Outcome {
 	return &o
 }
 
-// lastCause returns an error with the reason why a run has not ended so far: the last error of the item, or the message
-// of its Waiting condition. It returns nil if the item has neither.
+// lastCause returns an error with the reason why a run has not ended so far: a hook that stops the run, the last error of
+// the item, or the message of its Waiting condition. It returns nil if the item has none of them.
 func lastCause(di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
+	if stop := contract.HookStop(di); stop != "" { // is newer than the last error
+		return &lsv1alpha1.Error{Message: stop}
+	}
 	if di.Status.LastError != nil {
 		return di.Status.LastError
 	}

@@ -31,7 +31,8 @@ func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
 	return r.walker.walk(ctx, a, []phase{r.operation(in, a.decision.Action)})
 }
 
-// markNeverDeployed is called if a run fails because the target or the Context does not exist. If nothing has been
+// markNeverDeployed is called if a run fails because the target or the Context does not exist, or waits for a hook before
+// its start. If nothing has been
 // deployed for the item so far, markNeverDeployed records this fact in the status. A deletion of the item then needs
 // neither a target nor a Context.
 func markNeverDeployed(a *attempt) {

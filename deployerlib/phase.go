@@ -99,6 +99,10 @@ func (w *walker) walk(ctx context.Context, a *attempt, phases []phase) (verdict,
 func (w *walker) runPhase(ctx context.Context, a *attempt, p *phase) (verdict, error) {
 	ctx, end := w.telemetry.phase(ctx, a, p.name)
 	v, err := w.step(ctx, a, p)
+	if _, after, waits := AsWait(err); waits { // only hooks return such an error; the error of an action is judged where the action is called
+		a.pause = &pause{message: err.Error(), after: after}
+		v, err = stop, nil
+	}
 	if err != nil {
 		v, err = stop, inPhase(p.name, err)
 	}
@@ -136,6 +140,7 @@ func (w *walker) step(ctx context.Context, a *attempt, p *phase) (verdict, error
 		}
 		a.merge(res)
 		if res != nil && res.AbortReconcile && t != extension.EndHook {
+			a.stopped = stoppedBy(a.aborts)
 			return stop, nil
 		}
 	}
@@ -172,7 +177,8 @@ func (w *walker) runHooks(ctx context.Context, a *attempt, t extension.HookType)
 	if !w.has(t) {
 		return nil, nil
 	}
-	ctx = w.telemetry.hooks(ctx, a.key)
+	a.aborts = nil
+	ctx = w.telemetry.hooks(ctx, a.key, a.note)
 	if a.session == nil {
 		return w.execute(ctx, a, nil, t)
 	}

@@ -41,7 +41,7 @@ type Step struct {
 	// Name is the name of a phase, "<Type> <name>" for a hook, the action of a call, or "status" or "metadata" for a
 	// write.
 	Name string
-	// Outcome is the verdict of a phase ("proceed", "stop", "drop"), the effect of a hook ("", "abort", "continue"), or "".
+	// Outcome is the verdict of a phase ("proceed", "stop", "drop"), the effect of a hook ("", "abort", "continue", "wait"), or "".
 	Outcome string
 	// Reason is why a run is due or is not due. It is set for the contract phase, and for the pause phase if that phase
 	// stops the attempt.
@@ -168,15 +168,21 @@ func (t *telemetry) call(ctx context.Context, item types.NamespacedName, action 
 	}
 }
 
-// hooks returns a context with an observer that reports each call of a hook to metrics, spans, Observe and the record.
-func (t *telemetry) hooks(ctx context.Context, item types.NamespacedName) context.Context {
+// hooks returns a context with an observer that reports each call of a hook to metrics, spans, Observe, the record and
+// the function `note`.
+func (t *telemetry) hooks(ctx context.Context, item types.NamespacedName, note func(extension.Call)) context.Context {
 	return extension.WithObserver(ctx, extension.Observer{Now: t.clock.Now, Done: func(ctx context.Context, call extension.Call) {
+		note(call)
+		failure, effect := call.Err, effectOf(call.Result)
+		if _, _, waits := AsWait(failure); waits {
+			failure, effect = nil, "wait"
+		}
 		t.metrics.hooks.WithLabelValues(t.typ, string(call.Type), call.Name).Observe(call.Duration.Seconds())
-		history.From(ctx).Hook(string(call.Type), call.Name, effectOf(call.Result), call.Duration, call.Err != nil)
-		t.step(Step{Item: item, Kind: StepHook, Name: string(call.Type) + " " + call.Name, Outcome: effectOf(call.Result), Err: call.Err})
+		history.From(ctx).Hook(string(call.Type), call.Name, effect, call.Duration, failure != nil)
+		t.step(Step{Item: item, Kind: StepHook, Name: string(call.Type) + " " + call.Name, Outcome: effect, Err: call.Err})
 		end := t.clock.Now()
 		_, span := t.tracer.Start(ctx, "hook "+call.Name, trace.WithTimestamp(end.Add(-call.Duration)))
-		endSpan(span, call.Err)
+		endSpan(span, failure)
 	}})
 }
 

@@ -15,79 +15,31 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
+	"github.com/deployerkit/deployerkit/internal/waiting"
 )
 
-// waitFallback is the delay before the next call if WaitFor was called without a delay.
-const waitFallback = time.Minute
-
-// waitError is the error that WaitFor returns.
-type waitError struct {
-	reason string
-	after  time.Duration
-}
-
-// Error returns a text that names what the action waits for.
-func (w *waitError) Error() string { return "waiting for " + w.reason }
-
-// WaitFor returns an error for an action that is not done yet, but has not failed. Return this error from Reconcile,
-// Delete or ForceReconcile. The item stays in phase Progressing (or Deleting), its Waiting condition shows the given
-// reason, and lastError is cleared. The action is called again after the given delay, or earlier if a hook or
-// Runtime.Trigger requests a reconcile. If the delay is zero or negative, the action is called again after one minute,
-// or earlier after such a request. If the error of WaitFor is joined with another error, the other error takes
-// precedence.
+// WaitFor returns an error for an action or a hook that is not done yet, but has not failed. Return this error from
+// Reconcile, Delete or ForceReconcile, or from a hook. The item stays in phase Progressing (or Deleting), its Waiting
+// condition shows the given reason, and lastError is cleared. The action is called again after the given delay, or
+// earlier if a hook or Runtime.Trigger requests a reconcile. If the delay is zero or negative, the action is called
+// again after one minute, or earlier after such a request. The deadline of the run does not move. If the error of
+// WaitFor is joined with another error, the other error takes precedence.
+//
+// If a hook before an action returns the error, the action is not called, and the hook is called again after the delay.
+// If an End hook returns it, the run does not end, and the action is called again. If no run is due, the item does not
+// change, and it is reconciled again after the delay.
 func WaitFor(reason string, after time.Duration) error {
-	return &waitError{reason: reason, after: after}
+	return &waiting.Error{Reason: reason, After: after}
 }
 
 // AsWait reports whether err consists only of errors of WaitFor. If so, it returns the reason and the delay of the
 // error with the shortest delay.
 func AsWait(err error) (reason string, after time.Duration, ok bool) {
-	w, ok := waitOf(err)
+	w, ok := waiting.Of(err)
 	if !ok {
 		return "", 0, false
 	}
-	return w.reason, w.delay(), true
-}
-
-// delay returns the delay before the next call.
-func (w *waitError) delay() time.Duration {
-	if w.after <= 0 {
-		return waitFallback
-	}
-	return w.after
-}
-
-// waitOf reports whether err consists only of errors of WaitFor, and returns the error with the shortest delay.
-func waitOf(err error) (*waitError, bool) {
-	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand: every leaf must be a wait
-	case nil:
-		return nil, false
-	case *waitError:
-		return e, true
-	case interface{ Unwrap() []error }:
-		return waitOfAll(e.Unwrap())
-	case utilerrors.Aggregate: // this interface has no Unwrap method
-		return waitOfAll(e.Errors())
-	case interface{ Unwrap() error }:
-		return waitOf(e.Unwrap())
-	}
-	return nil, false
-}
-
-// waitOfAll reports whether all errors consist only of errors of WaitFor, and returns the error with the shortest
-// delay.
-func waitOfAll(errs []error) (*waitError, bool) {
-	var shortest *waitError
-	for _, err := range errs {
-		w, ok := waitOf(err)
-		if !ok {
-			return nil, false
-		}
-		if shortest == nil || w.delay() < shortest.delay() {
-			shortest = w
-		}
-	}
-	return shortest, shortest != nil
+	return w.Reason, w.Delay(), true
 }
 
 // ErrSuperseded is returned by Checkpoint if the job is no longer current, because it was interrupted or another job

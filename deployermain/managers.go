@@ -98,6 +98,7 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 // NewManagers returns two managers for [deployerlib.Add]. The manager `ls` is for the Landscaper cluster and runs the
 // controller. The manager `host` is for the host cluster. It is nil if the Landscaper cluster is the host cluster. The
 // manager `ls` starts the manager `host`. The managers
+//   - register the deployer for `deployerkit explain`, on the lease of the election, or on another lease without election;
 //   - elect a leader, and release the lease when all calls of the deployer have returned. If leases are forbidden, the
 //     managers log an error and work without an election;
 //   - do not cache Secrets, and cache deploy items of other types without configuration and status;
@@ -138,6 +139,11 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 		return nil, nil, fmt.Errorf("create manager: %w", err)
 	}
 	reads.cache, reads.live = ls.GetCache(), ls.GetAPIReader()
+	if o.Election.Disabled {
+		if err := o.addAnnouncer(ls, args); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := addChecks(ls, reads, elected, o.Logger); err != nil {
 		return nil, nil, err
 	}
@@ -153,6 +159,15 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	}
 	elected.recordWith(recorder)
 	return ls, host, nil
+}
+
+// addAnnouncer adds a runnable that publishes the registration of a deployer without leader election.
+func (o *Options) addAnnouncer(ls manager.Manager, args *deployerlib.DeployerArgs) error {
+	a, err := newAnnouncer(o.Host, o.Election, o.registration(args), o.Logger)
+	if err != nil {
+		return fmt.Errorf("registration: %w", err)
+	}
+	return ls.Add(a)
 }
 
 // addHistory sets args.History and adds a server for it to the manager.

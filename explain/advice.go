@@ -64,15 +64,35 @@ var rules = []rule{
 		"Look at the Execution and its Installation with deployerkit tree: Landscaper hands out the job when everything on which the item depends has succeeded.",
 	},
 	{
-		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.e.Responsible.none() },
+		SymptomNotPickedUp, func(s situation) bool {
+			return s.waitsForDeployer() && s.e.Responsible.none() && len(s.e.Responsible.Registrations) == 1
+		},
+		"Compare the type and the Target of the item with the deployer above, or install a deployer for the type.",
+	},
+	{
+		SymptomNotPickedUp, func(s situation) bool {
+			return s.waitsForDeployer() && s.e.Responsible.none() && len(s.e.Responsible.Registrations) > 1
+		},
 		"Compare the type and the Target of the item with the deployers above, or install a deployer for the type.",
+	},
+	{
+		SymptomNotPickedUp, func(s situation) bool {
+			return s.waitsForDeployer() && len(s.e.Responsible.Registrations) == 0 && !s.isUnknown(partLeases)
+		},
+		"Check the type of the item for mistakes. If it is right, install a deployer for the type.",
+	},
+	{
+		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.hookStop() != "" },
+		"A hook of the deployer stops the run before it starts. The reason for waiting names the hook. If the hook does not let the run start, Landscaper fails the item when its pickup timeout has passed (5 minutes by default).",
 	},
 	{
 		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.e.Responsible.stopped() },
 		"The deployer does not run. Start it, and look at its log.",
 	},
 	{
-		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.e.Responsible.workers() > 0 && s.long() },
+		SymptomNotPickedUp, func(s situation) bool {
+			return s.waitsForDeployer() && s.e.Responsible.workers() > 0 && s.long() && s.hookStop() == ""
+		},
 		"The deployer is running but does not start the item. Check its readiness (/readyz) and its log: it may lack rights, or its workers may be busy.",
 	},
 	{
@@ -81,12 +101,18 @@ var rules = []rule{
 	},
 	{
 		SymptomInit, func(s situation) bool {
-			return s.inInit() && !s.e.Responsible.stopped() && s.e.Outcome.LastError == nil && !s.TargetMissing && !s.ContextMissing
+			return s.inInit() && !s.e.Responsible.stopped() && s.e.Outcome.LastError == nil && !s.TargetMissing && !s.ContextMissing && s.hookStop() == ""
 		},
 		"The call of the deployer has not returned yet. Look at the log and the history of the deployer. If the call does not return, the run fails at its deadline.",
 	},
 	{
-		SymptomInit, func(s situation) bool { return s.inInit() && s.e.Outcome.LastError != nil },
+		SymptomInit, func(s situation) bool { return s.inInit() && s.hookStop() != "" },
+		"A hook of the deployer stops the run before the deployer is called. The reason for waiting names the hook. The run continues when the hook lets it. Otherwise the run fails at its deadline.",
+	},
+	{
+		SymptomInit, func(s situation) bool {
+			return s.inInit() && s.e.Outcome.LastError != nil && s.hookStop() == ""
+		},
 		"The run fails again and again. The last error says why. The run is retried until its deadline.",
 	},
 	{SymptomInit, func(s situation) bool { return s.running() && s.ContextMissing }, "Create the Context to which the item refers."},
@@ -168,6 +194,9 @@ func (s situation) failed() bool {
 // running reports whether a run is due or in progress and its deadline has not passed.
 func (s situation) running() bool { return s.d.Due && !s.d.Expired }
 
+// hookStop returns the message about a hook that stops the run, or "" if there is none.
+func (s situation) hookStop() string { return contract.HookStop(s.Item) }
+
 // waitsForDeployer reports whether a run is due and no deployer has begun it.
 func (s situation) waitsForDeployer() bool { return s.d.Due && s.d.New }
 
@@ -176,7 +205,7 @@ func (s situation) inInit() bool {
 	return s.d.Due && !s.d.New && (s.phase() == lsv1alpha1.PhaseStringInit || s.phase() == lsv1alpha1.PhaseStringInitDelete)
 }
 
-// none reports whether no known deployer can be responsible for the item.
+// none reports whether no known deployer can be responsible for the item. It returns true if no deployer is known.
 func (r Responsible) none() bool {
 	return !slices.ContainsFunc(r.Registrations, func(one Registration) bool { return one.Responsible != no })
 }

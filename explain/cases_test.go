@@ -103,6 +103,10 @@ func waiting(message string, ago time.Duration) change {
 	})
 }
 
+func stoppedByHook(message string) change {
+	return func(f *explain.Facts) { contract.HookStopped(f.Item, message, now.Add(-time.Minute)) }
+}
+
 func provider(body string) change {
 	return status(func(s *lsv1alpha1.DeployItemStatus) { s.ProviderStatus = &runtime.RawExtension{Raw: []byte(body)} })
 }
@@ -160,6 +164,7 @@ var cases = map[string]struct {
 	facts  explain.Facts
 	advice []string
 }{
+	"no type":     {facts(job(5*time.Minute), deployers(), func(f *explain.Facts) { f.Types = []string{"example.org/pasword"} }), []string{"not picked up"}},
 	"no deployer": {facts(job(5*time.Minute), deployers(selecting())), []string{"not picked up"}},
 	"stopped":     {facts(job(5*time.Minute), deployers(deployer(time.Hour))), []string{"not picked up"}},
 	"not started": {facts(job(5 * time.Minute)), []string{"not picked up"}},
@@ -172,6 +177,10 @@ var cases = map[string]struct {
 	"call runs":       {facts(started("Init", 2*time.Minute)), []string{"stuck in Init"}},
 	"fails again":     {facts(started("Init", 2*time.Minute), failing("Reconcile", "ReconcileFailed", "connection refused")), []string{"stuck in Init"}},
 	"missing context": {facts(started("Init", 2*time.Minute), func(f *explain.Facts) { f.ContextMissing = true }), []string{"stuck in Init"}},
+
+	"hook stops":         {facts(started("Init", 2*time.Minute), stoppedByHook("hook BeforeReconcile[0] (window) stopped the run and requested another reconcile after 1h0m0s")), []string{"stuck in Init"}},
+	"hook stops a start": {facts(job(2*time.Minute), stoppedByHook("hook AfterResponsibilityCheck[0] (window) stopped the run and requested another reconcile after 1h0m0s")), []string{"not picked up"}},
+	"hook waits":         {facts(started("Progressing", 2*time.Minute), waiting("hook BeforeReconcile[0] (window): waiting for the maintenance window", time.Minute)), []string{"Progressing"}},
 
 	"waiting": {facts(started("Progressing", 2*time.Minute), waiting("Deployment.apps shop/web: 1 of 3 replicas are available", time.Minute), provider(inventory)), []string{"Progressing"}},
 	"graph":   {facts(started("Progressing", 2*time.Minute), waiting("cluster: 1 of 3 replicas are ready", time.Minute), provider(graph)), []string{"Progressing"}},
@@ -195,7 +204,7 @@ var cases = map[string]struct {
 		`deployments.apps "web" is forbidden: User "system:serviceaccount:kube-system:landscaper" cannot patch resource "deployments"`, "ERR_UNAUTHORIZED")), []string{"missing permissions", "Failed"}},
 	"your permissions": {facts(job(5*time.Minute), deployers(), func(f *explain.Facts) {
 		f.Unknown = []explain.Unknown{{Part: "leases", Why: `you lack the right: leases.coordination.k8s.io is forbidden: User "dev" cannot list resource "leases"`}}
-	}), []string{"not picked up", "missing permissions"}},
+	}), []string{"missing permissions"}},
 
 	"finished": {facts(finished("Succeeded", time.Hour), func(f *explain.Facts) {
 		f.Item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"continuousReconcile": {"every": "2h"}}`)}

@@ -77,7 +77,11 @@ func (f *Facts) waits(d contract.Decision) []Wait {
 	var out []Wait
 	di := f.Item
 	if c := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting); c != nil && c.Status == "True" {
-		out = append(out, Wait{For: line(c.Message), Since: timeOf(c.LastTransitionTime)})
+		text := line(c.Message)
+		if contract.HookStop(di) != "" {
+			text = "a hook of the deployer: " + text
+		}
+		out = append(out, Wait{For: text, Since: timeOf(c.LastTransitionTime)})
 	}
 	if c := contract.GetCondition(di.Status.Conditions, contract.ConditionPaused); c != nil && c.Status == "True" {
 		out = append(out, Wait{For: "the removal of the annotation " + contract.PausedAnnotation, Since: timeOf(c.LastTransitionTime)})

@@ -73,8 +73,10 @@ type Responsible struct {
 	Deployer *Deployer `json:"deployer,omitempty"`
 	// Target is the Target of the item.
 	Target *Target `json:"target,omitempty"`
-	// Registrations lists the known deployers.
+	// Registrations lists the known deployers. If there are too many, it lists those that are most likely to be
+	// responsible, and Omitted is the number of the others.
 	Registrations []Registration `json:"registrations,omitempty"`
+	Omitted       int            `json:"omitted,omitempty"`
 	// Summary is a sentence about the responsible deployer.
 	Summary string `json:"summary"`
 }

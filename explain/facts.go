@@ -15,7 +15,10 @@ const (
 	maxText          = 1024 // length of a message in bytes
 	maxName          = 256  // length of a name in bytes
 	maxRegistrations = 50
-	maxLeases        = 200
+	maxLeases        = 200 // leases in one response
+	maxLeasePages    = 25
+	maxKnown         = 1000
+	maxTypes         = 10
 	maxEvents        = 100
 	maxDrift         = 5
 	maxObjects       = 50
@@ -34,8 +37,13 @@ type Facts struct {
 	TargetMissing bool
 	// ContextMissing is true if the Context of the item does not exist.
 	ContextMissing bool
-	// Deployers contains the deployers that have published for which items they are responsible.
+	// Deployers contains the deployers that have published for which items they are responsible: those for items of the
+	// same type, and the one that processed the item before.
 	Deployers []KnownDeployer
+	// Ignored is the number of further deployers, if there are too many.
+	Ignored int
+	// Types contains types of items that other deployers process.
+	Types []string
 	// Events contains the events about the item, oldest first.
 	Events []Event
 	// History contains the last reconciles, oldest first.
@@ -48,6 +56,10 @@ type Facts struct {
 type KnownDeployer struct {
 	// Source is the object that contains the deployer's registration: a lease or a DeployerRegistration.
 	Source string
+	// LeaseNamespace is the namespace of the lease. It is empty if there is no lease.
+	LeaseNamespace string
+	// Created is the time at which the API server created the object.
+	Created time.Time
 	Registered
 	// Lease is the lease of the deployer, or nil if there is none.
 	Lease *Lease

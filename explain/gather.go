@@ -106,21 +106,35 @@ func (f *Facts) readContext(ctx context.Context, c client.Reader) {
 
 // readLeases finds the deployers that have written a registration to their leases.
 func (f *Facts) readLeases(ctx context.Context, c client.Reader) {
-	var leases coordinationv1.LeaseList
-	if err := c.List(ctx, &leases, client.HasLabels{registration.Label}, client.Limit(maxLeases)); err != nil {
-		f.unknown(partLeases, err)
-		return
-	}
-	for i := range leases.Items {
-		l := &leases.Items[i]
-		r, err := decodeRegistered(l.Annotations[registration.Annotation])
-		if err != nil || r.Type != string(f.Item.Spec.Type) && r.Name != f.Item.Status.Deployer.Name {
-			continue
+	next := ""
+	for range maxLeasePages {
+		var leases coordinationv1.LeaseList
+		if err := c.List(ctx, &leases, client.HasLabels{registration.Label}, client.Limit(maxLeases), client.Continue(next)); err != nil {
+			f.unknown(partLeases, err)
+			return
 		}
-		f.Deployers = append(f.Deployers, KnownDeployer{Source: "Lease " + l.Namespace + "/" + l.Name, Registered: r, Lease: leaseOf(l)})
+		for i := range leases.Items {
+			f.readLease(&leases.Items[i])
+		}
+		f.keepKnown(maxKnown)
+		if next = leases.Continue; next == "" {
+			return
+		}
 	}
-	if leases.Continue != "" {
-		f.unknown(partLeases, fmt.Errorf("there are more than %d leases of deployers; only the first %d were read", maxLeases, maxLeases))
+	f.unknown(partLeases, fmt.Errorf("there are too many leases of deployers; only %d were read", maxLeasePages*maxLeases))
+}
+
+// readLease reads the registration of a deployer.
+func (f *Facts) readLease(l *coordinationv1.Lease) {
+	r, err := decodeRegistered(l.Annotations[registration.Annotation])
+	switch {
+	case err != nil:
+	case r.Type == string(f.Item.Spec.Type) || r.Name == f.Item.Status.Deployer.Name:
+		f.Deployers = append(f.Deployers, KnownDeployer{
+			Source: "Lease " + l.Namespace + "/" + l.Name, LeaseNamespace: l.Namespace, Created: l.CreationTimestamp.Time, Registered: r, Lease: leaseOf(l),
+		})
+	case r.Type != "" && len(f.Types) < maxTypes && !slices.Contains(f.Types, word(r.Type)):
+		f.Types = append(f.Types, word(r.Type))
 	}
 }
 
@@ -157,7 +171,7 @@ func (f *Facts) readRegistrations(ctx context.Context, c client.Reader) {
 		}
 		name := list.Items[i].GetName()
 		f.Deployers = append(f.Deployers, KnownDeployer{
-			Source: "DeployerRegistration " + name, Registered: Registered{Name: name, Type: string(f.Item.Spec.Type)},
+			Source: "DeployerRegistration " + name, Created: list.Items[i].GetCreationTimestamp().Time, Registered: Registered{Name: name, Type: string(f.Item.Spec.Type)},
 		})
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
@@ -60,10 +62,35 @@ func cluster(t *testing.T, forbidden func(kind string) bool, objects ...client.O
 					return err
 				}
 				options := (&client.ListOptions{}).ApplyOptions(o)
-				options.Limit = 0 // the fake client does not support pages
-				return c.List(ctx, list, options)
+				limit, from := int(options.Limit), options.Continue
+				options.Limit, options.Continue = 0, "" // the fake client does not support pages
+				if err := c.List(ctx, list, options); err != nil {
+					return err
+				}
+				return paginate(list, limit, from)
 			},
 		}).Build()
+}
+
+// paginate leaves one page of leases in the list.
+func paginate(list client.ObjectList, limit int, from string) error {
+	leases, ok := list.(*coordinationv1.LeaseList)
+	if !ok || limit == 0 {
+		return nil
+	}
+	first := 0
+	if from != "" {
+		var err error
+		if first, err = strconv.Atoi(from); err != nil {
+			return err
+		}
+	}
+	end := min(first+limit, len(leases.Items))
+	if end < len(leases.Items) {
+		leases.Continue = strconv.Itoa(end)
+	}
+	leases.Items = leases.Items[first:end]
+	return nil
 }
 
 func typeName(obj any) string {
@@ -164,6 +191,101 @@ func TestGather(t *testing.T) {
 		objects[1].(*lsv1alpha1.Target).Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"kubeconfig": "s3cret"}`))
 		if f := gather(t, cluster(t, nil, objects...), explain.Options{}); f.Target.Spec.Configuration != nil {
 			t.Error("the configuration is there")
+		}
+	})
+}
+
+// forged returns n leases with registrations in a namespace. They were created after the lease of the deployer.
+func forged(n int, namespace, itemType string) []client.Object {
+	var out []client.Object
+	for i := range n {
+		out = append(out, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: fmt.Sprintf("a-%04d", i), Labels: map[string]string{registration.Label: "true"}, CreationTimestamp: metav1.NewTime(now),
+			Annotations: map[string]string{registration.Annotation: explain.Registered{
+				Name: fmt.Sprintf("a-%04d", i), Type: itemType, Namespace: "nowhere",
+			}.Encode()},
+		}})
+	}
+	return out
+}
+
+func TestForgedRegistrations(t *testing.T) {
+	for name, namespaces := range map[string][]string{
+		"in the namespace of the item":     {"shop"},
+		"in another namespace":             {"a-tenant"},
+		"in the namespace of the deployer": {"ls-system"},
+	} {
+		t.Run("do not displace a deployer: 400 "+name+" [F111]", func(t *testing.T) {
+			objects := web()
+			objects[3].SetCreationTimestamp(before(24 * time.Hour))
+			for _, namespace := range namespaces {
+				objects = append(objects, forged(400, namespace, manifestType)...)
+			}
+			e := explain.Explain(gather(t, cluster(t, nil, objects...), explain.Options{}))
+			r := e.Responsible
+			if want := manifestName + " is responsible, and its replica pod_1 is active."; r.Summary != want {
+				t.Errorf("got %q, want %q", r.Summary, want)
+			}
+			if len(r.Registrations) != 50 || r.Omitted != 351 || r.Registrations[0].Name != manifestName {
+				t.Errorf("%d registrations, %d omitted, the first is %s", len(r.Registrations), r.Omitted, r.Registrations[0].Name)
+			}
+			if text := e.Text(explain.Style{}); !strings.Contains(text, "- 351 more are not shown") {
+				t.Errorf("the text does not say how many are not shown:\n%s", text)
+			}
+		})
+	}
+	t.Run("are ranked before they are cut, and the number of the others is known [F111]", func(t *testing.T) {
+		objects := web()
+		objects[3].SetCreationTimestamp(before(24 * time.Hour))
+		f := gather(t, cluster(t, nil, append(objects, forged(1500, "a-tenant", manifestType)...)...), explain.Options{})
+		if r := explain.Explain(f).Responsible; len(f.Deployers) != 1000 || r.Omitted != 1451 || r.Registrations[0].Name != manifestName {
+			t.Errorf("%d known, %d omitted, the first is %s", len(f.Deployers), r.Omitted, r.Registrations[0].Name)
+		}
+	})
+	t.Run("that all claim the item do not hide the deployer [F111]", func(t *testing.T) {
+		f := facts(job(0))
+		f.Deployers[0].LeaseNamespace, f.Deployers[0].Created = "ls-system", now.Add(-24*time.Hour)
+		for i := range 60 {
+			d := deployer(0)
+			d.Name, d.Source, d.LeaseNamespace, d.Created = fmt.Sprintf("a-%d", i), fmt.Sprintf("Lease a/%d", i), "a", now
+			f.Deployers = append([]explain.KnownDeployer{d}, f.Deployers...)
+		}
+		r := explain.Explain(f).Responsible
+		if !slices.ContainsFunc(r.Registrations[:2], func(r explain.Registration) bool { return r.Name == manifestName }) {
+			t.Errorf("the first are %+v", r.Registrations[:2])
+		}
+		if r.Summary != "61 deployers are responsible for the item. They may disturb each other." {
+			t.Errorf("got %q", r.Summary)
+		}
+	})
+	t.Run("of other types name the known types [F87]", func(t *testing.T) {
+		f := gather(t, cluster(t, nil, append(web()[:3], forged(40, "b", "example.org/other")...)...), explain.Options{})
+		if got, want := explain.Explain(f).Responsible.Summary, "No known deployer processes items of type "+manifestType+". Known types: example.org/other."; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestTextsFitTheNumberOfDeployers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deployers []explain.KnownDeployer
+		want      string
+	}{
+		"none": {nil, "Check the type of the item for mistakes."},
+		"one":  {[]explain.KnownDeployer{selecting()}, "with the deployer above,"},
+		"two":  {[]explain.KnownDeployer{selecting(), selecting()}, "with the deployers above,"},
+	} {
+		t.Run(name+" [F87]", func(t *testing.T) {
+			e := explain.Explain(facts(job(5*time.Minute), deployers(tc.deployers...)))
+			if len(e.Advice) != 1 || !strings.Contains(e.Advice[0].Text, tc.want) {
+				t.Errorf("got %+v, want %q", e.Advice, tc.want)
+			}
+		})
+	}
+	t.Run("the next reconcile is not called past [F87]", func(t *testing.T) {
+		text := explain.Explain(cases["finished"].facts).Text(explain.Style{})
+		if !strings.Contains(text, "\nNext reconcile 2026-03-02 13:00:00 (in 1h0m)\n") {
+			t.Errorf("got\n%s", text)
 		}
 	})
 }

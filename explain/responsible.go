@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // responsible explains which deployer processes the item.
@@ -23,15 +24,65 @@ func (f *Facts) responsible() Responsible {
 			out.Target.State, out.Target.Type = "found", word(string(f.Target.Spec.Type))
 		}
 	}
-	for i := range f.Deployers[:min(len(f.Deployers), maxRegistrations)] {
-		out.Registrations = append(out.Registrations, f.registration(&f.Deployers[i]))
+	known := slices.Clone(f.Deployers)
+	f.rank(known)
+	for i := range known {
+		out.Registrations = append(out.Registrations, f.registration(&known[i]))
 	}
 	rank := map[string]int{yes: 0, undecided: 1, no: 2}
 	slices.SortStableFunc(out.Registrations, func(a, b Registration) int {
-		return cmp.Or(cmp.Compare(rank[a.Responsible], rank[b.Responsible]), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Source, b.Source))
+		return cmp.Compare(rank[a.Responsible], rank[b.Responsible])
 	})
 	out.Summary = f.summary(out.Registrations)
+	shown := min(len(out.Registrations), maxRegistrations)
+	out.Omitted = f.Ignored + len(out.Registrations) - shown
+	out.Registrations = out.Registrations[:shown]
 	return out
+}
+
+// rank sorts deployers, with those first that are most likely to process the item. A user who may create leases in some
+// namespaces can forge registrations there, but not the namespace and the age of a lease. The first deployers are
+// therefore one of each namespace, followed by the second one of each namespace, and so on. In each of these groups,
+// deployers outside the namespace of the item come first. In each namespace, the oldest leases come first.
+func (f *Facts) rank(known []KnownDeployer) {
+	slices.SortStableFunc(known, func(a, b KnownDeployer) int {
+		return cmp.Or(f.compareType(a, b), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Source, b.Source))
+	})
+	place, count := make(map[string]int, len(known)), map[string]int{}
+	for i := range known {
+		place[known[i].Source] = count[known[i].LeaseNamespace]
+		count[known[i].LeaseNamespace]++
+	}
+	tenant := func(d KnownDeployer) int {
+		if d.LeaseNamespace == f.Item.Namespace {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(known, func(a, b KnownDeployer) int {
+		return cmp.Or(cmp.Compare(place[a.Source], place[b.Source]), cmp.Compare(tenant(a), tenant(b)))
+	})
+}
+
+// compareType compares deployers. Those that process items of the item's type come first.
+func (f *Facts) compareType(a, b KnownDeployer) int {
+	other := func(d KnownDeployer) int {
+		if d.Type == string(f.Item.Spec.Type) {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Compare(other(a), other(b))
+}
+
+// keepKnown removes the deployers with the lowest rank if there are more than n.
+func (f *Facts) keepKnown(n int) {
+	if len(f.Deployers) <= n {
+		return
+	}
+	f.rank(f.Deployers)
+	f.Ignored += len(f.Deployers) - n
+	f.Deployers = slices.Clip(f.Deployers[:n])
 }
 
 // registration describes a known deployer, and whether the deployer is responsible for the item.
@@ -65,10 +116,12 @@ func (f *Facts) summary(known []Registration) string {
 		return "It is not known which deployer is responsible."
 	case len(known) > 0:
 		return "None of the known deployers is responsible for the item."
+	case len(f.Types) > 0:
+		return fmt.Sprintf("No known deployer processes items of type %s. Known types: %s.", word(string(f.Item.Spec.Type)), strings.Join(f.Types, ", "))
 	case f.isUnknown(partLeases):
 		return "It is not known which deployers exist."
 	case f.Item.Status.Deployer.Name != "":
 		return word(f.Item.Status.Deployer.Name) + " processed the item before. No deployer has registered itself."
 	}
-	return "No deployer has registered itself. Deployers without leader election and Landscaper's own deployers do not register."
+	return "No deployer has registered itself. Landscaper's own deployers do not register."
 }

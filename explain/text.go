@@ -30,7 +30,7 @@ type page struct {
 }
 
 // labelWidth is the width of the column with the labels.
-const labelWidth = 13
+const labelWidth = 15
 
 // title writes a text that has no label.
 func (p *page) title(text string) {
@@ -231,6 +231,9 @@ func (e *Explanation) writeResponsible(p *page) {
 		}
 		p.entry("", "- "+text)
 	}
+	if r.Omitted > 0 {
+		p.entry("", fmt.Sprintf("- %d more are not shown", r.Omitted))
+	}
 	if r.Deployer != nil {
 		p.entry("", strings.TrimSpace(fmt.Sprintf("Last processed by %s %s", r.Deployer.Name, r.Deployer.Version))+".")
 	}
@@ -244,7 +247,7 @@ func (e *Explanation) writeTimes(p *page) {
 		{"Started", e.Outcome.Started},
 		{"Finished", e.Outcome.Finished},
 		{"Deadline", e.Times.Deadline},
-		{"Reconciled", e.Times.NextReconcile},
+		{"Next reconcile", e.Times.NextReconcile},
 		{"Continuous", e.Times.NextContinuousReconcile},
 	} {
 		p.entry(t.label, p.at(t.at))

@@ -36,7 +36,7 @@ func (f *Facts) times(d contract.Decision) Times {
 	if last := len(f.History) - 1; last >= 0 && f.History[last].Next != nil {
 		t.NextReconcile = timeAt(f.History[last].Next.At)
 	}
-	if d.Due && !d.New && t.NextReconcile == nil && !f.Item.Status.LastReconcileTime.IsZero() {
+	if d.Due && !d.New && t.NextReconcile == nil && contract.HookStop(f.Item) == "" && !f.Item.Status.LastReconcileTime.IsZero() {
 		if f.Item.Status.LastError != nil {
 			note("Failures are retried with a backoff that doubles from 1 s to 5 min, if the deployer uses the default backoff.")
 		} else {

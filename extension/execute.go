@@ -87,8 +87,5 @@ func (e *execution) nameOf(index int) string {
 }
 
 func (e *execution) failure(index int, err error) error {
-	if name := e.record.name.Load(); name != nil {
-		return fmt.Errorf("hook %s (%s): %w", indexed(e.hookType, index), *name, err)
-	}
-	return fmt.Errorf("hook %s: %w", indexed(e.hookType, index), err)
+	return fmt.Errorf("%s: %w", Call{Type: e.hookType, Index: index, Name: e.nameOf(index)}, err)
 }

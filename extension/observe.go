@@ -24,6 +24,16 @@ type Call struct {
 	Duration time.Duration
 }
 
+// String returns the name of the hook as in the errors of ExecuteHooks: "hook BeforeReconcile[0] (quota)", or "hook
+// BeforeReconcile[0]" for a hook without a name.
+func (c Call) String() string {
+	position := indexed(c.Type, c.Index)
+	if c.Name == "" || c.Name == position {
+		return "hook " + position
+	}
+	return "hook " + position + " (" + c.Name + ")"
+}
+
 // Observer observes every hook call, for metrics and traces.
 type Observer struct {
 	// Now returns the current time. If it is nil, calls are not timed.

@@ -46,13 +46,13 @@ const (
 	mayBeNil = "may be nil"
 
 	goesOn     = "no effect"
-	skipAction = "the action is skipped, and the reconcile ends with the merged result"
+	skipAction = "the action is skipped, and the reconcile ends with the merged result. In a job, the condition `Waiting` names the hook and its requeue"
 	toCaller   = "the error is never written to the item; the reconcile is retried with backoff"
 	toJob      = "the action does not run, the error is written to `lastError`, and the run is retried with backoff. " +
 		"In a background run, the error is written to the condition `BackgroundReconcile` (status True) instead of `lastError`"
 	toDueOrNot = "the reconcile is retried with backoff. If a run is due, the error is written to `lastError`. If no run is due, the phase does not change. " +
 		"In this case, the error is written to the condition `BackgroundReconcile` (status Unknown, reason HookFailed) under job IDs, and to `lastError` under annotations"
-	leavesInit = "After an abort, the item stays in the phase `Init` until another reconcile ends the run or the deadline passes"
+	leavesInit = "After an abort, the phase of the item stays as it is, such as `Init`, until another reconcile ends the run. At the deadline, the run fails, and the error names the hook"
 )
 
 // points is the table of hook points in the order of the flow. It is read-only.
@@ -75,8 +75,8 @@ var points = [...]Point{
 	{
 		Type: AfterResponsibilityCheckHook, Phase: "contract", When: "once per reconcile, if the deployer is responsible, before the item is changed",
 		Item: isSet, Target: mayBeNil, Merge: MergeAny,
-		OnAbort: "the reconcile ends with the merged result, and the item does not change", OnContinue: goesOn, OnError: toDueOrNot,
-		Caution: "As long as this hook aborts, a due run does not start, and Landscaper's pickup timeout may expire",
+		OnAbort: "the reconcile ends with the merged result, and a run that is due does not start. Only the condition `Waiting` changes: it names the hook and its requeue", OnContinue: goesOn, OnError: toDueOrNot,
+		Caution: "As long as this hook aborts, a due run does not start, and Landscaper's pickup timeout may expire. A run that has already started fails at its deadline",
 	},
 	{
 		Type: ShouldReconcileHook, Phase: "should-reconcile", When: "once per reconcile, after the contract has decided whether a run is due; if a run is due, the status of the item already shows that the run has started",

@@ -8,6 +8,8 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/go-logr/logr"
+
+	"github.com/deployerkit/deployerkit/internal/waiting"
 )
 
 // FailurePolicy determines how [WithFailurePolicy] handles an error of a hook. The zero value is Fail.
@@ -26,7 +28,7 @@ func Retry(n int) FailurePolicy {
 	return FailurePolicy(max(n, 0))
 }
 
-// WithFailurePolicy applies p to errors and panics of the hook. Changes that a failed call made to the item's status in
+// WithFailurePolicy applies p to errors and panics of the hook, but not to errors of deployerlib.WaitFor. Changes that a failed call made to the item's status in
 // memory are kept.
 func WithFailurePolicy(p FailurePolicy, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if hook == nil {
@@ -36,12 +38,12 @@ func WithFailurePolicy(p FailurePolicy, hook ReconcileExtensionHook) ReconcileEx
 		call := func() (*HookResult, error) { return hook(ctx, log, di, target, t) }
 		result, err := guard(call)
 		calls := 1
-		for ; err != nil && calls <= int(p) && ctx.Err() == nil; calls++ {
+		for ; failed(err) && calls <= int(p) && ctx.Err() == nil; calls++ {
 			result, err = guard(call)
 		}
 		switch {
-		case err == nil:
-			return result, nil
+		case !failed(err):
+			return result, err
 		case p < 0:
 			log.Error(err, "hook failed; the error is ignored", "hookType", string(t), "hook", nameIn(ctx))
 			return nil, nil
@@ -51,6 +53,12 @@ func WithFailurePolicy(p FailurePolicy, hook ReconcileExtensionHook) ReconcileEx
 			return nil, err
 		}
 	}
+}
+
+// failed reports whether the error of a hook is a failure. An error of deployerlib.WaitFor is none.
+func failed(err error) bool {
+	_, waits := waiting.Of(err)
+	return err != nil && !waits
 }
 
 // nameIn returns the name of the running hook, or "" if it has none.

@@ -68,7 +68,7 @@ type Phase struct {
 type Hook struct {
 	Type string `json:"type"`
 	Name string `json:"name"`
-	// Effect is "abort" or "continue". It is empty if the hook returned no result.
+	// Effect is "abort", "continue" or "wait". It is empty if the hook returned no result.
 	Effect string `json:"effect,omitempty"`
 	Micros int64  `json:"micros"`
 	Failed bool   `json:"failed,omitempty"`

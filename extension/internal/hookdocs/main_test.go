@@ -3,8 +3,12 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -45,7 +49,8 @@ func TestTable(t *testing.T) {
 
 // TestGuideShowsExamples checks that each Go block of the guide is part of an example that runs as a test.
 func TestGuideShowsExamples(t *testing.T) {
-	examples := flat(read(t, "../../example_test.go") + read(t, "../../continuousreconcile/example_test.go"))
+	examples := flat(read(t, "../../example_test.go") + read(t, "../../continuousreconcile/example_test.go") +
+		read(t, "../../../deployerlib/hook_recipes_test.go"))
 	_, rest, found := strings.Cut(read(t, guide), "```go\n")
 	for blocks := 0; ; blocks++ {
 		if !found {
@@ -55,11 +60,58 @@ func TestGuideShowsExamples(t *testing.T) {
 			return
 		}
 		block, after, _ := strings.Cut(rest, "```")
-		if !strings.Contains(examples, flat(block)) {
+		if !strings.HasPrefix(block, "import (") && !strings.Contains(examples, flat(block)) {
 			t.Errorf("no example has this:\n%s", block)
 		}
 		_, rest, found = strings.Cut(after, "```go\n")
 	}
+}
+
+// TestGuideImports checks that the guide imports each package that its Go blocks use.
+func TestGuideImports(t *testing.T) {
+	t.Run("a reader can compile the snippets as shown [F90]", func(t *testing.T) {
+		imported, used := map[string]bool{}, map[string]bool{}
+		for _, block := range strings.Split(read(t, guide), "```go\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			if strings.HasPrefix(block, "import (") {
+				imported = importsOf(t, "package p\n"+block)
+				continue
+			}
+			for _, match := range regexp.MustCompile(`\b([a-z][a-z0-9]*)\.[A-Z]`).FindAllStringSubmatch(block, -1) {
+				used[match[1]] = true
+			}
+		}
+		for _, example := range []string{"../../example_test.go", "../../continuousreconcile/example_test.go", "../../../deployerlib/hook_recipes_test.go"} {
+			for name := range importsOf(t, read(t, example)) {
+				if used[name] && !imported[name] {
+					t.Errorf("the guide uses the package %s, but does not import it", name)
+				}
+			}
+		}
+		for name := range imported {
+			if !used[name] {
+				t.Errorf("the guide imports the package %s, but does not use it", name)
+			}
+		}
+	})
+}
+
+// importsOf returns the names of the packages that a Go file imports.
+func importsOf(t *testing.T, source string) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, spec := range file.Imports {
+		name := path.Base(strings.Trim(spec.Path.Value, `"`))
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		names[name] = true
+	}
+	return names
 }
 
 // flat returns the code without indentation.
