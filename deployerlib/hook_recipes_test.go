@@ -212,7 +212,9 @@ func TestHookRecipes(t *testing.T) {
 	})
 	t.Run("claim more items: the deployer runs an item that its selectors do not match [F82]", func(t *testing.T) {
 		w := newWorld(t, append(items(job("1"), withTarget, labelled("example.org/pilot")), target("other")), withSelector(),
-			recipe(func(_ *world, hooks extension.ReconcileExtensionHooks) extension.ReconcileExtensionHooks { return claim(hooks) }))
+			recipe(func(_ *world, hooks extension.ReconcileExtensionHooks) extension.ReconcileExtensionHooks {
+				return claim(hooks)
+			}))
 		w.pass()
 		w.wantCalls(contract.ActionReconcile)
 	})
