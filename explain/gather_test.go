@@ -234,14 +234,22 @@ func TestForgedRegistrations(t *testing.T) {
 			}
 		})
 	}
-	t.Run("are ranked before they are cut, and the number of the others is known [F111]", func(t *testing.T) {
-		objects := web()
-		objects[3].SetCreationTimestamp(before(24 * time.Hour))
-		f := gather(t, cluster(t, nil, append(objects, forged(1500, "a-tenant", manifestType)...)...), explain.Options{})
-		if r := explain.Explain(f).Responsible; len(f.Deployers) != 1000 || r.Omitted != 1451 || r.Registrations[0].Name != manifestName {
-			t.Errorf("%d known, %d omitted, the first is %s", len(f.Deployers), r.Omitted, r.Registrations[0].Name)
-		}
-	})
+	for name, test := range map[string]struct {
+		namespace string
+		created   metav1.Time // of the lease of the deployer; the forged ones are made now
+	}{
+		"older ones in another namespace":             {"a-tenant", metav1.NewTime(now.Add(time.Hour))},
+		"newer ones in the namespace of the deployer": {"ls-system", before(time.Hour)},
+	} {
+		t.Run("are ranked before they are cut, and the number of the others is known: "+name+" [F111]", func(t *testing.T) {
+			objects := web()
+			objects[3].SetCreationTimestamp(test.created)
+			f := gather(t, cluster(t, nil, append(objects, forged(1500, test.namespace, manifestType)...)...), explain.Options{})
+			if r := explain.Explain(f).Responsible; len(f.Deployers) != 1000 || r.Omitted != 1451 || r.Registrations[0].Name != manifestName {
+				t.Errorf("%d known, %d omitted, the first is %s", len(f.Deployers), r.Omitted, r.Registrations[0].Name)
+			}
+		})
+	}
 	t.Run("that all claim the item do not hide the deployer [F111]", func(t *testing.T) {
 		f := facts(job(0))
 		f.Deployers[0].LeaseNamespace, f.Deployers[0].Created = "ls-system", now.Add(-24*time.Hour)
