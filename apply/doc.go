@@ -15,9 +15,10 @@
 //
 // # One call
 //
-// Apply goes through four stages: CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects. A
-// stage begins when all objects of the previous stage are finished. With Options.KeepGoing, it begins at once. Within a
-// stage, Apply writes the objects in the caller's order, and continues with the next object if an object fails. If all
+// Apply goes through five stages: CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects, and
+// finally webhook configurations and APIServices. Within a stage, Apply writes the objects in the caller's order. If an
+// object fails or is unfinished, Apply continues with all objects that do not depend on it. An object depends on the
+// CustomResourceDefinition of its kind. A new webhook configuration or APIService depends on all other objects. If all
 // objects are finished without errors, Apply then deletes the objects of the inventory that are no longer desired, in
 // the order of Options.PruneGroups. The default is the reverse order of the stages. Apply never waits. The Report lists
 // unfinished objects, and the next call continues from there.

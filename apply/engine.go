@@ -82,10 +82,6 @@ type Options struct {
 	// reads before it writes are an exception. If other writers change such an object during a run, the next run
 	// corrects it.
 	Applied *Applied
-	// KeepGoing makes Apply begin a stage even if objects of an earlier stage failed or are unfinished. An object that
-	// depends on such an object fails or waits as well. Without KeepGoing, Apply ends with the first unfinished stage.
-	// In both cases, objects that are no longer desired are deleted only when all desired objects are finished.
-	KeepGoing bool
 	// Recreate makes the engine delete an object and create it again if an immutable field changed in its manifest.
 	// Without Recreate, such a change is an error.
 	Recreate bool
@@ -163,10 +159,11 @@ func (e *Engine) cluster() cluster {
 	return cluster{client: e.client, prover: absence.NewProver(e.client, e.mapper)}
 }
 
-// Apply writes the desired objects to the cluster, in order, and then deletes the objects of the inventory that are no
-// longer desired. It never waits: the report lists what is unfinished, and the next call continues from there. The
-// caller must store the returned inventory, even after an error. The error is an *Error, Errors, the error of
-// Checkpoint, or the error of an ended context.
+// Apply writes the desired objects to the cluster, in order. An object that failed or is unfinished holds back only the
+// objects that depend on it. When all desired objects are finished without errors, Apply deletes the objects of the
+// inventory that are no longer desired. It never waits: the report lists what is unfinished, and the next call continues
+// from there. The caller must store the returned inventory, even after an error. The error is an *Error, Errors, the
+// error of Checkpoint, or the error of an ended context.
 func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Inventory, Report, error) {
 	r := e.begin(owner, inv)
 	objects, err := r.prepare(ctx, desired, false)
@@ -177,14 +174,12 @@ func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Des
 		return inv, Report{}, err
 	}
 	for _, stage := range stages(objects) {
-		r.watch(ctx, stage)
-		forEach(ctx, e.options.Concurrency, stage, func(_ int, o *object) {
+		due := r.withoutBlocked(ctx, stage)
+		r.watch(ctx, due)
+		forEach(ctx, e.options.Concurrency, due, func(_ int, o *object) {
 			_, err := r.apply(ctx, o)
 			r.results.fail(err)
 		})
-		if !r.results.complete(ctx) && !e.options.KeepGoing {
-			return r.result(ctx)
-		}
 	}
 	if r.results.complete(ctx) {
 		if orphans := r.orphans(); len(orphans) > 0 {

@@ -37,8 +37,9 @@ func ExampleDefaultGroups() {
 		fmt.Println(group.Type)
 	}
 	// Output:
+	// webhook configurations
 	// namespaced-resources
-	// cluster-scoped-resources without namespaces
+	// cluster-scoped-resources without namespaces and webhook configurations
 	// namespaces
 	// crds
 }

@@ -20,6 +20,8 @@ const (
 	stageNamespaces
 	stageCluster
 	stageNamespaced
+	// stageServed contains the kinds for which the API server calls a server that the other objects may contain.
+	stageServed
 	stageEnd
 )
 
@@ -27,6 +29,8 @@ func stageOf(gk schema.GroupKind, namespaced bool) stage {
 	switch {
 	case isDefinition(gk):
 		return stageDefinitions
+	case isWebhook(gk), gk == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		return stageServed
 	case gk == schema.GroupKind{Kind: "Namespace"}:
 		return stageNamespaces
 	case namespaced:
@@ -35,8 +39,13 @@ func stageOf(gk schema.GroupKind, namespaced bool) stage {
 	return stageCluster
 }
 
-// stages splits objects into CustomResourceDefinitions, namespaces, cluster-scoped objects and namespaced objects.
-// Within a stage, it keeps their order.
+// isWebhook reports whether the objects of a kind make the API server call admission webhooks.
+func isWebhook(gk schema.GroupKind) bool {
+	return gk.Group == "admissionregistration.k8s.io" && (gk.Kind == "ValidatingWebhookConfiguration" || gk.Kind == "MutatingWebhookConfiguration")
+}
+
+// stages splits objects into CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects, and the
+// webhook configurations and APIServices. Within a stage, it keeps their order.
 func stages(objects []*object) [][]*object {
 	out := make([][]*object, stageEnd)
 	for _, o := range objects {
@@ -47,6 +56,29 @@ func stages(objects []*object) [][]*object {
 		out[at] = append(out[at], o)
 	}
 	return out
+}
+
+// withoutBlocked returns the objects of a stage without those that depend on an unfinished object, and records that the
+// others wait. An object depends on the CustomResourceDefinition of its kind, if the item contains it. A new webhook
+// configuration or APIService depends on all other objects of the item, because one of them may be its server: as long
+// as the server does not run, the API server refuses the objects that it asks this server about. An object in a
+// namespace that does not exist is written nevertheless, because only the answer shows whether the namespace exists.
+func (r *run) withoutBlocked(ctx context.Context, objects []*object) []*object {
+	complete := r.results.complete(ctx)
+	return slices.DeleteFunc(objects, func(o *object) bool {
+		reason := ""
+		switch stage := stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced); {
+		case o.untouched():
+		case o.kind.fromItem && !r.results.finished(o.kind.definition):
+			reason = "waits for " + o.kind.definition.String()
+		case stage == stageServed && !complete && r.objects.at(o.ref).UID == "":
+			reason = "is created when all other objects are applied"
+		}
+		if reason != "" {
+			r.results.block(o.ref, reason)
+		}
+		return reason != ""
+	})
 }
 
 // forEach calls f for each index and element of the list, in the order of the list. At most `limit` calls run at the
@@ -81,7 +113,8 @@ const (
 	// GroupEmpty contains no objects.
 	GroupEmpty GroupType = "empty"
 
-	groupClusterOnly GroupType = "cluster-scoped-resources without namespaces"
+	groupWebhooks    GroupType = "webhook configurations"
+	groupClusterOnly GroupType = "cluster-scoped-resources without namespaces and webhook configurations"
 	groupNamespaces  GroupType = "namespaces"
 )
 
@@ -111,10 +144,11 @@ type ResourceType struct {
 	Names, Namespaces []string
 }
 
-// DefaultGroups returns the groups in the reverse order of Apply: namespaced objects, cluster-scoped objects,
-// namespaces, CustomResourceDefinitions.
+// DefaultGroups returns the groups in the reverse order of Apply: webhook configurations, namespaced objects,
+// cluster-scoped objects, namespaces, CustomResourceDefinitions. APIServices are deleted together with the other
+// cluster-scoped objects, because the objects that they serve could not be deleted without them.
 func DefaultGroups() []Group {
-	return []Group{{Type: GroupNamespaced}, {Type: groupClusterOnly}, {Type: groupNamespaces}, {Type: GroupDefinitions}}
+	return []Group{{Type: groupWebhooks}, {Type: GroupNamespaced}, {Type: groupClusterOnly}, {Type: groupNamespaces}, {Type: GroupDefinitions}}
 }
 
 // takes reports whether an object belongs to the group. An object without a namespace counts as cluster-scoped.
@@ -125,8 +159,10 @@ func (g Group) takes(ref Ref) bool {
 		return ref.Namespace != ""
 	case GroupCluster:
 		return ref.Namespace == "" && stage != stageDefinitions
+	case groupWebhooks:
+		return isWebhook(ref.GVK().GroupKind())
 	case groupClusterOnly:
-		return stage == stageCluster
+		return stage == stageCluster || stage == stageServed && !isWebhook(ref.GVK().GroupKind())
 	case groupNamespaces:
 		return stage == stageNamespaces
 	case GroupDefinitions:

@@ -221,6 +221,8 @@ type kind struct {
 	// fromItem means that the item itself installs the CustomResourceDefinition of the kind. The cluster may not serve
 	// such a kind yet.
 	fromItem bool
+	// definition is the CustomResourceDefinition of the kind if fromItem is true.
+	definition Ref
 }
 
 // kinds determines the kinds of objects, first from the CustomResourceDefinitions in the manifests and then from the
@@ -299,6 +301,7 @@ func (k *kinds) add(definition map[string]any) {
 		gv := schema.GroupVersion{Group: group, Version: name}
 		k.defined[gv.WithKind(kindName)] = kind{
 			resource: gv.WithResource(plural), namespaced: text("spec", "scope") == "Namespaced", hasStatus: subresources["status"] != nil, fromItem: true,
+			definition: RefOf(&unstructured.Unstructured{Object: definition}),
 		}
 	}
 }

@@ -20,8 +20,8 @@ type Report struct {
 	// objects that needed no write. Deleted is the number of objects that were deleted and are gone. An object that is
 	// deleted in order to be created again is listed in Waiting until it is gone, and then counts as Applied.
 	Applied, Unchanged, Deleted int
-	// Waiting lists the unfinished objects. If it is not empty, call again, at the latest after the time that
-	// Report.After returns.
+	// Waiting lists the unfinished objects. Objects that were not tried, because they depend on unfinished objects, come
+	// last. If the list is not empty, call again, at the latest after the time that Report.After returns.
 	Waiting []Waiting
 	// Postponed lists the objects that other writers changed and that the engine did not correct because
 	// Options.MayHeal returned false. They count as Unchanged.

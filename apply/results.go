@@ -19,7 +19,9 @@ type results struct {
 	mu     sync.Mutex // guards all fields below
 	report Report
 	waits  map[Ref]Waiting
-	errs   Errors
+	// blocked contains the objects that were not tried, because they depend on unfinished objects.
+	blocked []Waiting
+	errs    Errors
 }
 
 func newResults(hide *redact.Redactor) *results {
@@ -97,12 +99,27 @@ func (r *results) waitsFor(ref Ref) string {
 	return r.waits[ref.id()].Reason
 }
 
+// block records an object that was not tried, because it depends on an unfinished object.
+func (r *results) block(ref Ref, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blocked = append(r.blocked, Waiting{Ref: ref, Reason: reason})
+}
+
+// finished reports whether an object neither failed nor waits.
+func (r *results) finished(ref Ref) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, waits := r.waits[ref.id()]
+	return !waits && !slices.ContainsFunc(r.errs, func(e *Error) bool { return e.Ref.id() == ref.id() })
+}
+
 // complete reports whether all objects whose results were recorded are finished without errors, so that the next stage
 // or deletion group may begin.
 func (r *results) complete(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return ctx.Err() == nil && len(r.errs) == 0 && len(r.waits) == 0
+	return ctx.Err() == nil && len(r.errs) == 0 && len(r.waits) == 0 && len(r.blocked) == 0
 }
 
 // reported returns the report of the call so far, without Report.Owned. The order in the report does not depend on the
@@ -111,7 +128,8 @@ func (r *results) reported() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.report
-	out.Waiting = slices.SortedFunc(maps.Values(r.waits), func(a, b Waiting) int { return compareRefs(a.Ref, b.Ref) })
+	byRef := func(a, b Waiting) int { return compareRefs(a.Ref, b.Ref) }
+	out.Waiting = append(slices.SortedFunc(maps.Values(r.waits), byRef), slices.SortedFunc(slices.Values(r.blocked), byRef)...)
 	slices.SortFunc(out.Left, compareRefs)
 	slices.SortFunc(out.Postponed, compareRefs)
 	return out

@@ -106,7 +106,7 @@ func (r *run) sync(ctx context.Context) error {
 		return r.failed(err)
 	}
 	versions := r.memory.markUnchanged(desired, req.Children)
-	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: r.deployer.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
+	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: r.deployer.options.Concurrency, RefuseUnowned: true})
 	r.memory.settle(versions, report, err)
 	if after := r.schedule(response).next(); after > 0 {
 		r.deployer.wake(r.memory, r.deployer.now().Add(after))

@@ -169,7 +169,7 @@ func (b *bench) afterwards(ctx context.Context, desired []apply.Desired, invento
 	if err != nil {
 		return nil, err
 	}
-	options := apply.Options{Concurrency: b.options.Concurrency, KeepGoing: true, RefuseUnowned: true}
+	options := apply.Options{Concurrency: b.options.Concurrency, RefuseUnowned: true}
 	for range passes {
 		var report apply.Report
 		inventory, report, err = apply.New(cluster, b.mapper, options).Apply(ctx, b.owner, desired, inventory)

@@ -59,16 +59,12 @@ var _ = Describe("a call", func() {
 		Expect(w.ours(ctx)).To(ConsistOf("a", "b", "c", "d"))
 	})
 
-	It("keeps going through all stages if it shall, and prunes nothing unless all is well [Rx2]", func(ctx SpecContext) {
+	It("tries the objects of all stages although one object fails, and prunes nothing until all are applied [Rx2] [F93]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("old")...)
 		role := w.application()[1]
 		w.refuse(role.Object.GetName(), "a")
 		try := func() error { _, err := w.try(ctx, append(w.some("a", "b"), role)...); return err }
-		Expect(try()).To(MatchError(SatisfyAll(ContainSubstring("ClusterRole"), Not(ContainSubstring("/a: ")))))
-		Expect(w.ours(ctx)).To(ConsistOf("old"), "no stage is processed after a stage that failed")
-
-		w.options.KeepGoing = true
 		Expect(try()).To(MatchError(SatisfyAll(ContainSubstring("ClusterRole"), ContainSubstring("/a: "))))
 		Expect(w.ours(ctx)).To(ConsistOf("b", "old"))
 		w.wire.Inject(nil)
@@ -77,9 +73,8 @@ var _ = Describe("a call", func() {
 		w.delete(ctx)
 	})
 
-	It("that keeps going waits for what it needs, also kinds that are only coming", func(ctx SpecContext) {
+	It("waits for the definition and the namespace of an object that depends on them [F93]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.KeepGoing = true
 		all := w.application()
 		namespace := all[2].Object.GetName()
 		w.refuse(namespace)

@@ -95,17 +95,43 @@ var _ = Describe("the order", func() {
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
-	It("goes on after an error in no later stage [H-16]", func(ctx SpecContext) {
+	It("does not try an object whose definition failed [H-16] [F93]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		all := w.application()
-		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "namespaces" && r.Verb == "patch" },
+		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "customresourcedefinitions" && r.Verb == "patch" },
 			faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
 		spent := w.calls(func() {
-			Eventually(func() error { _, err := w.try(ctx, all...); return err }).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(HaveOccurred())
+			report, err := w.try(ctx, all...)
+			Expect(err).To(MatchError(ContainSubstring("CustomResourceDefinition")))
+			Expect(report.Waiting).To(ConsistOf(HaveField("Ref.Kind", "Thing")))
 		})
+		Expect(spent.Of("namespaces", "", all[2].Object.GetName()).Total()).To(Equal(1), spent.String())
 		for request := range spent {
-			Expect(request.Resource).NotTo(BeElementOf("clusterroles", "things"))
+			Expect(request.Resource).NotTo(Equal("things"))
 		}
+	})
+
+	It("applies a webhook after its own server, although the webhook checks the namespace of the server [F93]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		server := w.manifest("v1", "Service", "webhook", map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": int64(443)}}}})
+		webhook := w.manifest("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", w.namespace, map[string]any{"webhooks": []any{map[string]any{
+			"name": "check.example.org", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "failurePolicy": "Fail",
+			"clientConfig":      map[string]any{"service": map[string]any{"namespace": w.namespace, "name": "webhook"}},
+			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": w.namespace}},
+			"rules": []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"services", "configmaps"}, "operations": []any{"CREATE", "UPDATE", "DELETE"}}},
+		}}})
+		webhook.Object.SetNamespace("")
+		w.apply(ctx, webhook, server, w.configMap("a"))
+		// The update of the webhook is the remedy for the ConfigMap that the webhook refuses.
+		_, err := w.try(ctx, webhook, server, w.configMap("a", "key", "new"))
+		Expect(err).To(MatchError(ContainSubstring("check.example.org")))
+		hooks, _, _ := unstructured.NestedSlice(webhook.Object.Object, "webhooks")
+		hooks[0].(map[string]any)["failurePolicy"] = "Ignore"
+		webhook.Object = webhook.Object.DeepCopy()
+		Expect(unstructured.SetNestedSlice(webhook.Object.Object, hooks, "webhooks")).To(Succeed())
+		Eventually(func() error { _, err := w.try(ctx, webhook, server, w.configMap("a", "key", "new")); return err }).
+			WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
+		w.delete(ctx)
 	})
 
 	It("waits for a namespace that is missing, or is being deleted", func(ctx SpecContext) {
