@@ -77,6 +77,11 @@ func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 	e.Status, e.told = status.Reason, true
 	e.Path, e.Reason = place(status, hide)
 	switch {
+	case isDenied(err):
+		e.Path, e.Reason = "", hide.Redact(status.Message)
+		if e.Status == metav1.StatusReasonUnauthorized {
+			e.Status = metav1.StatusReasonForbidden // the credentials are valid
+		}
 	case tooLarge(status):
 		e.told = false
 		e.Class, e.Reason = Permanent, "the object is too large to be stored (limit about 1.5 MiB)"

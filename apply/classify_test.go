@@ -5,6 +5,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -77,6 +78,37 @@ func TestClassify(t *testing.T) {
 			secret, answer(403, `denied the request: "`+strings.Repeat("old-secret ", 200)+`" is bad`, nil),
 			Error{Reason: "denied the request: … is bad", Class: Retry},
 		},
+		"a refusal by a webhook is retried although its code is 422 [F73]": {
+			deployment, answer(422, `admission webhook "w" denied the request: label team is missing`, cause("", "label team is missing")),
+			Error{Reason: `admission webhook "w" denied the request: label team is missing`, Class: Retry},
+		},
+		"a refusal by a webhook is retried although its code is 413 [F73]": {
+			deployment, answer(413, `admission webhook "w" denied the request: too large`, nil),
+			Error{Reason: `admission webhook "w" denied the request: too large`, Class: Retry},
+		},
+		"a refusal by a webhook without explanation is retried [F73]": {
+			deployment, answer(400, `admission webhook "w" denied the request without explanation`, nil),
+			Error{Reason: `admission webhook "w" denied the request without explanation`, Class: Retry},
+		},
+		"a refusal by a policy is retried although its code is 422 [F73]": {
+			deployment, answer(422, `deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, cause("", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no")),
+			Error{Reason: `deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, Class: Retry},
+		},
+		"a refusal by a mutating policy is retried [F73]": {
+			deployment, answer(422, `deployments.apps "web" is forbidden: policy 'p' with binding 'b' denied request: no`, nil),
+			Error{Reason: `deployments.apps "web" is forbidden: policy 'p' with binding 'b' denied request: no`, Class: Retry},
+		},
+		"a refusal by a policy with the reason Unauthorized does not concern the credentials [F73]": {
+			deployment, &apierrors.StatusError{ErrStatus: metav1.Status{
+				Code: 401, Reason: metav1.StatusReasonUnauthorized,
+				Message: `deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+			}},
+			Error{Reason: `deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, Class: Retry, Status: metav1.StatusReasonForbidden},
+		},
+		"an invalid value that quotes a refusal is not retried [F73]": {
+			deployment, answer(422, `Deployment "web" is invalid: x: Invalid value: admission webhook "w" denied the request: no`, cause("x", "bad")),
+			Error{Path: ".x", Reason: "bad", Class: Permanent},
+		},
 		"invalid value of a Secret": {
 			secret, answer(422, "…", cause("data", `Invalid value: "top": bad "top"`)), Error{Path: ".data", Reason: "bad …", Class: Permanent},
 		},
@@ -133,6 +165,22 @@ func TestClassify(t *testing.T) {
 			}
 			if c.want.cause != nil && !errors.Is(Errors{got}, c.want.cause) {
 				t.Error("the cause is hidden")
+			}
+		})
+	}
+}
+
+func TestResultOfARefusalByAdmission(t *testing.T) {
+	for _, code := range []int32{400, 401, 403, 404, 409, 413, 422, 429, 500} {
+		t.Run(fmt.Sprintf("a refusal with the code %d is a failure and says nothing about the object [F73]", code), func(t *testing.T) {
+			denied := answer(code, `admission webhook "w" denied the request: a is immutable, uid mismatch`, &metav1.StatusDetails{
+				Causes: []metav1.StatusCause{{Field: "metadata.uid", Message: "updates to a are immutable"}},
+			})
+			if got := resultOf(denied); got != resultFailed {
+				t.Errorf("want %q, got %q", resultFailed, got)
+			}
+			if got := classify(deployment, denied, nil); got.Class != Retry {
+				t.Errorf("want the class %q, got %q", Retry, got.Class)
 			}
 		})
 	}

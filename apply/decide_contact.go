@@ -198,7 +198,7 @@ func decideTakeOver(r rules, k known, updaters []string, next decision) step {
 		switch {
 		case k.result == resultOK:
 			return next(r, k)
-		case apierrors.IsConflict(k.err) || apierrors.IsNotFound(k.err):
+		case k.result == resultConflict || k.result == resultMismatch || apierrors.IsNotFound(k.err):
 			return k.wait("changed while it was taken over")
 		}
 		return k.fail(k.err)

@@ -112,7 +112,7 @@ func decideImmutableOwn(r rules, k known) step {
 func decideDelete(r rules, k known, why string) step {
 	changed := func(k known) step {
 		switch {
-		case apierrors.IsConflict(k.err) || k.result == resultMismatch:
+		case k.result == resultConflict || k.result == resultMismatch:
 			return k.wait("changed while it was deleted")
 		case k.result != resultOK && k.result != resultGone:
 			return k.fail(k.err)
