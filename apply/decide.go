@@ -5,6 +5,7 @@ package apply
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
@@ -14,7 +15,7 @@ func decideApply(r rules, k known) step {
 	isSeen := k.seen != nil && k.UID != "" && !k.Deleting && k.seen.UID == k.UID
 	switch {
 	case isSeen && k.seen.Deleting:
-		return k.wait(isGoing)
+		return k.waitUntilGone(k.seen.Finalizers)
 	case k.want.Unchanged && !r.Force && isSettled(k):
 		return step{known: k, count: countUnchanged}
 	case !isSeen:
@@ -67,7 +68,7 @@ func decideWritten(r rules, k known) step {
 	case live == nil || live.GetUID() != k.UID || !k.isLeftAs(ownership.KeyOf(live, r.owner.Manager())):
 		return decideWrite(r, k)
 	case live.GetDeletionTimestamp() != nil:
-		return k.wait(isGoing)
+		return k.waitUntilGone(deletion.Finalizers(live))
 	}
 	return k.unchanged()
 }
@@ -150,7 +151,7 @@ func decideOnDelete(r rules, k known) step {
 		k.forget()
 		return decideContact(r, k)
 	case live.GetDeletionTimestamp() != nil:
-		return k.wait(isGoing)
+		return k.waitUntilGone(deletion.Finalizers(live))
 	}
 	if _, err := r.claimable(k.want.ref, k.Entry, live); err != nil {
 		return k.fail(err)

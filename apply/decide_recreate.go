@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -23,7 +24,7 @@ func decideRecreate(r rules, k known) step {
 		k.forget()
 		return decideContact(r, k)
 	case live.GetDeletionTimestamp() != nil:
-		return k.wait(isGoing)
+		return k.waitUntilGone(deletion.Finalizers(live))
 	case k.Hash == "":
 		return decideContact(r, k)
 	case k.isAsWanted(o, ownership.KeyOf(live, r.owner.Manager())):
@@ -81,7 +82,7 @@ func decideImmutableOurs(r rules, k known) step {
 	case !r.isOwn(live, k.Entry):
 		return k.fail(k.fault)
 	case live.GetDeletionTimestamp() != nil:
-		return k.wait(isGoing)
+		return k.waitUntilGone(deletion.Finalizers(live))
 	}
 	if _, err := r.claimable(k.want.ref, k.Entry, live); err != nil {
 		return k.fail(err)
@@ -90,7 +91,7 @@ func decideImmutableOurs(r rules, k known) step {
 	return decideDelete(r, k, isGoing)
 }
 
-const isReplaced = "is replaced, because an immutable field changed"
+const isReplaced = "is replaced%s, because an immutable field changed"
 
 // decideImmutableOwn deletes an object of the inventory because an immutable field changed. A later call creates the
 // object again. decideImmutableOwn fails if the object no longer exists, has another UID, or does not belong to the item.
@@ -108,7 +109,8 @@ func decideImmutableOwn(r rules, k known) step {
 }
 
 // decideDelete deletes an object so that a later call can create it again. The object must have the UID that the
-// inventory records. If items may share objects of this kind, decideDelete reads the object first.
+// inventory records. If items may share objects of this kind, decideDelete reads the object first. The argument `why` is
+// the reason for waiting, with a verb for the text about the finalizers.
 func decideDelete(r rules, k known, why string) step {
 	changed := func(k known) step {
 		switch {
@@ -118,7 +120,7 @@ func decideDelete(r rules, k known, why string) step {
 			return k.fail(k.err)
 		}
 		k.Hash, k.Key, k.changed = "", "", true
-		return k.wait("%s", why)
+		return k.wait(why, deletion.Held(deletion.Finalizers(k.live)))
 	}
 	remove := func(k known, version string) step {
 		return step{known: k, effect: effectDelete, uid: k.UID, version: version, next: func(_ rules, k known) step { return changed(k) }}
@@ -172,7 +174,7 @@ func decideShare(r rules, k known) step {
 	live := k.live
 	switch {
 	case live.GetDeletionTimestamp() != nil:
-		return k.wait(isGoing)
+		return k.waitUntilGone(deletion.Finalizers(live))
 	case r.isMarkedForAnother(k.Entry, live):
 		return k.fail(r.markedForAnother(k.want.ref, live))
 	case live.GetUID() != k.UID:

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -19,7 +20,7 @@ func decideRemove(r rules, k known) step {
 	case k.gone:
 		return step{known: k}
 	case k.Deleting:
-		return k.readMetadata(decideConfirm)
+		return k.confirm()
 	case k.anyones, !r.isShared(k.Ref()) && !k.Adopted && r.showsAsOurs(k.seen, k.Entry):
 		return decidePrepare(r, k, decidePrepared)
 	}
@@ -126,7 +127,7 @@ func decidePrepared(r rules, k known) step {
 func decideDeleted(_ rules, k known) step {
 	if k.result == resultOK {
 		k.Deleting = true
-		return k.readMetadata(decideConfirm)
+		return k.confirm()
 	}
 	if k.result == resultGone {
 		return k.deleted()
@@ -155,6 +156,15 @@ func decideAnother(r rules, k known, before types.UID) step {
 	return k.wait("was created again and will be deleted")
 }
 
+// confirm reads an object whose deletion the API server has accepted. It reads a Namespace as a whole, because only the
+// spec and the status of a Namespace show why it still exists.
+func (k known) confirm() step {
+	if stageOf(k.Ref().GVK().GroupKind(), false) == stageNamespaces {
+		return k.read(decideConfirm)
+	}
+	return k.readMetadata(decideConfirm)
+}
+
 // decideConfirm checks whether an object is gone. The API server has already accepted the deletion.
 func decideConfirm(r rules, k known) step {
 	live := k.live
@@ -173,10 +183,8 @@ func decideConfirm(r rules, k known) step {
 			}
 			return k.wait("is being deleted, its finalizers were removed")
 		})
-	case len(live.GetFinalizers()) > 0:
-		return k.wait("is being deleted, held by finalizers %v", live.GetFinalizers())
 	}
-	return k.wait("is being deleted")
+	return k.wait("%s", deletion.Text(live))
 }
 
 // isRefused reports whether the last step failed although the object still exists.

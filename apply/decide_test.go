@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,6 +98,12 @@ func TestDecide(t *testing.T) {
 	ours := liveMap("u", me.Manager(), me.Stamp)
 	theirs := liveMap("u", someone.Manager(), someone.Stamp)
 	other := liveMap("u", me.Manager(), func(o *unstructured.Unstructured) { o.Object["data"] = nil })
+	hold := func(o *unstructured.Unstructured) { me.Stamp(o); o.SetFinalizers([]string{"a/b"}) }
+	held := liveMap("u", me.Manager(), hold)
+	going := liveMap("u", me.Manager(), func(o *unstructured.Unstructured) {
+		hold(o)
+		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	})
 	type result struct {
 		live *unstructured.Unstructured
 		err  error
@@ -118,24 +125,40 @@ func TestDecide(t *testing.T) {
 			isNew: true, results: []result{{nil, conflictWithManager("x", `.metadata.labels."`+ownership.LabelItem+`"`)}, {theirs, nil}},
 			want: []string{"apply", "read", "end belongs to deploy item ns/other (UID other) and is left unchanged"},
 		},
-		"seen unchanged":                      {seen: &Seen{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
-		"seen unchanged, forced":              {seen: &Seen{UID: "u", Key: "k"}, options: Options{Force: true}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
-		"seen changed":                        {seen: &Seen{UID: "u", Key: "x"}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
-		"seen changed, not now":               {seen: &Seen{UID: "u", Key: "x"}, options: Options{MayHeal: func(Drift) bool { return false }}, results: []result{{nil, errDenied}}, want: []string{"ask", "end postponed"}},
-		"seen deleting":                       {seen: &Seen{UID: "u", Deleting: true}, want: []string{"end " + isGoing}},
-		"said to be unchanged":                {strategy: Update, same: true, want: []string{"end unchanged"}},
-		"said to be unchanged, forced":        {strategy: Update, same: true, options: Options{Force: true}, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
-		"said to be unchanged, new manifest":  {strategy: Update, same: true, entry: func(e *Entry) { e.Hash = "x" }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
-		"said to be unchanged, unfinished":    {strategy: Update, same: true, entry: func(e *Entry) { e.Pending = true }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
-		"said to be unchanged, never written": {strategy: Update, same: true, isNew: true, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
-		"said to be unchanged, but deleting":  {strategy: Update, same: true, seen: &Seen{UID: "u", Deleting: true}, want: []string{"end " + isGoing}},
-		"said to be unchanged, recreate":      {strategy: Recreate, same: true, want: []string{"end unchanged"}},
+		"seen unchanged":         {seen: &Seen{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
+		"seen unchanged, forced": {seen: &Seen{UID: "u", Key: "k"}, options: Options{Force: true}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
+		"seen changed":           {seen: &Seen{UID: "u", Key: "x"}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
+		"seen changed, not now":  {seen: &Seen{UID: "u", Key: "x"}, options: Options{MayHeal: func(Drift) bool { return false }}, results: []result{{nil, errDenied}}, want: []string{"ask", "end postponed"}},
+		"seen deleting":          {seen: &Seen{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
+		"a wait for a deletion that a watch reports names the finalizers [F79]": {
+			seen: &Seen{UID: "u", Deleting: true, Finalizers: []string{"a/b", "c/d"}},
+			want: []string{"end is being deleted, held by finalizers a/b, c/d, and is created again when it is gone"},
+		},
+		"a wait for a deletion that a write reports names the finalizers [F79]": {
+			seen: &Seen{UID: "u", Key: "x"}, results: []result{{going, nil}},
+			want: []string{"apply forced of u", "end is being deleted, held by finalizers a/b, and is created again when it is gone"},
+		},
+		"a wait for a deletion that a read reports names the finalizers [F79]": {
+			strategy: Update, results: []result{{going, nil}},
+			want: []string{"read", "end is being deleted, held by finalizers a/b"},
+		},
+		"a wait for a deletion by the item names the finalizers [F79]": {
+			strategy: Recreate, results: []result{{held, nil}, {other, nil}, {}},
+			want: []string{"read", "apply forced dry of u", "delete of u", "end is being deleted, held by finalizers a/b, and is created again when it is gone"},
+		},
+		"said to be unchanged":                                             {strategy: Update, same: true, want: []string{"end unchanged"}},
+		"said to be unchanged, forced":                                     {strategy: Update, same: true, options: Options{Force: true}, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"said to be unchanged, new manifest":                               {strategy: Update, same: true, entry: func(e *Entry) { e.Hash = "x" }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"said to be unchanged, unfinished":                                 {strategy: Update, same: true, entry: func(e *Entry) { e.Pending = true }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"said to be unchanged, never written":                              {strategy: Update, same: true, isNew: true, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
+		"said to be unchanged, but deleting":                               {strategy: Update, same: true, seen: &Seen{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
+		"said to be unchanged, recreate":                                   {strategy: Recreate, same: true, want: []string{"end unchanged"}},
 		"said to be unchanged, other manifest that waits for the deletion": {strategy: OnDelete, same: true, entry: func(e *Entry) { e.Hash = "x" }, want: []string{"end unchanged"}},
-		"replaced by another": {results: []result{{nil, otherUID()}, {ours, nil}}, want: []string{"apply forced of u", "apply", "end applied"}},
-		"immutable field":     {results: []result{{nil, immutableChange()}, {ours, nil}}, want: []string{"apply forced of u", "read", "end Forbidden: field is immutable"}},
+		"replaced by another":                                              {results: []result{{nil, otherUID()}, {ours, nil}}, want: []string{"apply forced of u", "apply", "end applied"}},
+		"immutable field":                                                  {results: []result{{nil, immutableChange()}, {ours, nil}}, want: []string{"apply forced of u", "read", "end Forbidden: field is immutable"}},
 		"immutable field, may be recreated": {
 			options: Options{Recreate: true}, results: []result{{nil, immutableChange()}, {ours, nil}, {}},
-			want: []string{"apply forced of u", "read", "delete of u", "end " + isReplaced},
+			want: []string{"apply forced of u", "read", "delete of u", "end is replaced, because an immutable field changed"},
 		},
 		"policy immutable, there":  {policy: Immutable, results: []result{{ours, nil}}, want: []string{"read", "end unchanged"}},
 		"policy immutable, theirs": {policy: Immutable, isNew: true, results: []result{{unowned, nil}}, want: []string{"read", "end"}},
@@ -145,7 +168,7 @@ func TestDecide(t *testing.T) {
 		"on delete, gone":          {strategy: OnDelete, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
 		"recreate, changed": {
 			strategy: Recreate, results: []result{{ours, nil}, {other, nil}, {}},
-			want: []string{"read", "apply forced dry of u", "delete of u", "end " + isGoing},
+			want: []string{"read", "apply forced dry of u", "delete of u", "end is being deleted, and is created again when it is gone"},
 		},
 		"update, gone":              {strategy: Update, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
 		"update, changed by others": {strategy: Update, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},

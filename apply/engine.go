@@ -22,6 +22,8 @@ type Seen struct {
 	UID      types.UID
 	Key      ownership.Key
 	Deleting bool
+	// Finalizers contains the finalizers of the object while it is being deleted, at most eight.
+	Finalizers []string
 	// Item is the UID of the deploy item in the object's owner label. If it is empty, the watch did not report the
 	// label, and the engine reads the object before it deletes the object.
 	Item types.UID
@@ -151,7 +153,7 @@ func (e *Engine) begin(owner ownership.Owner, inv Inventory) *run {
 	hide := redact.New(shortestSecret, e.options.Hide...)
 	return &run{
 		rules: rules{Options: &e.options, owner: owner}, cluster: e.cluster(), hide: hide,
-		kinds: &kinds{mapper: e.mapper, defined: map[schema.GroupVersionKind]kind{}}, objects: newTracker(inv), results: newResults(hide),
+		kinds: &kinds{mapper: e.mapper, defined: map[schema.GroupVersionKind]kind{}}, objects: newTracker(inv), results: newResults(hide), namespaces: &namespaces{},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
@@ -156,7 +157,7 @@ func (r rules) mayAsk(k known) bool {
 // or is being deleted.
 func (r rules) claimable(ref Ref, e Entry, live *unstructured.Unstructured) (bool, error) {
 	if live.GetDeletionTimestamp() != nil {
-		return false, waiting(ref, "is being deleted")
+		return false, waiting(ref, "%s", deletion.Text(live))
 	}
 	if owner, owned := ownership.OwnerOf(live); owned {
 		if r.owner.SameItem(owner) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,6 +30,8 @@ type run struct {
 	objects *tracker
 	results *results
 	hide    *redact.Redactor
+	// namespaces explains why namespaces that are being deleted still exist.
+	namespaces *namespaces
 }
 
 // apply applies one object of the inventory. The returned error is the same as Outcome.Err.
@@ -145,6 +149,9 @@ func (r *run) conclude(ctx context.Context, end step) *Error {
 		if isDefinition(k.Ref().GVK().GroupKind()) && !k.Pending {
 			meta.MaybeResetRESTMapper(r.kinds.mapper) // the mapper may have cached that the kind does not exist
 		}
+	}
+	if apierrors.HasStatusCause(end.err, corev1.NamespaceTerminatingCause) {
+		end.err = waiting(k.Ref(), "the namespace %s %s", k.Namespace, r.namespaces.explain(ctx, r.cluster, k.Namespace))
 	}
 	if k.want != nil && isImmutable(end.err) {
 		end.err = immutableField(k.want, k.live, end.err, r.hide)

@@ -75,6 +75,7 @@ type applyServer struct {
 	client.Client
 	refuses map[string]error // by the name of the object
 	hides   map[string]error // the errors of reads, by the name of the object
+	lives   map[string]*unstructured.Unstructured
 	written []string
 	read    []string
 	deleted []string
@@ -85,8 +86,12 @@ type applyServer struct {
 func newApplyServer() *applyServer {
 	s := &applyServer{refuses: map[string]error{}, hides: map[string]error{}, establishes: true}
 	s.Client = interceptor.NewClient(fake.NewClientBuilder().WithRESTMapper(installedKinds()).Build(), interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			s.read = append(s.read, key.Name)
+			if live := s.lives[key.Name]; live != nil {
+				live.DeepCopyInto(obj.(*unstructured.Unstructured))
+				return nil
+			}
 			if err := s.hides[key.Name]; err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
+	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -267,7 +268,7 @@ func (k known) landed(r rules) step {
 	k.outcome = live
 	if live.GetDeletionTimestamp() != nil {
 		k.Hash, k.Key = "", ""
-		return k.wait(isGoing)
+		return k.waitUntilGone(deletion.Finalizers(live))
 	}
 	before := k.Entry
 	k.UID, k.Hash, k.Key, k.Norm, k.version = live.GetUID(), o.hash, "", o.normOf(live), live.GetResourceVersion()
@@ -289,7 +290,7 @@ func (k known) finish(count count) step {
 	case stage == stageDefinitions && !isEstablished(k.outcome):
 		out.err = waiting(k.Ref(), "is not established yet")
 	case stage == stageNamespaces && phase == string(corev1.NamespaceTerminating):
-		out.err = waiting(k.Ref(), "is being deleted")
+		out.err = waiting(k.Ref(), "%s", deletion.Text(k.outcome))
 	}
 	k.Pending = out.err != nil
 	out.known = k
@@ -310,8 +311,14 @@ func (k known) deleted() step {
 	return step{known: k, count: countDeleted}
 }
 
-// isGoing is the reason for waiting if an object must be deleted before it can be created again.
-const isGoing = "is being deleted, and is created again when it is gone"
+// isGoing is the reason for waiting if an object must be deleted before it can be created again. The argument names the
+// finalizers that prevent the deletion.
+const isGoing = "is being deleted%s, and is created again when it is gone"
+
+// waitUntilGone ends the work on an object that must be gone before it can be created again.
+func (k known) waitUntilGone(finalizers []string) step {
+	return k.wait(isGoing, deletion.Held(finalizers))
+}
 
 func isEstablished(definition *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")

@@ -92,7 +92,9 @@ type lookup struct{ watcher *watch.Watcher }
 // Seen returns an object as the Watcher last reported it. It returns false if the Watcher has not reported the object.
 func (l lookup) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	seen, known := l.watcher.Get(resource, name)
-	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, Item: seen.Item, ResourceVersion: seen.ResourceVersion}, known
+	return apply.Seen{
+		UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, Finalizers: seen.Finalizers, Item: seen.Item, ResourceVersion: seen.ResourceVersion,
+	}, known
 }
 
 // Expected converts the content of apply.Report.Owned to the argument of Watcher.Expect.

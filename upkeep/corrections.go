@@ -3,13 +3,11 @@
 package upkeep
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,8 +174,7 @@ func (c *corrections) contested() string {
 	}
 	texts := map[string]bool{}
 	for _, d := range contested {
-		texts[fmt.Sprintf("%s: %s is changed by %s after every correction; the next correction follows after %s",
-			d.Object, cmp.Or(d.Field, "it"), cmp.Or(d.Manager, "an unknown manager"), d.Delay.Round(time.Millisecond))] = true
+		texts[d.contest()] = true
 	}
 	sorted := slices.Sorted(maps.Keys(texts))
 	if more := len(sorted) - maxContested; more > 0 {

@@ -3,6 +3,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -36,7 +37,30 @@ func (d drift) String() string {
 	if !d.Fight {
 		return d.Event.String()
 	}
-	return fmt.Sprintf("%s (a fight with %s about %s: corrected again after %s)", d.Event, d.Manager, d.Field, d.Delay)
+	about := d.Field
+	if _, isKind := repeated[watch.What(d.Field)]; isKind {
+		about = "the object"
+	}
+	return fmt.Sprintf("%s (a fight with %s about %s: corrected again after %s)", d.Event, d.rival(), about, d.Delay)
+}
+
+// rival returns the name of the manager with which the item fights, as text.
+func (d drift) rival() string { return cmp.Or(d.Manager, "an unknown manager") }
+
+// repeated contains, for each kind of drift, what the other manager does after each correction.
+var repeated = map[watch.What]string{
+	watch.Gone: "is deleted", watch.Deleting: "is deleted", watch.Replaced: "is replaced",
+	watch.Relabelled: "gets the label of another item", watch.Wiped: "loses its managed fields", watch.Changed: "is changed",
+}
+
+// contest returns text that says what the other manager does after each correction.
+func (d drift) contest() string {
+	what := cmp.Or(d.Field, "it") + " is changed"
+	if verb, isKind := repeated[watch.What(d.Field)]; isKind {
+		what = "it " + verb
+	}
+	return fmt.Sprintf("%s: %s by %s after every correction; the next correction follows after %s",
+		d.Object, what, d.rival(), d.Delay.Round(time.Millisecond))
 }
 
 // drifted adds a drift to the queue of its item and triggers a run. If the item is waiting, the throttle limits how

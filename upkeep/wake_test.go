@@ -151,7 +151,7 @@ func TestFights(t *testing.T) {
 	looksUntouched := func(r *Run) bool {
 		r.Inventory.Entries = []apply.Entry{entry}
 		seen, known := r.Options(r.Cluster, apply.Options{}).Seen.Seen(configMaps, entry.Ref().Key())
-		return known && seen == apply.Seen{UID: "u", Key: "ours"}
+		return known && seen.UID == "u" && seen.Key == "ours"
 	}
 	t.Run("are left for later by a run that heals others", func(t *testing.T) {
 		w := fight(t)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 )
 
 // Rules configure the default check for custom kinds. The zero value is ready for use.
@@ -53,7 +55,7 @@ func (r Rules) Of(obj *unstructured.Unstructured) Result {
 		return waiting("does not exist")
 	}
 	if at := obj.GetDeletionTimestamp(); at != nil {
-		return waiting("is being deleted" + finalizersOf(obj))
+		return waiting(deletion.Text(obj))
 	}
 	if rule, ok := overlay[obj.GroupVersionKind().GroupKind()]; ok {
 		if result := rule(obj); !result.Ready() {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -110,14 +109,6 @@ func hint(obj *unstructured.Unstructured) string {
 		if reason := text(container, "state", "waiting", "reason"); reason != "" {
 			return join("", "container "+text(container, "name"), reason, text(container, "state", "waiting", "message"))
 		}
-	}
-	return ""
-}
-
-// finalizersOf lists the finalizers that prevent the deletion of an object, as text.
-func finalizersOf(obj *unstructured.Unstructured) string {
-	if names := obj.GetFinalizers(); len(names) > 0 {
-		return ", held by finalizers " + strings.Join(names, ", ")
 	}
 	return ""
 }

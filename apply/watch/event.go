@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 )
 
 // A What is a kind of drift. It describes how the state of an object differs from the expected state.
@@ -55,6 +57,8 @@ type Event struct {
 	// By lists at most three changes that may have caused the drift, newest first. It may be empty, because
 	// managedFields does not show a manager that only removed fields.
 	By []Change
+	// Finalizers contains the finalizers that hold an object with the drift Deleting, at most eight.
+	Finalizers []string
 }
 
 // Change lists fields that another manager wrote after the item's last write. It contains only fields that the item
@@ -77,7 +81,7 @@ func (e Event) String() string {
 	for _, c := range e.By {
 		parts = append(parts, c.String())
 	}
-	text := fmt.Sprintf("%s: %s", e.Object, strings.ToLower(string(e.What)))
+	text := fmt.Sprintf("%s: %s%s", e.Object, strings.ToLower(string(e.What)), deletion.Held(e.Finalizers))
 	if len(parts) > 0 {
 		text += " by " + strings.Join(parts, "; ")
 	}

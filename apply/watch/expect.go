@@ -193,7 +193,8 @@ func (w *Watcher) judge(events []Event, gvr schema.GroupVersionResource, id name
 		return events
 	}
 	if r != nil {
-		event.By = r.seen().By
+		seen := r.seen()
+		event.By, event.Finalizers = seen.By, seen.Finalizers
 	}
 	return append(events, event)
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
@@ -23,6 +24,8 @@ type Seen struct {
 	Item types.UID
 	// Deleting means that the object has a deletionTimestamp.
 	Deleting bool
+	// Finalizers contains the finalizers of the object while it is being deleted, at most eight.
+	Finalizers []string
 	// By lists the fields that other managers have written since the item's last write.
 	By []Change
 }
@@ -53,7 +56,8 @@ func (n name) full() types.NamespacedName {
 
 // details contains the data that is stored only for some objects.
 type details struct {
-	by []Change
+	by         []Change
+	finalizers []string // empty unless the object is being deleted
 
 	// These fields are set only for whole objects.
 	content string // the object as compressed JSON, without managedFields; the packer of the stream can read it
@@ -85,8 +89,12 @@ func reduceMeta(m metav1.Object) *reduced {
 		key:      ownership.KeyOf(m, manager),
 		deleting: m.GetDeletionTimestamp() != nil,
 	}
-	if by := blame(m, manager); len(by) > 0 {
-		r.details = &details{by: by}
+	by, finalizers := blame(m, manager), []string(nil)
+	if r.deleting {
+		finalizers = deletion.Limit(m.GetFinalizers())
+	}
+	if len(by)+len(finalizers) > 0 {
+		r.details = &details{by: by, finalizers: finalizers}
 	}
 	return r
 }
@@ -96,7 +104,7 @@ func (r *reduced) owner() types.UID { return types.UID(r.item.Value()) }
 func (r *reduced) seen() Seen {
 	s := Seen{UID: r.uid, ResourceVersion: r.version, Key: r.key, Item: r.owner(), Deleting: r.deleting}
 	if r.details != nil {
-		s.By = r.details.by
+		s.By, s.Finalizers = r.details.by, r.details.finalizers
 	}
 	return s
 }

@@ -32,6 +32,25 @@ func TestReduceTwice(t *testing.T) {
 	}
 }
 
+func TestReduceKeepsFinalizers(t *testing.T) {
+	deleting := func(m *metav1.PartialObjectMetadata) { m.DeletionTimestamp = &start }
+	held := func(m *metav1.PartialObjectMetadata) {
+		for range 20 {
+			m.Finalizers = append(m.Finalizers, "example.org/held")
+		}
+	}
+	t.Run("keeps a limited number of finalizers of an object that is being deleted [F79]", func(t *testing.T) {
+		if got := reduceMeta(object(ours(both), held, deleting)).seen().Finalizers; len(got) != 8 || got[0] != "example.org/held" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("keeps no finalizers of other objects [F79]", func(t *testing.T) {
+		if got := reduceMeta(object(ours(both), held)).seen().Finalizers; got != nil {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 // TestReduceNeverFails ensures that reduce returns no error, because the reflector would then silently omit the object.
 func TestReduceNeverFails(t *testing.T) {
 	for _, odd := range []any{nil, "x", 7, cache.DeletedFinalStateUnknown{Key: "a"}, &metav1.Status{}} {

@@ -27,7 +27,7 @@ var _ = Describe("deletion", func() {
 		for range 2 {
 			inv, report, err := w.engine().Delete(ctx, w.owner, w.stored, groups)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(report.Reason()).To(ContainSubstring("/a: is being deleted, held by finalizers [example.org/held]"))
+			Expect(report.Reason()).To(ContainSubstring("/a: is being deleted, held by finalizers example.org/held"))
 			w.store(inv)
 			Expect(w.names()).To(ConsistOf("a", "b", "s"))
 		}

@@ -61,7 +61,7 @@ var _ = Describe("the examples of deletion groups", func() {
 		w.leave(ctx, "groups-custom")
 		Eventually(w.Data(ctx, "groups-custom-first")).WithTimeout(patience).Should(HaveField("DeletionTimestamp", Not(BeNil())))
 		Eventually(w.item(ctx, "groups-custom")).WithTimeout(patience).Should(WithTransform(waiting,
-			ContainSubstring("ConfigMap "+w.Namespace+"/groups-custom-first: is being deleted, held by finalizers [example.com/held]")))
+			ContainSubstring("ConfigMap "+w.Namespace+"/groups-custom-first: is being deleted, held by finalizers example.com/held")))
 		Expect(w.exists(ctx, &corev1.Secret{}, "groups-custom")).To(BeFalse())
 		Expect(w.Read(ctx, "groups-custom-second").DeletionTimestamp).To(BeNil())
 		w.release(ctx, "groups-custom-first")
@@ -113,7 +113,7 @@ var _ = Describe("the examples of deletion groups", func() {
 		w.leave(ctx, "delete-timeout")
 		Eventually(w.item(ctx, "delete-timeout")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.DeleteFailed))
 		last := w.item(ctx, "delete-timeout")(NewGomega(Fail)).Status.LastError
-		Expect(last.Message).To(And(ContainSubstring("delete: not done within 1s"), ContainSubstring("held by finalizers [example.com/held]")))
+		Expect(last.Message).To(And(ContainSubstring("delete: not done within 1s"), ContainSubstring("held by finalizers example.com/held")))
 		Expect(last.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 		w.release(ctx, "delete-timeout")
 		w.leave(ctx, "delete-timeout")
