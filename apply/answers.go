@@ -38,7 +38,7 @@ func resultOf(absent absence.Meaning, err error) result {
 	switch {
 	case err == nil:
 		return resultOK
-	case isDenied(err):
+	case absence.IsDenied(err):
 		return resultFailed
 	case isAnother(err):
 		return resultMismatch
@@ -52,16 +52,6 @@ func resultOf(absent absence.Meaning, err error) result {
 		return resultImmutable
 	}
 	return resultFailed
-}
-
-// deniedMessage matches the API server's message about a request that an admission webhook or an admission policy denied.
-var deniedMessage = regexp.MustCompile(`^admission webhook "[^"]*" denied the request|^\S+ "[^"]*" is forbidden: (?:ValidatingAdmissionPolicy|policy) ['"].* denied request: `)
-
-// isDenied reports whether an admission webhook or an admission policy denied the request. The webhook or the policy
-// chooses the status code of the answer, so the code has no meaning. The same request may succeed later.
-func isDenied(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && deniedMessage.MatchString(status.Status().Message)
 }
 
 func causesOf(err error) []metav1.StatusCause {
@@ -93,7 +83,7 @@ var immutableMessage = regexp.MustCompile(`immutable|may not change|cannot chang
 
 // isImmutable reports whether the API server rejected the change of an immutable field.
 func isImmutable(err error) bool {
-	return apierrors.IsInvalid(err) && !isDenied(err) && slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool {
+	return apierrors.IsInvalid(err) && !absence.IsDenied(err) && slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool {
 		return immutableMessage.MatchString(cause.Message)
 	})
 }

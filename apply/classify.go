@@ -77,7 +77,7 @@ func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 	e.Status, e.told = status.Reason, true
 	e.Path, e.Reason = place(status, hide)
 	switch {
-	case isDenied(err):
+	case absence.IsDenied(err):
 		e.Path, e.Reason = "", hide.Redact(status.Message)
 		if e.Status == metav1.StatusReasonUnauthorized {
 			e.Status = metav1.StatusReasonForbidden // the credentials are valid

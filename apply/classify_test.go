@@ -176,7 +176,7 @@ func TestResultOfARefusalByAdmission(t *testing.T) {
 			denied := answer(code, `admission webhook "w" denied the request: a is immutable, uid mismatch`, &metav1.StatusDetails{
 				Causes: []metav1.StatusCause{{Field: "metadata.uid", Message: "updates to a are immutable"}},
 			})
-			if got := resultOf(denied); got != resultFailed {
+			if got := resultOf(absence.Gone, denied); got != resultFailed {
 				t.Errorf("want %q, got %q", resultFailed, got)
 			}
 			if got := classify(deployment, denied, nil); got.Class != Retry {

@@ -53,7 +53,7 @@ type Object struct {
 func Of(o Object, err error) Meaning {
 	kind, isKind := errors.AsType[*KindError](err)
 	switch {
-	case err == nil:
+	case err == nil, IsDenied(err):
 		return Unrelated
 	case isKind && kind.State == KindGone, !isKind && names(o, err):
 		if o.Finished {
@@ -100,11 +100,13 @@ func isUnexpected(status metav1.Status) bool {
 	})
 }
 
-// notFound returns the status of a response, and reports whether it has the code 404.
+// notFound returns the status of a response, and reports whether it has the code 404. The code of a denied request does
+// not count.
 func notFound(err error) (metav1.Status, bool) {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
 		return metav1.Status{}, false
 	}
-	return status.Status(), status.Status().Code == http.StatusNotFound || status.Status().Reason == metav1.StatusReasonNotFound
+	isNotFound := status.Status().Code == http.StatusNotFound || status.Status().Reason == metav1.StatusReasonNotFound
+	return status.Status(), isNotFound && !IsDenied(err)
 }

@@ -23,6 +23,8 @@ var (
 func TestOf(t *testing.T) {
 	noMatch := &meta.NoKindMatchError{GroupKind: lampKind, SearchedVersions: []string{"v1"}}
 	unexpected := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", lamps, "a", "404 page not found", 0, true)
+	denied := apierrors.NewNotFound(lamps, "a")
+	denied.ErrStatus.Message = `admission webhook "w" denied the request: no`
 	without := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}}
 	kind := func(state KindState) error {
 		return fmt.Errorf("read: %w", &KindError{Kind: lampKind, State: state, Err: noMatch})
@@ -51,6 +53,8 @@ func TestOf(t *testing.T) {
 		"a kind about which the credentials do not tell": {err: kind(KindForbidden), want: NotAllowed},
 		"a refusal":                                      {err: apierrors.NewForbidden(lamps, "a", errors.New("no")), want: NotAllowed},
 		"a refusal, finished":                            {err: apierrors.NewForbidden(lamps, "a", errors.New("no")), finished: true, want: NotAllowed},
+		"a denial with the code 404":                     {err: denied, want: Unrelated},
+		"a denial with the code 403":                     {err: apierrors.NewForbidden(lamps, "a", errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no")), want: Unrelated},
 		"no response":                                    {err: errors.New("dial"), want: Unrelated},
 		"overload":                                       {err: apierrors.NewServiceUnavailable("down"), want: Unrelated},
 	} {
