@@ -64,6 +64,11 @@ func TestOf(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a denial with the code 404 does not mean that the kind is not served [F73]", func(t *testing.T) {
+		if denied.ErrStatus.Details = nil; IsUnproved(denied) {
+			t.Error("the kind counts as not served")
+		}
+	})
 	if got := Of(Object{Kind: schema.GroupKind{Kind: "Namespace"}, Name: "a"}, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a")); got != Gone {
 		t.Errorf("got %q for a namespace, want %q", got, Gone)
 	}

@@ -118,7 +118,7 @@ var _ = Describe("the order", func() {
 			"name": "check.example.org", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "failurePolicy": "Fail",
 			"clientConfig":      map[string]any{"service": map[string]any{"namespace": w.namespace, "name": "webhook"}},
 			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": w.namespace}},
-			"rules": []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"services", "configmaps"}, "operations": []any{"CREATE", "UPDATE", "DELETE"}}},
+			"rules":             []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"services", "configmaps"}, "operations": []any{"CREATE", "UPDATE", "DELETE"}}},
 		}}})
 		webhook.Object.SetNamespace("")
 		w.apply(ctx, webhook, server, w.configMap("a"))
