@@ -94,6 +94,9 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	return mgr.Add(d.metrics)
 }
 
+// IgnoresContext implements deployerlib.ContextIgnorer.
+func (d *deployer) IgnoresContext() {}
+
 // Reconcile calls the handler and applies its response.
 func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	r, err := d.begin(ctx, di)

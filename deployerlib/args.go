@@ -101,7 +101,8 @@ type DeployerArgs struct {
 	// run fails. The period begins when the run first finds that the Target does not exist. A restart of the process does
 	// not extend the period. The default is 10 s.
 	MissingTargetGrace time.Duration
-	// SecretMaxAge is how long the secret of a target is used before it is read again. The default is 1 min.
+	// SecretMaxAge is how long the secret of a target is used before it is read again. The default is 1 min. A run that
+	// Landscaper or a user requests reads the secret again in any case.
 	SecretMaxAge time.Duration
 	// Clock returns the current time. The default is the real clock.
 	Clock clock.WithTickerAndDelayedExecution

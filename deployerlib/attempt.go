@@ -32,6 +32,7 @@ type attempt struct {
 	calls    *calls.Counter
 
 	session     *statuswriter.Session // set by phase `fetch`; nil until the item was read
+	since       time.Time             // set by phase `responsibility`: the Target and the Context must not be older; zero if the cache is good enough
 	target      foundTarget           // set by phase `responsibility`
 	responsible bool                  // set by phase `responsibility`: whether the deployer may write the status
 	decision    contract.Decision     // set by phase `contract`; a ShouldReconcile hook may change it

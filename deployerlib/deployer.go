@@ -91,6 +91,14 @@ type Resumer interface {
 	Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 }
 
+// ContextIgnorer is implemented by deployers that do not read the Context that they receive. Without this method, a run
+// that Landscaper requested costs one read of the Context from the API server, because the cache may lag behind. A
+// deployer that wraps such a deployer does not inherit the method.
+type ContextIgnorer interface {
+	// IgnoresContext is never called. Its existence means that the deployer does not read the Context.
+	IgnoresContext()
+}
+
 // errForceIsReconcile is returned by Base to make the library call Reconcile instead of ForceReconcile.
 var errForceIsReconcile = errors.New("force-reconcile is handled by Reconcile")
 

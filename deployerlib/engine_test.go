@@ -18,9 +18,11 @@ import (
 // Engine runs a reconciler for tests, without a manager.
 type Engine struct{ r *reconciler }
 
-// Access contains the clients of an Engine. The Engine reads items with Items or, if Items is nil, with Client.
+// Access contains the clients of an Engine. The Engine reads items with Items or, if Items is nil, with Client. It reads
+// from the API server with Live or, if Live is nil, with Client.
 type Access struct {
 	Client client.Client
+	Live   client.Reader
 	Items  func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error)
 	Warn   func(di *lsv1alpha1.DeployItem, reason, message string)
 }
@@ -43,7 +45,10 @@ func NewEngine(args DeployerArgs, a Access) (*Engine, error) {
 			return di, a.Client.Get(ctx, key, di)
 		}
 	}
-	r, err := newReconciler(access{client: a.Client, live: a.Client, items: itemsFunc(a.Items), warn: a.Warn}, args)
+	if a.Live == nil {
+		a.Live = a.Client
+	}
+	r, err := newReconciler(access{client: a.Client, live: a.Live, items: itemsFunc(a.Items), warn: a.Warn}, args)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +87,9 @@ func (e *Engine) Update(old, di *lsv1alpha1.DeployItem) bool {
 	e.r.events.updated(old, di, q)
 	return len(q.added) > 0
 }
+
+// TargetEvent handles an event about a Target, except for the trigger of its items.
+func (e *Engine) TargetEvent(key types.NamespacedName) { e.r.loader.targets.forget(key) }
 
 // Gone handles a delete event.
 func (e *Engine) Gone(di *lsv1alpha1.DeployItem) { e.r.events.deleted(di, &recordingQueue{}) }

@@ -5,6 +5,7 @@ package deployerlib
 import (
 	"context"
 	"sync"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -79,6 +80,7 @@ type dispatcher struct {
 	tracker  *itemstate.Tracker
 	queue    *queue
 	due      func(*lsv1alpha1.DeployItem) contract.Decision
+	now      func() time.Time
 }
 
 // isMine reports whether an item has the type and the labels of this deployer.
@@ -91,7 +93,9 @@ func (d *dispatcher) itemEvents() diHandler {
 	return diHandler{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*lsv1alpha1.DeployItem], q workQueue) {
 			if d.isMine(e.Object) {
-				addTo(q, client.ObjectKeyFromObject(e.Object), d.createPriority(e))
+				key := client.ObjectKeyFromObject(e.Object)
+				d.tracker.Get(key).Arrive(e.Object, d.now())
+				addTo(q, key, d.createPriority(e))
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*lsv1alpha1.DeployItem], q workQueue) {
@@ -121,6 +125,7 @@ func (d *dispatcher) createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployI
 func (d *dispatcher) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
 	item := d.tracker.Get(key)
+	item.Arrive(di, d.now())
 	if item.Observe(old, di) {
 		addTo(q, key, priorityOf(di))
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -58,16 +59,28 @@ func (r *reconciler) read(ctx context.Context, a *attempt, cached *lsv1alpha1.De
 	return a.state.Read(cached, r.args.Clock.Now())
 }
 
+// requested returns the time before which the due run of an item was requested. The run must see its Target and its
+// Context as they were at this time, or newer. The result is zero if no run is due, or if the due run needs nothing
+// newer than the cache: an abort only ends what an earlier run began, and a background run was not requested.
+func (r *reconciler) requested(a *attempt) time.Time {
+	item := a.session.Working()
+	d := r.due(item)
+	if !d.Due || d.Unchanged || d.Background || d.Expired || d.Action == contract.ActionAbort {
+		return time.Time{}
+	}
+	return a.state.Requested(item, d.New, r.args.Clock.Now())
+}
+
 // checkResponsibility reads the Target and matches it against the selectors. It stores the Target in the attempt even
 // if the selectors do not match, because a hook may override the verdict.
 func (r *reconciler) checkResponsibility(ctx context.Context, a *attempt) (verdict, error) {
+	a.since = r.requested(a)
 	item := a.session.Read()
 	if item.Spec.Target == nil {
 		return proceed, nil
 	}
-	target := &lsv1alpha1.Target{}
 	key := client.ObjectKey{Namespace: a.key.Namespace, Name: item.Spec.Target.Name}
-	err := r.loader.client.Get(ctx, key, target)
+	target, err := r.loader.targets.get(ctx, key, a.since)
 	if apierrors.IsNotFound(err) {
 		a.target.err = fmt.Errorf("target %q not found in namespace %q", key.Name, key.Namespace)
 		return r.responsibleWithoutTarget(item), nil

@@ -20,10 +20,13 @@ import (
 
 // loader loads the arguments of a deployer call, except for the item.
 type loader struct {
-	client   client.Reader // reads from the cache
+	targets  *freshReader[*lsv1alpha1.Target]
+	contexts *freshReader[*lsv1alpha1.Context]
 	resolver *targets.Resolver
 	clock    clock.PassiveClock
 	grace    time.Duration // the grace period of a deletion whose Target is missing
+
+	ignoresContext bool // the deployer does not read the Context, so the one in the cache is good enough
 }
 
 // load reads the Context object and resolves the target. It returns an error if the Context or the target does not
@@ -32,7 +35,7 @@ type loader struct {
 func (l *loader) load(ctx context.Context, a *attempt) (in inputs, err error) {
 	item, action := a.session.Read(), a.decision.Action
 	if action == contract.ActionAbort {
-		in.context, _ = l.context(ctx, item)
+		in.context, _ = l.context(ctx, item, a.since)
 		in.target, _ = l.resolve(ctx, a)
 		return in, nil
 	}
@@ -45,7 +48,11 @@ func (l *loader) load(ctx context.Context, a *attempt) (in inputs, err error) {
 	if in.target, err = l.resolve(ctx, a); err != nil {
 		return in, err
 	}
-	if in.context, err = l.context(ctx, item); err != nil {
+	since := a.since
+	if l.ignoresContext {
+		since = time.Time{}
+	}
+	if in.context, err = l.context(ctx, item, since); err != nil {
 		return in, err
 	}
 	if action != contract.ActionDelete && emptyConfig(item) {
@@ -72,10 +79,9 @@ func checkTargetNamespace(di *lsv1alpha1.DeployItem, action contract.Action) err
 
 // context reads the Context that the item names. It does not set the default name in the item, because a later write
 // would then change the item's generation.
-func (l *loader) context(ctx context.Context, di *lsv1alpha1.DeployItem) (*lsv1alpha1.Context, error) {
+func (l *loader) context(ctx context.Context, di *lsv1alpha1.DeployItem, since time.Time) (*lsv1alpha1.Context, error) {
 	key := client.ObjectKey{Namespace: di.Namespace, Name: contextName(di)}
-	lsCtx := &lsv1alpha1.Context{}
-	err := l.client.Get(ctx, key, lsCtx)
+	lsCtx, err := l.contexts.get(ctx, key, since)
 	if apierrors.IsNotFound(err) {
 		return nil, lserrors.NewError("LoadContext", "ContextNotFound", fmt.Sprintf("context %q not found in namespace %q", key.Name, key.Namespace))
 	}

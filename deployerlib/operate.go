@@ -9,6 +9,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/targets"
 )
 
 // operate runs exactly one action. It loads the arguments of the call, stores the start, and runs the phase of the
@@ -18,6 +19,7 @@ func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
 		a.call = callResult{outcome: outcome}
 		return stop, nil
 	}
+	ctx = targets.NotBefore(ctx, a.since)
 	in, err := r.loader.load(ctx, a)
 	if err != nil {
 		markNeverDeployed(a)

@@ -22,17 +22,24 @@ type references[T client.Object] struct {
 	differs func(old, obj T) bool
 	// changed is called for new objects, and for objects that differ from their previous version.
 	changed func(ctx context.Context, obj T)
+	// fresh is the reader of these objects. It is told of each event.
+	fresh *freshReader[T]
 }
 
 // events returns the handler of the events.
 func (r references[T]) events() handler.TypedFuncs[T, request] {
 	return handler.TypedFuncs[T, request]{
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], _ workQueue) {
+			r.fresh.forget(client.ObjectKeyFromObject(e.Object))
+		},
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], _ workQueue) {
+			r.fresh.forget(client.ObjectKeyFromObject(e.Object))
 			if !e.IsInInitialList {
 				r.changed(ctx, e.Object)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], _ workQueue) {
+			r.fresh.forget(client.ObjectKeyFromObject(e.ObjectNew))
 			if r.differs(e.ObjectOld, e.ObjectNew) {
 				r.changed(ctx, e.ObjectNew)
 			}
@@ -43,6 +50,7 @@ func (r references[T]) events() handler.TypedFuncs[T, request] {
 // targetEvents returns the handler for events about Targets.
 func (r *reconciler) targetEvents() handler.TypedFuncs[*lsv1alpha1.Target, request] {
 	return references[*lsv1alpha1.Target]{
+		fresh:   r.loader.targets,
 		differs: r.targetDiffers,
 		changed: func(ctx context.Context, t *lsv1alpha1.Target) {
 			r.loader.resolver.Forget(client.ObjectKeyFromObject(t))
@@ -67,6 +75,7 @@ func (r *reconciler) targetDiffers(old, t *lsv1alpha1.Target) bool {
 // contextEvents returns the handler for events about Contexts.
 func (r *reconciler) contextEvents() handler.TypedFuncs[*lsv1alpha1.Context, request] {
 	return references[*lsv1alpha1.Context]{
+		fresh:   r.loader.contexts,
 		differs: contextDiffers,
 		changed: func(ctx context.Context, lsCtx *lsv1alpha1.Context) {
 			r.events.wakeReferring(ctx, lsCtx.Namespace, func(di *lsv1alpha1.DeployItem) bool { return contextName(di) == lsCtx.Name })

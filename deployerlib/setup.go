@@ -96,13 +96,16 @@ func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 		return nil, err
 	}
 	tracker := itemstate.NewTracker()
-	events := &dispatcher{itemType: args.Type, selector: args.ItemSelector, client: access.client, tracker: tracker, queue: &queue{}}
+	_, ignoresContext := args.Deployer.(ContextIgnorer)
+	events := &dispatcher{itemType: args.Type, selector: args.ItemSelector, client: access.client, tracker: tracker, queue: &queue{}, now: args.Clock.Now}
 	r := &reconciler{
 		args: args, items: access.items, warn: access.warn, tracker: tracker, events: events, telemetry: telemetry,
 		walker: &walker{hooks: args.readHooks(), telemetry: telemetry},
 		loader: &loader{
-			client: access.client, resolver: targets.NewResolver(access.live, args.Clock, args.SecretMaxAge),
-			clock: args.Clock, grace: args.MissingTargetGrace,
+			targets:  newFreshReader(access.client, access.live, args.Clock, func() *lsv1alpha1.Target { return &lsv1alpha1.Target{} }),
+			contexts: newFreshReader(access.client, access.live, args.Clock, func() *lsv1alpha1.Context { return &lsv1alpha1.Context{} }),
+			resolver: targets.NewResolver(access.live, args.Clock, args.SecretMaxAge),
+			clock:    args.Clock, grace: args.MissingTargetGrace, ignoresContext: ignoresContext,
 		},
 		caller: &caller{clock: args.Clock, pollInterval: args.PollInterval, telemetry: telemetry},
 		writer: statuswriter.New(statuswriter.Options{Client: access.client, Live: access.live, Clock: args.Clock, Telemetry: telemetry}),

@@ -143,6 +143,9 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	return mgr.Add(&attendance{deployer: d, rt: rt, log: mgr.GetLogger().WithName("stategraph")})
 }
 
+// IgnoresContext implements deployerlib.ContextIgnorer.
+func (d *deployer) IgnoresContext() {}
+
 // Reconcile walks the graph once.
 func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	c, err := d.begin(ctx, di)

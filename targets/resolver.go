@@ -50,7 +50,8 @@ func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Durat
 // namespace of the Target. If there is neither a configuration nor a reference, the content is empty. The result
 // contains t itself, not a copy. If t is nil because the item names no Target, Resolve returns nil and no error.
 //
-// Resolve keeps secrets with valid content in a cache until their maximum age. The cache contains at most 500 secrets
+// Resolve keeps secrets with valid content in a cache until their maximum age, or until a call with the result of
+// [NotBefore] requires a newer version. The cache contains at most 500 secrets
 // with a total of 32 MiB. After an error, the next call reads the secret again. Errors are *ResolveError and never
 // contain content of the secret.
 func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alpha1.ResolvedTarget, error) {
@@ -114,7 +115,7 @@ func (r *Resolver) value(ctx context.Context, t *lsv1alpha1.Target, ref *secretK
 }
 
 func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
-	if known := r.secrets.Get(name); known != nil && r.clk.Since(known.At) < r.maxAge {
+	if known := r.secrets.Get(name); known != nil && r.clk.Since(known.At) < r.maxAge && !known.At.Before(earliest(ctx)) {
 		return known.Data, nil
 	}
 	now := r.clk.Now()
@@ -125,6 +126,21 @@ func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[str
 	}
 	r.secrets.Add(name, secret.Data, now)
 	return secret.Data, nil
+}
+
+type notBeforeKey struct{}
+
+// NotBefore returns a context with which a Resolver reads a secret again if it has read the secret before the given
+// time. A pool that uses the Resolver does the same. Use it for a run that was requested at this time, and that must
+// not see an older version of the secret.
+func NotBefore(ctx context.Context, t time.Time) context.Context {
+	return context.WithValue(ctx, notBeforeKey{}, t)
+}
+
+// earliest returns the time that was passed to NotBefore, or the zero time.
+func earliest(ctx context.Context) time.Time {
+	t, _ := ctx.Value(notBeforeKey{}).(time.Time)
+	return t
 }
 
 // checkSpec returns an error if the spec of a Target with a secretRef is invalid.

@@ -81,6 +81,9 @@ func configure(r *resources.Run, config *Config) {
 	r.Config, r.Engine.Strategy = &config.Config, apply.Strategy(config.Strategy)
 }
 
+// IgnoresContext implements deployerlib.ContextIgnorer.
+func (d *deployer) IgnoresContext() {}
+
 // Reconcile applies the item's manifests to its target.
 func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	r, err := d.begin(ctx, di)

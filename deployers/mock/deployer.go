@@ -67,6 +67,9 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	return nil
 }
 
+// IgnoresContext implements deployerlib.ContextIgnorer.
+func (d *deployer) IgnoresContext() {}
+
 // Reconcile sets the status and the export as the configuration specifies. It writes only the export Secret. All other
 // changes are made in memory, so that a single write of the status stores them.
 func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {

@@ -40,6 +40,41 @@ type Item struct {
 	unconfirmed Unconfirmed
 	inflight    *Attempt
 	quarantined bool // a call ignores its cancellation
+	arrived     arrival
+	requested   time.Time // see Item.Requested
+}
+
+// arrival is the newest version of an item that an event contained, and the time of that event.
+type arrival struct {
+	digest Digest
+	at     time.Time
+}
+
+// Arrive records that an event with a version of the item has arrived. Call it before the item is queued.
+func (i *Item) Arrive(di *lsv1alpha1.DeployItem, now time.Time) {
+	d := DigestOf(di)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if d != i.arrived.digest {
+		i.arrived = arrival{d, now}
+	}
+}
+
+// Requested returns a time before which the current run of the item was requested: what the API server stores at that
+// time or later is at least as new as the request. If `isNew` is true, the run has yet to begin, and is requested by
+// the given version of the item. The time is then the one of the event with that version, or now if there was no such
+// event. Otherwise, it is the time that Requested returned for the run before, or now after a restart.
+func (i *Item) Requested(di *lsv1alpha1.DeployItem, isNew bool, now time.Time) time.Time {
+	d := DigestOf(di)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if isNew || i.requested.IsZero() {
+		i.requested = now
+		if d == i.arrived.digest {
+			i.requested = i.arrived.at
+		}
+	}
+	return i.requested
 }
 
 // Observe handles an event and reports whether the item needs a reconcile. The parameter `old` is the previous version

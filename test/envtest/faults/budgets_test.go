@@ -111,7 +111,7 @@ var _ = Describe("calls to the API server", func() {
 		next := w.trigger(ctx, key)
 		_, err := w.Landscaper.AwaitJob(within(ctx, patience), key, next)
 		Expect(err).NotTo(HaveOccurred())
-		w.spent(before, 0, 2)
+		w.spent(before, 1, 2)
 	}, SpecTimeout(5*time.Minute))
 })
 
@@ -120,12 +120,12 @@ func perRevision(revision contract.Revision) {
 	// In a revision in which an annotation requests a run, each run needs another write to remove the annotation.
 	annotations := world.RevisionOf(revision).OperationWrites
 
-	It(title("are three writes for a first job and none after its end [C8]", revision), func(ctx SpecContext) {
+	It(title("are three writes and a read of the Context for a first job, and none after its end [C8][F106]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
 		before := w.Counter.Snapshot()
 		key := w.bare(ctx, revision)
 		w.finished(ctx, key)
-		w.spent(before, 0, 3)
+		w.spent(before, 1, 3)
 		before = w.Counter.Snapshot()
 		Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"a": "b"})).To(Succeed())
 		w.spent(before, 0, 0)
@@ -140,7 +140,7 @@ func perRevision(revision contract.Revision) {
 		w.spent(before, 0, 0)
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are two writes for the next job, and one for an annotation that goes", revision), func(ctx SpecContext) {
+	It(title("are two writes and a read of the Context for the next job, and one for an annotation that goes [F106]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
@@ -148,10 +148,10 @@ func perRevision(revision contract.Revision) {
 		w.trigger(ctx, key)
 		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.finished(ctx, key)
-		w.spent(before, 0, 2+annotations)
+		w.spent(before, 1, 2+annotations)
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are one read of a target's secret in a minute", revision), func(ctx SpecContext) {
+	It(title("are a read of the Context, of the target and of its secret for each job [F106]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		w.target(ctx, "secret")
 		w.start()
@@ -163,7 +163,7 @@ func perRevision(revision contract.Revision) {
 		w.trigger(ctx, key)
 		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.finished(ctx, key)
-		w.spent(before, 1, 3+2+annotations)
+		w.spent(before, 3+3, 3+2+annotations)
 	}, SpecTimeout(5*time.Minute))
 
 	It(title("are one write for a failure with a new message and none for the same [decision 1]", revision), func(ctx SpecContext) {
@@ -182,13 +182,13 @@ func perRevision(revision contract.Revision) {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are two writes for a deletion [C13]", revision), func(ctx SpecContext) {
+	It(title("are two writes and a read of the Context for a deletion [C13][F106]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
-		w.spent(before, 0, 2)
+		w.spent(before, 1, 2)
 	}, SpecTimeout(5*time.Minute))
 
 	It(title("are one read and one write more for each conflict", revision), func(ctx SpecContext) {
@@ -204,7 +204,7 @@ func perRevision(revision contract.Revision) {
 		Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"foreign": "write"})).To(Succeed())
 		close(release)
 		w.finished(ctx, key)
-		w.spent(before, 1, 2+annotations+1)
+		w.spent(before, 1+1, 2+annotations+1)
 	}, SpecTimeout(5*time.Minute))
 
 	It(title("are an empty patch more for a job that another process began [C14]", revision), func(ctx SpecContext) {

@@ -3,12 +3,19 @@
 package faults_test
 
 import (
+	"context"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"sync"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,6 +30,47 @@ func on(name, namespace string) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: name, Namespace: namespace}
 	}
+}
+
+// delayedWatches is a transport that can hold back the events of the watches of Targets and Contexts.
+type delayedWatches struct {
+	next http.RoundTripper
+	gate sync.RWMutex // locked while the events are held back
+}
+
+func (d *delayedWatches) wrap(next http.RoundTripper) http.RoundTripper {
+	d.next = next
+	return d
+}
+
+// delay holds back all events from now on until the spec ends.
+func (d *delayedWatches) delay() {
+	d.gate.Lock()
+	DeferCleanup(d.gate.Unlock)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *delayedWatches) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := d.next.RoundTrip(req)
+	if err == nil && req.URL.Query().Get("watch") == "true" && slices.Contains([]string{"targets", "contexts"}, path.Base(req.URL.Path)) {
+		res.Body = &delayedBody{ReadCloser: res.Body, gate: &d.gate}
+	}
+	return res, err
+}
+
+// delayedBody is the body of a watch whose events can be held back.
+type delayedBody struct {
+	io.ReadCloser
+
+	gate *sync.RWMutex
+}
+
+// Read returns the next bytes when they are not held back.
+func (b *delayedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.gate.RLock()
+	defer b.gate.RUnlock()
+	return n, err
 }
 
 var _ = Describe("a reference", func() {
@@ -41,6 +89,42 @@ var _ = Describe("a reference", func() {
 			Expect(w.fake.Calls(key)).To(BeEmpty())
 			w.target(ctx, "late")
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
+		}, SpecTimeout(5*time.Minute))
+
+		It(title("to a target, a secret and a Context whose changes the watches have not delivered yet: the next run sees them all [F106]", revision), func(ctx SpecContext) {
+			w := newEnv(ctx, revision)
+			var inputs sync.Map
+			w.fake.Always(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
+				inputs.Store("kubeconfig", in.Target.Content)
+				inputs.Store("context", in.Context.ComponentVersionOverwritesReference)
+				return nil
+			})
+			w.target(ctx, "secret")
+			watches := &delayedWatches{}
+			w.Config.Wrap(watches.wrap)
+			w.start()
+			key := w.deploy(ctx, "item", on("secret", w.Namespace))
+			w.finished(ctx, key)
+
+			watches.delay()
+			By("repairing everything, and then requesting a run")
+			target := &lsv1alpha1.Target{}
+			Expect(w.Client.Get(ctx, w.Key("secret"), target)).To(Succeed())
+			target.Spec.SecretRef.Name = "repaired"
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "repaired"}, Data: map[string][]byte{target.Spec.SecretRef.Key: []byte("repaired")}}
+			Expect(w.Client.Create(ctx, secret)).To(Succeed())
+			Expect(w.Client.Update(ctx, target)).To(Succeed())
+			lsCtx := &lsv1alpha1.Context{}
+			Expect(w.Client.Get(ctx, w.Key(lsv1alpha1.DefaultContextName), lsCtx)).To(Succeed())
+			lsCtx.ComponentVersionOverwritesReference = "repaired"
+			Expect(w.Client.Update(ctx, lsCtx)).To(Succeed())
+			w.trigger(ctx, key)
+			w.calls(ctx, key, contract.ActionReconcile, 2)
+			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
+			for _, name := range []string{"kubeconfig", "context"} {
+				seen, _ := inputs.Load(name)
+				Expect(seen).To(Equal("repaired"), name)
+			}
 		}, SpecTimeout(5*time.Minute))
 
 		It(title("to a missing Context shows an error and is healed by the Context", revision), func(ctx SpecContext) {
