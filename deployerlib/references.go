@@ -22,7 +22,7 @@ type references[T client.Object] struct {
 	differs func(old, obj T) bool
 	// changed is called for new objects, and for objects that differ from their previous version.
 	changed func(ctx context.Context, obj T)
-	// fresh is the reader of these objects. It is told of each event.
+	// fresh is the reader of these objects. Each event discards its last response about the object.
 	fresh *freshReader[T]
 }
 
