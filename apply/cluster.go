@@ -56,7 +56,7 @@ func (c cluster) send(ctx context.Context, s step) (*unstructured.Unstructured, 
 		return nil, c.client.Patch(ctx, ref.empty(), client.RawPatch(types.JSONPatchType, s.rename))
 	case effectDelete:
 		return nil, c.delete(ctx, ref, s.uid, s.version)
-	case effectAsk:
+	case effectAsk, effectFindOwners:
 	}
 	return nil, fmt.Errorf("there is no request for the effect %q", s.effect)
 }

@@ -153,21 +153,24 @@ func decideOnDelete(r rules, k known) step {
 	case live.GetDeletionTimestamp() != nil:
 		return k.waitUntilGone(deletion.Finalizers(live))
 	}
-	if _, err := r.claimable(k.want.ref, k.Entry, live); err != nil {
-		return k.fail(err)
+	if _, err := r.claimable(k); err != nil {
+		return decideRival(r, k, err, decideContested)
 	}
 	if live.GetUID() != k.UID {
 		k.forget()
-		k = inherit(k, live)
+		k = inherit(r, k, live)
 	}
 	if k.UID = live.GetUID(); k.Hash == "" {
 		k.Hash = k.want.hash
 	}
-	if owner, _ := ownership.OwnerOf(live); owner == r.owner {
+	if owner, _ := ownership.OwnerOf(live); owner == r.owner && !ownership.IsReleased(live) {
 		return k.unchanged()
 	}
 	marks := &unstructured.Unstructured{Object: map[string]any{}}
 	r.owner.Stamp(marks)
+	if ownership.IsReleased(live) {
+		_ = unstructured.SetNestedField(marks.Object, nil, "metadata", "annotations", ownership.AnnotationPolicy)
+	}
 	return k.merge(r, k.UID, marks.Object, func(_ rules, k known) step {
 		if k.result != resultOK {
 			return k.failed()

@@ -27,15 +27,15 @@ func decideContact(r rules, k known) step {
 	}
 	return k.look(r, func(r rules, k known) step {
 		live := k.live
-		if live != nil && live.GetDeletionTimestamp() == nil && !r.isSharedNow(k.want, live) {
-			mine, err := r.claimable(k.want.ref, k.Entry, live)
+		if live != nil && live.GetDeletionTimestamp() == nil && !r.isSharedNow(k) {
+			mine, err := r.claimable(k)
 			switch {
 			case err != nil:
-				return k.fail(err)
+				return decideRival(r, k, err, decideContested)
 			case !mine:
 				return k.fail(refusal(k.want.ref, live))
 			}
-			k = inherit(k, live)
+			k = inherit(r, k, live)
 			k.written = true
 		}
 		return k.apply(r, bodyFor(k), "", false, decideContacted)
@@ -88,13 +88,13 @@ func decideContested(r rules, k known) step {
 	switch {
 	case live == nil:
 		return k.wait("was deleted in the meantime")
-	case r.isSharedNow(o, live):
+	case r.isSharedNow(k):
 		return decideShare(r, k)
 	}
-	mine, err := r.claimable(o.ref, k.Entry, live)
+	mine, err := r.claimable(k)
 	switch {
 	case err != nil:
-		return k.fail(err)
+		return decideRival(r, k, err, decideContested)
 	case mine:
 		return decideInherit(r, k)
 	case o.Policy != Fallback && r.refuses(o):
@@ -172,14 +172,28 @@ func (k known) at(live *unstructured.Unstructured) known {
 // the transferred fields that the manifest does not contain.
 func decideInherit(r rules, k known) step {
 	updaters := append(slices.Clone(r.LandscaperManagers), r.owner.Manager())
-	return decideTakeOver(r, inherit(k, k.live), updaters, func(r rules, k known) step {
+	return decideTakeOver(r, inherit(r, k, k.live), updaters, func(r rules, k known) step {
 		return k.apply(r, bodyFor(k), k.live.GetUID(), true, func(r rules, k known) step {
 			if k.result == resultOK && k.UID == "" {
-				k.note(ReasonTakenOver, takenOver)
+				k.note(ReasonTakenOver, k.takenOver())
 			}
 			return decideLanded(r, k)
 		})
 	})
+}
+
+// disowned returns the object that was read. If its owners are in k.former, disowned returns a copy that belongs to this
+// item only.
+func (r rules) disowned(k known) *unstructured.Unstructured {
+	if len(k.former) == 0 {
+		return k.live
+	}
+	out := k.live.DeepCopy()
+	r.owner.Stamp(out)
+	for _, owner := range k.former {
+		unstructured.RemoveNestedField(out.Object, "metadata", "annotations", owner.SharedKey())
+	}
+	return out
 }
 
 const takenOver = "belonged to an earlier owner and now belongs to this item"
@@ -187,7 +201,7 @@ const takenOver = "belonged to an earlier owner and now belongs to this item"
 // decideTakeOver changes the managedFields entries of earlier owners. It replaces the field manager in these entries by
 // the manager of this item. The next apply then removes the fields that its manifest does not contain.
 func decideTakeOver(r rules, k known, updaters []string, next decision) step {
-	rename, err := ownership.TakeOverPatch(k.live, r.owner, updaters...)
+	rename, err := ownership.TakeOverPatch(r.disowned(k), r.owner, updaters...)
 	switch {
 	case err != nil:
 		return k.fail(err)

@@ -29,11 +29,11 @@ func decideRecreate(r rules, k known) step {
 		return decideContact(r, k)
 	case k.isAsWanted(o, ownership.KeyOf(live, r.owner.Manager())):
 		return k.unchanged()
-	case r.isSharedNow(o, live):
+	case r.isSharedNow(k):
 		return decideShare(r, k)
 	}
-	if _, err := r.claimable(o.ref, k.Entry, live); err != nil {
-		return k.fail(err)
+	if _, err := r.claimable(k); err != nil {
+		return decideRival(r, k, err, decideContested)
 	}
 	if !r.isOwn(live, k.Entry) {
 		return decideContact(r, k)
@@ -84,7 +84,7 @@ func decideImmutableOurs(r rules, k known) step {
 	case live.GetDeletionTimestamp() != nil:
 		return k.waitUntilGone(deletion.Finalizers(live))
 	}
-	if _, err := r.claimable(k.want.ref, k.Entry, live); err != nil {
+	if _, err := r.claimable(k); err != nil {
 		return k.fail(err)
 	}
 	k.UID = live.GetUID()
@@ -180,7 +180,24 @@ func decideShare(r rules, k known) step {
 	case live.GetUID() != k.UID:
 		k.forget()
 	}
-	return decideTakeOver(r, inherit(k, live), []string{r.owner.Manager()}, func(r rules, k known) step { return decideJoin(r, k, false) })
+	if k.UID != "" {
+		return decideShareLiving(r, k)
+	}
+	return k.findOwners(r, r.others(live), func(r rules, k known, found *owners) step {
+		gone := found.gone()
+		if len(gone) < len(found.ask) {
+			return decideShareLiving(r, k)
+		}
+		if k.former = gone; k.want.readsFirst() {
+			return decideReplace(r, k)
+		}
+		return decideContested(r, k)
+	})
+}
+
+// decideShareLiving makes the item one more owner of an object. At least one of the other owners exists.
+func decideShareLiving(r rules, k known) step {
+	return decideTakeOver(r, inherit(r, k, k.live), []string{r.owner.Manager()}, func(r rules, k known) step { return decideJoin(r, k, false) })
 }
 
 // decideJoin applies this item's fields to a shared object. After a conflict, it takes over fields from managers that

@@ -57,11 +57,17 @@ func decideOwnedShared(r rules, k known) step {
 		k.Deleting = true
 		return decideConfirm(r, k)
 	}
-	others := r.others(k.live)
+	others := slices.DeleteFunc(r.others(k.live), k.isFormer)
 	switch {
+	case len(others) > 0 && !k.asked:
+		k.asked = true
+		return k.findOwners(r, others, func(r rules, k known, found *owners) step {
+			k.former = found.gone()
+			return decideOwnedShared(r, k)
+		})
 	case len(others) > 0:
 		return decideResign(r, k, others[0])
-	case k.Adopted:
+	case k.Adopted, len(k.former) > 0: // a former owner may have left the object in the cluster on purpose
 		return decideUnmark(r, k)
 	case !k.prepared && k.hasBeforeDelete():
 		return decidePrepare(r, k, again(func(_ rules, k known) step { return k.readMetadata(decideOwned) }))
@@ -199,12 +205,17 @@ func decideUnmark(r rules, k known) step {
 	for _, key := range []string{ownership.AnnotationLandscape, ownership.AnnotationNamespace, ownership.AnnotationName} {
 		annotations[key] = nil
 	}
+	reason := "existed before this item and is kept"
+	for _, owner := range k.former {
+		annotations[owner.SharedKey()] = nil
+		reason = fmt.Sprintf("is kept, because deploy item %s, which does not exist any more, also owned it", owner)
+	}
 	metadata := map[string]any{"labels": map[string]any{ownership.LabelItem: nil}, "annotations": annotations}
 	return k.merge(r, k.UID, map[string]any{"metadata": metadata}, func(_ rules, k known) step {
 		if isRefused(k) {
 			return k.fail(k.err)
 		}
-		k.note(ReasonReleased, "existed before this item and is kept")
+		k.note(ReasonReleased, reason)
 		return k.leave()
 	})
 }

@@ -123,7 +123,7 @@ func TestDecide(t *testing.T) {
 		"new, with foreign field": {isNew: true, results: []result{{nil, conflictWithManager("kubectl", ".data.key")}, {ours, nil}}, want: []string{"apply", "apply forced", "end applied"}},
 		"new, of another item": {
 			isNew: true, results: []result{{nil, conflictWithManager("x", `.metadata.labels."`+ownership.LabelItem+`"`)}, {theirs, nil}},
-			want: []string{"apply", "read", "end belongs to deploy item ns/other (UID other) and is left unchanged"},
+			want: []string{"apply", "read", "end belongs to deploy item ns/other (UID other) and is left unchanged, because it is not known whether that item still exists; if it does not, remove the label deployerkit.dev/item from the object"},
 		},
 		"seen unchanged":         {seen: &Seen{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
 		"seen unchanged, forced": {seen: &Seen{UID: "u", Key: "k"}, options: Options{Force: true}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
@@ -257,7 +257,7 @@ func (w *world) do(s step) (*unstructured.Unstructured, error) {
 			return nil, apierrors.NewNotFound(configMap, "a")
 		}
 		return w.store(w.live), nil
-	case effectApply, effectUpdate, effectPatch, effectAsk:
+	case effectApply, effectUpdate, effectPatch, effectAsk, effectFindOwners:
 	}
 	switch {
 	case s.uid != "" && (w.live == nil || w.live.GetUID() != s.uid):

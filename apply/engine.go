@@ -106,12 +106,27 @@ type Options struct {
 	// last owner deletes the object. If SharedKinds is nil, DefaultSharedKinds is used. An empty list means that no
 	// kinds are shared.
 	SharedKinds []schema.GroupKind
-	// OwnerExists reports whether the given deploy item exists and is not being deleted. It is called only for items in
-	// the same Landscaper cluster as the engine's own item. If OwnerExists returns true for the item to which an object
-	// belongs, the error about this object is Permanent, because a retry does not help. If OwnerExists is nil, the
-	// error has the class Retry. OwnerExists must be fast.
-	OwnerExists func(context.Context, ownership.Owner) bool
+	// FindOwner reports whether the deploy item to which an object belongs still exists. It is called only if another
+	// item wants the object, and only for items in the same Landscaper cluster as the engine's own item. An object whose
+	// owner is gone is taken over, subject to its Adoption. FindOwner must return OwnerGone only if this is proved. If
+	// FindOwner is nil, it is not known whether an owner exists. FindOwner is called from several goroutines.
+	FindOwner func(context.Context, ownership.Owner) OwnerState
 }
+
+// OwnerState describes whether the deploy item to which an object belongs still exists.
+type OwnerState string
+
+const (
+	// OwnerUnknown means that it is not known whether the item exists. The item keeps its objects, and the error about
+	// the object has the class Retry.
+	OwnerUnknown OwnerState = ""
+	// OwnerExists means that the item exists and is not being deleted. The error about the object is Permanent.
+	OwnerExists OwnerState = "exists"
+	// OwnerDeleting means that the item is being deleted. It will soon release or delete the object.
+	OwnerDeleting OwnerState = "deleting"
+	// OwnerGone means that the item does not exist any more.
+	OwnerGone OwnerState = "gone"
+)
 
 // DefaultSharedKinds returns the kinds that items commonly share. It contains only Namespace.
 func DefaultSharedKinds() []schema.GroupKind { return []schema.GroupKind{{Kind: "Namespace"}} }
@@ -219,7 +234,7 @@ func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, des
 	})
 	forEach(ctx, e.options.Concurrency, due, func(_ int, o *object) {
 		end := r.work(ctx, o.ref, known{want: o}, decideAfterDeployment)
-		r.results.fail(r.conclude(ctx, end))
+		r.results.fail(r.conclude(end))
 	})
 	return r.result(ctx)
 }

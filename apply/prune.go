@@ -25,20 +25,15 @@ func (r *run) orphans() []entryState {
 // removeAll deletes objects group by group. It does not begin a group while a deletion in an earlier group is
 // unfinished or has failed.
 func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Group) {
-	left := []entryState{}
-	for _, s := range entries {
-		if s.isLetGo() {
-			r.objects.forget(s.Ref())
-			continue
-		}
-		left = append(left, s)
-	}
+	left := slices.DeleteFunc(slices.Clone(entries), func(s entryState) bool { return s.isLetGo() })
+	kept := slices.DeleteFunc(slices.Clone(entries), func(s entryState) bool { return !s.isLetGo() })
+	forEach(ctx, r.rules.Concurrency, kept, func(_ int, s entryState) { r.results.fail(r.release(ctx, s.Ref(), known{})) })
 	for _, group := range groups {
 		members := slices.DeleteFunc(slices.Clone(left), func(s entryState) bool { return !group.takes(s.Ref()) })
 		left = slices.DeleteFunc(left, func(s entryState) bool { return group.takes(s.Ref()) })
 		forEach(ctx, r.rules.Concurrency, members, func(_ int, s entryState) {
 			end := r.work(ctx, s.Ref(), known{removeFinalizers: group.ForceDelete}, decideRemove)
-			r.results.fail(r.conclude(ctx, end))
+			r.results.fail(r.conclude(end))
 		})
 		if group.DeleteAll {
 			for _, one := range group.Resources {
@@ -78,18 +73,21 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	}
 	forEach(ctx, r.rules.Concurrency, found, func(_ int, e Entry) {
 		k := known{entryState: entryState{Entry: e, anyones: true}, removeFinalizers: group.ForceDelete}
-		r.results.fail(r.conclude(ctx, there.pursue(ctx, decideRemove(there.rules, k))))
+		r.results.fail(r.conclude(there.pursue(ctx, decideRemove(there.rules, k))))
 	})
 }
 
 // dismiss deletes an object. If the object must stay in the cluster, dismiss only removes it from the inventory.
 func (r *run) dismiss(ctx context.Context, ref Ref) (*Error, Waiting) {
 	s := r.objects.at(ref)
-	if s.gone || s.isLetGo() || r.objects.hasUnderOtherName(s.Entry) {
+	switch {
+	case s.gone, r.objects.hasUnderOtherName(s.Entry):
 		r.objects.forget(ref)
 		r.results.note(ref, nil)
 		return nil, Waiting{}
+	case s.isLetGo():
+		return r.release(ctx, ref, known{}), Waiting{}
 	}
 	end := r.work(ctx, ref, known{}, decideRemove)
-	return r.conclude(ctx, end), Waiting{Ref: ref, Reason: r.results.waitsFor(ref)}
+	return r.conclude(end), Waiting{Ref: ref, Reason: r.results.waitsFor(ref)}
 }

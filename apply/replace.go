@@ -19,21 +19,21 @@ func decideReplace(r rules, k known) step {
 	case live == nil:
 		k.forget()
 		return k.create(r, decideCreated)
-	case r.isSharedNow(o, live):
+	case r.isSharedNow(k):
 		return decideShare(r, k)
 	case live.GetUID() != k.UID:
 		k.forget()
 	}
-	mine, err := r.claimable(o.ref, k.Entry, live)
+	mine, err := r.claimable(k)
 	if err != nil {
-		return k.fail(err)
+		return decideRival(r, k, err, decideReplace)
 	}
 	owner, owned := ownership.OwnerOf(live)
 	switch {
 	case owned && owner.UID == r.owner.UID || k.UID != "":
 	case mine:
-		k = inherit(k, live)
-		k.note(ReasonTakenOver, takenOver)
+		k = inherit(r, k, live)
+		k.note(ReasonTakenOver, k.takenOver())
 	case r.refuses(o):
 		return k.fail(refusal(o.ref, live))
 	default:
@@ -42,6 +42,10 @@ func decideReplace(r rules, k known) step {
 	wanted := o.becomes(k.Entry, live)
 	if k.Adopted {
 		wanted = markedAdopted(wanted)
+	}
+	if ownership.IsReleased(wanted) {
+		wanted = wanted.DeepCopy()
+		unstructured.RemoveNestedField(wanted.Object, "metadata", "annotations", ownership.AnnotationPolicy)
 	}
 	switch {
 	case equality.Semantic.DeepEqual(live.Object, wanted.Object):

@@ -47,9 +47,10 @@ func (r rules) others(live metav1.Object) []ownership.Owner {
 	return slices.DeleteFunc(ownership.OwnersOf(live), r.owner.SameItem)
 }
 
-// isSharedNow reports whether other items own the object already and this item may become one more owner.
-func (r rules) isSharedNow(o *object, live metav1.Object) bool {
-	return r.mayShare(o) && len(r.others(live)) > 0
+// isSharedNow reports whether other items own the object already and this item may become one more owner. Owners in
+// k.former do not count.
+func (r rules) isSharedNow(k known) bool {
+	return r.mayShare(k.want) && len(slices.DeleteFunc(r.others(k.live), k.isFormer)) > 0
 }
 
 // isSecond reports whether the owner label of an object names another item, so that this item can only be an additional
@@ -152,15 +153,16 @@ func (r rules) mayAsk(k known) bool {
 }
 
 // claimable reports whether a live object belongs to this item, according to the owner label or the label of
-// Landscaper's own deployer. An object of an earlier item with the same name also belongs to this item. claimable
-// returns false without an error if the object has no owner. It returns an error if the object belongs to another item
-// or is being deleted.
-func (r rules) claimable(ref Ref, e Entry, live *unstructured.Unstructured) (bool, error) {
+// Landscaper's own deployer. An object of an earlier item with the same name, or of one of the owners in k.former, also
+// belongs to this item. claimable returns false without an error if the object has no owner. It returns an error if the
+// object belongs to another item or is being deleted. See decideRival for an error that names the other item.
+func (r rules) claimable(k known) (bool, error) {
+	ref, e, live := k.want.ref, k.Entry, k.live
 	if live.GetDeletionTimestamp() != nil {
 		return false, waiting(ref, "%s", deletion.Text(live))
 	}
 	if owner, owned := ownership.OwnerOf(live); owned {
-		if r.owner.SameItem(owner) {
+		if r.owner.SameItem(owner) || k.isFormer(owner) {
 			return true, nil
 		}
 		out := foreign(ref, fmt.Sprintf("deploy item %s (UID %s)", owner, owner.UID))

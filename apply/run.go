@@ -38,6 +38,12 @@ type run struct {
 func (r *run) apply(ctx context.Context, o *object) (Outcome, *Error) {
 	out := Outcome{Ref: o.ref}
 	switch {
+	case o.Policy == Ignore:
+		failed := r.ignore(ctx, o)
+		if failed != nil {
+			out.Err = failed
+		}
+		return out, failed
 	case o.untouched():
 		return out, nil
 	case o.unserved != nil:
@@ -46,7 +52,7 @@ func (r *run) apply(ctx context.Context, o *object) (Outcome, *Error) {
 		return out, nil
 	}
 	end := r.work(ctx, o.ref, known{want: o}, decideApply)
-	failed := r.conclude(ctx, end)
+	failed := r.conclude(end)
 	if failed != nil {
 		if o.Hint != "" {
 			failed.Reason += ": " + o.Hint
@@ -119,6 +125,9 @@ func (r *run) do(ctx context.Context, s step) (*unstructured.Unstructured, error
 		return nil, nil
 	case s.effect == effectAsk:
 		return nil, errDenied
+	case s.effect == effectFindOwners:
+		s.owners.find(ctx, r.rules)
+		return nil, nil
 	case r.rules.dry && (s.effect == effectMerge || s.effect == effectTakeOver || s.effect == effectApply && s.known.want == nil):
 		return cmp.Or(s.known.answer, s.known.live), nil
 	}
@@ -136,7 +145,7 @@ func (r *run) do(ctx context.Context, s step) (*unstructured.Unstructured, error
 
 // conclude processes the last step for an object: it emits the events, classifies the error and records the result. It
 // returns the classified error, or nil if there is no error or the object is only unfinished.
-func (r *run) conclude(ctx context.Context, end step) *Error {
+func (r *run) conclude(end step) *Error {
 	k := end.known
 	for _, event := range k.events {
 		event.Message = clean(r.hide, event.Message)
@@ -155,10 +164,6 @@ func (r *run) conclude(ctx context.Context, end step) *Error {
 	}
 	if k.want != nil && isImmutable(end.err) {
 		end.err = immutableField(k.want, k.live, end.err, r.hide)
-	}
-	if one, ok := errors.AsType[*Error](end.err); ok && one.rival != nil && r.rules.OwnerExists != nil &&
-		r.rules.owner.SameLandscape(*one.rival) && r.rules.OwnerExists(ctx, *one.rival) {
-		one.Class = Permanent // as long as the other item exists, a retry does not help
 	}
 	return r.results.record(end)
 }

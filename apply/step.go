@@ -18,7 +18,7 @@ import (
 
 // maxSteps limits the number of steps for one object in one call. An object needs more steps only if other writers
 // change it constantly. It then counts as waiting.
-const maxSteps = 6
+const maxSteps = 8
 
 // A decision is a function that returns the next step for an object. It is called after a step and decides on the basis
 // of the information that is available by then. Decisions are pure.
@@ -28,7 +28,8 @@ type decision func(rules, known) step
 type effect string
 
 const (
-	effectAsk          effect = "ask" // asks Options.MayHeal
+	effectAsk          effect = "ask"        // asks Options.MayHeal
+	effectFindOwners   effect = "findOwners" // calls Options.FindOwner
 	effectRead         effect = "read"
 	effectReadMetadata effect = "readMetadata"
 	effectCreate       effect = "create"
@@ -59,6 +60,7 @@ type step struct {
 	force   bool
 	dry     bool
 	drift   *Drift
+	owners  *owners
 
 	// The following fields are set only in the last step for an object.
 	count  count
@@ -100,9 +102,12 @@ type known struct {
 	// that is gone from one that finished its work.
 	absent absence.Meaning
 
-	written  bool  // the object belonged to the item before the first apply of this call
-	prepared bool  // AnnotateBeforeDelete and PatchBeforeDelete were sent
-	fault    error // the error of an earlier step; it is returned unless reading the object shows how to continue
+	former   []ownership.Owner // owners of the object that do not exist any more or have released it
+	asked    bool              // Options.FindOwner was called for the owners of a shared object
+	ignored  bool              // the object is to be marked as released, because its policy is Ignore now
+	written  bool              // the object belonged to the item before the first apply of this call
+	prepared bool              // AnnotateBeforeDelete and PatchBeforeDelete were sent
+	fault    error             // the error of an earlier step; it is returned unless reading the object shows how to continue
 	outcome  *unstructured.Unstructured
 	events   []Event
 }
@@ -129,6 +134,7 @@ func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 		case err != nil:
 			return k.fail(cmp.Or(k.fault, err))
 		}
+	case effectFindOwners: // the answer is in step.owners
 	case effectTakeOver, effectDelete:
 		k.isCurrent = false
 	case effectCreate, effectApply, effectUpdate, effectPatch, effectMerge:
@@ -256,9 +262,10 @@ func bodyFor(k known) *unstructured.Unstructured {
 }
 
 // inherit records that the item takes over an object from an earlier item, or shares it with other items. If these items
-// adopted the object, it also counts as adopted by this item.
-func inherit(k known, live *unstructured.Unstructured) known {
-	k.Adopted = k.Adopted || isMarkedAdopted(live)
+// adopted the object, it also counts as adopted by this item. The adoption policy determines this for an object whose
+// former owners are not earlier items with the same name.
+func inherit(r rules, k known, live *unstructured.Unstructured) known {
+	k.Adopted = k.Adopted || isMarkedAdopted(live) || len(k.former) > 0 && r.adoption(k.want) != AdoptAlways
 	return k
 }
 
@@ -269,6 +276,9 @@ func (k known) landed(r rules) step {
 	if live.GetDeletionTimestamp() != nil {
 		k.Hash, k.Key = "", ""
 		return k.waitUntilGone(deletion.Finalizers(live))
+	}
+	if ownership.IsReleased(live) && !r.dry {
+		return decideUnrelease(r, k)
 	}
 	before := k.Entry
 	k.UID, k.Hash, k.Key, k.Norm, k.version = live.GetUID(), o.hash, "", o.normOf(live), live.GetResourceVersion()

@@ -68,7 +68,7 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, handler H
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	return apply.New(target, target.RESTMapper(), apply.Options{RefuseUnowned: true}).Plan(ctx, owner, desired, inventory)
+	return apply.New(target, target.RESTMapper(), apply.Options{RefuseUnowned: true, FindOwner: upkeep.FindOwner(ls)}).Plan(ctx, owner, desired, inventory)
 }
 
 // Plan calls the function [Plan] with the handler and the options of the deployer. It implements plan.Planner, so that

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -212,16 +211,8 @@ func (k *Keeper) reporting(di *lsv1alpha1.DeployItem, o apply.Options) apply.Opt
 			k.event(di, related(e.Ref), corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
 		}
 	}
-	if o.OwnerExists == nil {
-		o.OwnerExists = k.ownerExists
+	if o.FindOwner == nil {
+		o.FindOwner = k.findOwner
 	}
 	return o
-}
-
-// ownerExists reports whether a deploy item exists, according to the cache of the manager. It returns false for an item
-// that is being deleted, because that item will soon release its objects.
-func (k *Keeper) ownerExists(ctx context.Context, owner ownership.Owner) bool {
-	di := &lsv1alpha1.DeployItem{}
-	err := k.rt.Landscaper.GetClient().Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, di)
-	return err == nil && di.UID == owner.UID && di.DeletionTimestamp == nil
 }

@@ -252,13 +252,14 @@ func (s *search) page(ctx context.Context, gvk schema.GroupVersionKind, from met
 // EntryOf returns the inventory entry for an object that belongs to an item. It returns false unless the object carries
 // both the label and the annotations of the item, or the annotation of a further owner. The label alone is not
 // sufficient, because Kubernetes copies labels to other objects, for example from a Service to its EndpointSlices. The
-// annotations also show whether the object was adopted, and whether it has the policy Keep.
+// annotations also show whether the object was adopted, and whether it has the policy Keep. EntryOf returns false for an
+// object that the item has released.
 func EntryOf(item ownership.Owner, gvk schema.GroupVersionKind, obj metav1.Object) (apply.Entry, bool) {
 	owners := ownership.OwnersOf(obj)
 	place := slices.IndexFunc(owners, func(owner ownership.Owner) bool {
 		return owner.UID == item.UID && owner.Name == item.Name && owner.Namespace == item.Namespace
 	})
-	if place < 0 {
+	if place < 0 || ownership.IsReleased(obj) {
 		return apply.Entry{}, false
 	}
 	version, kind := gvk.ToAPIVersionAndKind()

@@ -3,6 +3,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"testing"
@@ -58,9 +59,12 @@ type world struct {
 type landscaper struct {
 	cluster.Cluster
 	client client.Client
+	reader client.Reader // reads from the API server; by default the same as client
 }
 
 func (l landscaper) GetClient() client.Client { return l.client }
+
+func (l landscaper) GetAPIReader() client.Reader { return cmp.Or[client.Reader](l.reader, l.client) }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()

@@ -32,9 +32,18 @@ const (
 const (
 	// AnnotationAdopted marks an object that existed before its item. The object is released instead of deleted.
 	AnnotationAdopted = Prefix + "adopted"
-	// AnnotationPolicy contains the policy of an object that is never deleted.
+	// AnnotationPolicy contains the policy of an object that is never deleted, or PolicyReleased.
 	AnnotationPolicy = Prefix + "policy"
 )
+
+// PolicyReleased is the value of AnnotationPolicy of an object that its item has left in the cluster on purpose. Any item
+// may take over such an object.
+const PolicyReleased = "released"
+
+// IsReleased reports whether the item of an object has left the object in the cluster on purpose.
+func IsReleased(obj metav1.Object) bool {
+	return obj.GetAnnotations()[AnnotationPolicy] == PolicyReleased
+}
 
 const (
 	managerPrefix = "deployerkit-"

@@ -40,5 +40,6 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, di *lsv1a
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	return apply.New(target, target.RESTMapper(), apply.Options{Recreate: opts.Recreate, SharedKinds: opts.SharedKinds, Adoption: opts.Adoption}).Plan(ctx, owner, desired, inventory)
+	options := apply.Options{Recreate: opts.Recreate, SharedKinds: opts.SharedKinds, Adoption: opts.Adoption, FindOwner: upkeep.FindOwner(ls)}
+	return apply.New(target, target.RESTMapper(), options).Plan(ctx, owner, desired, inventory)
 }

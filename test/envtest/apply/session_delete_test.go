@@ -107,12 +107,13 @@ var _ = Describe("a session that deletes", func() {
 		Expect(w.session().Claim(ctx, w.some("b", "c")...)).To(Succeed())
 		stranger := w.other()
 		stranger.apply(ctx, w.some("c")...)
-		before := []*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b"), w.get(ctx, "c"), w.get(ctx, "kept")}
+		before := []*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b"), w.get(ctx, "c")}
 		Expect(w.names()).To(ConsistOf("a", "b", "c", "kept"))
 		waiting, err := w.dismiss(ctx, "a", "b", "c", "kept")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(waiting).To(BeEmpty())
-		Expect([]*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b"), w.get(ctx, "c"), w.get(ctx, "kept")}).To(Equal(before))
+		Expect([]*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b"), w.get(ctx, "c")}).To(Equal(before))
+		Expect(w.get(ctx, "kept").Data).To(HaveKeyWithValue("key", "value"))
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 

@@ -248,18 +248,20 @@ var _ = Describe("an object of another item", func() {
 			w := newEnv(ctx)
 			thief := w.other()
 			thief.options.Strategy = strategy
-			exists := true
-			thief.options.OwnerExists = func(_ context.Context, owner ownership.Owner) bool { return exists && owner == w.owner }
+			state := apply.OwnerExists
+			thief.options.FindOwner = func(context.Context, ownership.Owner) apply.OwnerState { return state }
 			w.apply(ctx, w.configMap("a", "key", "value"))
 			_, err := thief.try(ctx, w.configMap("a", "key", "other"))
-			Expect(err).To(MatchError(ContainSubstring("items/item")))
+			Expect(err).To(MatchError(SatisfyAll(ContainSubstring("items/item"), ContainSubstring("set its policy to keep in that item"))))
 			Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
 
-			exists = false
-			_, err = thief.try(ctx, w.configMap("a", "key", "other"))
-			Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
+			for _, other := range []apply.OwnerState{apply.OwnerDeleting, apply.OwnerUnknown} {
+				state = other
+				_, err = thief.try(ctx, w.configMap("a", "key", "other"))
+				Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
+			}
 
-			exists = true
+			state = apply.OwnerGone
 			thief.owner.Landscape = "another"
 			_, err = thief.try(ctx, w.configMap("a", "key", "other"))
 			Expect(apply.ClassOf(err)).To(Equal(apply.Retry), "items of other clusters cannot be looked up")

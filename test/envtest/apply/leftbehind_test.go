@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// gone is the answer of Options.FindOwner for an owner that does not exist any more.
+func gone(context.Context, ownership.Owner) apply.OwnerState { return apply.OwnerGone }
+
+var _ = Describe("an object that its item has left behind", func() {
+	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite, apply.Recreate, apply.OnDelete} {
+		It("is taken over by an item that wants it when its owner is gone, with an event; strategy "+string(strategy)+" [F92]", func(ctx SpecContext) {
+			w := newEnv(ctx)
+			heir := w.other()
+			heir.options.FindOwner, heir.options.Adoption, heir.options.Strategy = gone, apply.AdoptAlways, strategy
+			w.apply(ctx, w.configMap("a", "key", "value", "old", "value"))
+			heir.apply(ctx, w.configMap("a", "key", "other"))
+			live := w.get(ctx, "a")
+			owner, _ := ownership.OwnerOf(live)
+			Expect(owner).To(Equal(heir.owner))
+			if strategy != apply.Merge { // Merge keeps the values that exist
+				Expect(live.Data).To(HaveKeyWithValue("key", "other"))
+			}
+			if strategy == apply.Apply {
+				Expect(live.Data).NotTo(HaveKey("old"), "the fields of the former owner")
+			}
+			Expect(heir.reasons()).To(ConsistOf(apply.ReasonTakenOver))
+			heir.delete(ctx)
+			Expect(w.get(ctx, "a")).To(BeNil())
+		})
+	}
+
+	It("is kept by its new item unless the adoption policy is always [F92]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		heir := w.other()
+		heir.options.FindOwner = gone
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		heir.apply(ctx, w.configMap("a", "key", "value"))
+		Expect(w.get(ctx, "a").Annotations).To(HaveKey(ownership.AnnotationAdopted))
+		heir.delete(ctx)
+		Expect(w.get(ctx, "a").Labels).NotTo(HaveKey(ownership.LabelItem))
+		Expect(heir.reasons()).To(ConsistOf(apply.ReasonTakenOver, apply.ReasonReleased))
+	})
+
+	It("is refused if the options refuse objects without an owner [F92]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		heir := w.other()
+		heir.options.FindOwner, heir.options.Adoption, heir.options.RefuseUnowned = gone, apply.AdoptNever, true
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		before := w.get(ctx, "a")
+		_, err := heir.try(ctx, w.configMap("a", "key", "other"))
+		Expect(err).To(MatchError(SatisfyAll(ContainSubstring("belonged to deploy item items/item"), ContainSubstring("is not adopted"))))
+		Expect(w.get(ctx, "a")).To(Equal(before))
+	})
+
+	It("stays with an owner that exists, and the error names a way to move the object [F92]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		thief := w.other()
+		thief.options.Adoption = apply.AdoptAlways
+		thief.options.FindOwner = func(context.Context, ownership.Owner) apply.OwnerState { return apply.OwnerExists }
+		kept := w.configMap("a", "key", "value")
+		kept.Policy = apply.Keep
+		w.apply(ctx, kept)
+		before := w.get(ctx, "a")
+		_, err := thief.try(ctx, w.configMap("a", "key", "other"))
+		Expect(err).To(MatchError(ContainSubstring("set its policy to keep in that item, and then remove it there")))
+		Expect(w.get(ctx, "a")).To(Equal(before), "an object with the policy keep that its item still contains")
+
+		By("removing the object from its item")
+		w.apply(ctx)
+		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationPolicy, ownership.PolicyReleased))
+		thief.apply(ctx, w.configMap("a", "key", "other"))
+		live := w.get(ctx, "a")
+		Expect(live.Data).To(HaveKeyWithValue("key", "other"))
+		Expect(live.Annotations).NotTo(HaveKey(ownership.AnnotationPolicy))
+		Expect(w.reasons()).To(ConsistOf(apply.ReasonReleased))
+		Expect(thief.reasons()).To(ConsistOf(apply.ReasonTakenOver))
+	})
+
+	It("stays with an owner of another landscape, or one that cannot be named, without a question [F92]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		thief := w.other()
+		thief.options.FindOwner = func(context.Context, ownership.Owner) apply.OwnerState {
+			Fail("FindOwner was called")
+			return apply.OwnerGone
+		}
+		thief.owner.Landscape = "another"
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		_, err := thief.try(ctx, w.configMap("a", "key", "value"))
+		Expect(err).To(MatchError(ContainSubstring("remove the label deployerkit.dev/item")))
+		Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
+
+		thief.owner.Landscape = w.owner.Landscape
+		w.edit(ctx, "a", `{"metadata":{"annotations":null}}`)
+		_, err = thief.try(ctx, w.configMap("a", "key", "value"))
+		Expect(err).To(MatchError(ContainSubstring(string(w.owner.UID))))
+	})
+
+	It("is released when its item begins to ignore it, and not when it always did [F92]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		ignored := w.configMap("a", "key", "value")
+		ignored.Policy = apply.Ignore
+		w.apply(ctx, ignored)
+		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationPolicy, ownership.PolicyReleased))
+		Expect(w.calls(func() { w.apply(ctx, ignored) })).To(writes(0))
+
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		Expect(w.get(ctx, "a").Annotations).NotTo(HaveKey(ownership.AnnotationPolicy), "the item manages the object again")
+	})
+
+	It("loses an owner of a shared kind that does not exist any more, and is released with its last owner [F92]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		heir := w.other()
+		heir.options.FindOwner = gone
+		namespace := apply.Desired{Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": w.namespace + "-left"},
+		}}}
+		live := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-left"}}
+		w.apply(ctx, namespace)
+		heir.apply(ctx, namespace)
+		Expect(direct.Get(ctx, client.ObjectKeyFromObject(live), live)).To(Succeed())
+		Expect(live.Labels).To(HaveKeyWithValue(ownership.LabelItem, string(heir.owner.UID)))
+		Expect(heir.reasons()).To(ConsistOf(apply.ReasonTakenOver))
+		heir.delete(ctx)
+		Expect(direct.Get(ctx, client.ObjectKeyFromObject(live), live)).To(Succeed())
+		Expect(live.DeletionTimestamp).To(BeNil())
+		Expect(live.Labels).NotTo(HaveKey(ownership.LabelItem))
+	})
+
+	It("does not wait for an owner that disappears after the item has joined it [F92]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		second := w.other()
+		namespace := apply.Desired{Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": w.namespace + "-both"},
+		}}}
+		live := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-both"}}
+		w.apply(ctx, namespace)
+		second.apply(ctx, namespace)
+		second.options.FindOwner = gone
+		second.delete(ctx)
+		Expect(direct.Get(ctx, client.ObjectKeyFromObject(live), live)).To(Succeed())
+		Expect(live.Labels).NotTo(HaveKey(ownership.LabelItem))
+		Expect(live.Annotations).NotTo(HaveKey(HavePrefix(ownership.Prefix)))
+		Expect(live.DeletionTimestamp).To(BeNil())
+	})
+})
