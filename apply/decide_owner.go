@@ -159,7 +159,7 @@ func decideUnrelease(r rules, k known) step {
 
 // release lets go of an object that stays in the cluster; see decideRelease.
 func (r *run) release(ctx context.Context, ref Ref, k known) *Error {
-	return r.conclude(r.work(ctx, ref, k, decideRelease))
+	return r.conclude(ctx, r.work(ctx, ref, k, decideRelease))
 }
 
 // ignore releases an object whose policy is Ignore now, if the item managed the object before.

@@ -234,7 +234,7 @@ func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, des
 	})
 	forEach(ctx, e.options.Concurrency, due, func(_ int, o *object) {
 		end := r.work(ctx, o.ref, known{want: o}, decideAfterDeployment)
-		r.results.fail(r.conclude(end))
+		r.results.fail(r.conclude(ctx, end))
 	})
 	return r.result(ctx)
 }

@@ -33,7 +33,7 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 		left = slices.DeleteFunc(left, func(s entryState) bool { return group.takes(s.Ref()) })
 		forEach(ctx, r.rules.Concurrency, members, func(_ int, s entryState) {
 			end := r.work(ctx, s.Ref(), known{removeFinalizers: group.ForceDelete}, decideRemove)
-			r.results.fail(r.conclude(end))
+			r.results.fail(r.conclude(ctx, end))
 		})
 		if group.DeleteAll {
 			for _, one := range group.Resources {
@@ -73,7 +73,7 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	}
 	forEach(ctx, r.rules.Concurrency, found, func(_ int, e Entry) {
 		k := known{entryState: entryState{Entry: e, anyones: true}, removeFinalizers: group.ForceDelete}
-		r.results.fail(r.conclude(there.pursue(ctx, decideRemove(there.rules, k))))
+		r.results.fail(r.conclude(ctx, there.pursue(ctx, decideRemove(there.rules, k))))
 	})
 }
 
@@ -89,5 +89,5 @@ func (r *run) dismiss(ctx context.Context, ref Ref) (*Error, Waiting) {
 		return r.release(ctx, ref, known{}), Waiting{}
 	}
 	end := r.work(ctx, ref, known{}, decideRemove)
-	return r.conclude(end), Waiting{Ref: ref, Reason: r.results.waitsFor(ref)}
+	return r.conclude(ctx, end), Waiting{Ref: ref, Reason: r.results.waitsFor(ref)}
 }

@@ -104,7 +104,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 						shown = append(shown, s.run.results.settle(ref, err, true).Error())
 					}
 				}
-				_ = s.run.conclude(step{known: known{events: []Event{{Ref: deployment, Message: said}}}})
+				_ = s.run.conclude(t.Context(), step{known: known{events: []Event{{Ref: deployment, Message: said}}}})
 				for _, c := range fieldChanges(deployment, fields.Diff(bodyOf(nil).Object, bodyOf(said).Object), s.run.hide) {
 					shown = append(shown, c.New)
 				}

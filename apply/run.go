@@ -52,7 +52,7 @@ func (r *run) apply(ctx context.Context, o *object) (Outcome, *Error) {
 		return out, nil
 	}
 	end := r.work(ctx, o.ref, known{want: o}, decideApply)
-	failed := r.conclude(end)
+	failed := r.conclude(ctx, end)
 	if failed != nil {
 		if o.Hint != "" {
 			failed.Reason += ": " + o.Hint
@@ -145,7 +145,7 @@ func (r *run) do(ctx context.Context, s step) (*unstructured.Unstructured, error
 
 // conclude processes the last step for an object: it emits the events, classifies the error and records the result. It
 // returns the classified error, or nil if there is no error or the object is only unfinished.
-func (r *run) conclude(end step) *Error {
+func (r *run) conclude(ctx context.Context, end step) *Error {
 	k := end.known
 	for _, event := range k.events {
 		event.Message = clean(r.hide, event.Message)
