@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/internal/pace"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -45,7 +46,7 @@ var Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Mi
 // change them before it calls Add. Add returns an error if the options or the hooks are invalid.
 func Args(name string, t lsv1alpha1.DeployItemType, handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	o.Name = name
-	return deployerlib.DeployerArgs{Name: name, Type: t, Deployer: New(handler, o, hooks...), Backoff: Backoff}
+	return deployerlib.DeployerArgs{Name: name, Type: t, Deployer: New(handler, o, hooks...), Backoff: Backoff, MinInterval: o.MinInterval}
 }
 
 // deployer implements deployerlib.Deployer. It calls a handler and applies its response.
@@ -59,6 +60,7 @@ type deployer struct {
 	keeper    *upkeep.Keeper
 	stability *stability
 	metrics   *metrics
+	limit     pace.Limit // limits the durations that the options and the handler set
 }
 
 var (
@@ -91,6 +93,7 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if !ok {
 		return fmt.Errorf("%s: the Landscaper cluster is %T, not a manager", d.options.Name, rt.Landscaper)
 	}
+	d.options.Resync = d.limit.AtLeast(mgr.GetLogger(), "Options.Resync", d.options.Resync)
 	return mgr.Add(d.metrics)
 }
 

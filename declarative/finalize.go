@@ -46,7 +46,8 @@ func (r *run) finalize(ctx context.Context) error {
 		if reason == "" {
 			reason = "the handler is still cleaning up"
 		}
-		return deployerlib.WaitFor(contract.OneLine(reason, maxReason), response.Retry)
+		retry := r.deployer.limit.AtLeast(r.log, "FinalizeResponse.Retry", response.Retry)
+		return deployerlib.WaitFor(contract.OneLine(reason, maxReason), retry)
 	}
 	if r.status.finalize(); len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) > 0 {
 		return r.status.store(r.item) // Finalize must not be called again while the children are being deleted

@@ -52,7 +52,7 @@ type FinalizeResponse struct {
 	// Status is the item's current status, as in [SyncResponse]. If it is nil, the stored status does not change.
 	Status any
 	// Retry is the time after which Finalize is called again. If a child changes, Finalize is called earlier. Zero
-	// means that Finalize is done.
+	// means that Finalize is done. A positive value of less than one second is raised to one second.
 	Retry time.Duration
 	// Reason explains in one line what Finalize is waiting for. It is shown in a condition of the item. If it is empty,
 	// the condition contains a general text.

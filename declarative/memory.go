@@ -4,7 +4,6 @@ package declarative
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
@@ -13,9 +12,6 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
-
-// maxPace is the longest interval between two calls for an item that fails.
-const maxPace = 10 * time.Minute
 
 // memory is the in-memory state of one item. If it is lost, the only consequence is additional reads. The library makes
 // only one call at a time for an item. However, children may change during a call, so a lock guards the fields that the
@@ -32,7 +28,7 @@ type memory struct {
 
 	mu     sync.Mutex
 	called time.Time     // when the last run began
-	failed int           // consecutive calls that ended with an error
+	failed int           // consecutive calls that ended with an error, for the log
 	errors uint64        // number of failed calls
 	slow   time.Duration // the delay for an unstable handler
 
@@ -119,18 +115,12 @@ func (m *memory) errorCount() uint64 {
 }
 
 // next returns the earliest time at which a change may trigger another call of the handler: the time of the last call
-// plus the interval. The interval doubles with each consecutive failure.
+// plus the interval. After a failure, the library delays the call as long as the backoff requires.
 func (m *memory) next(interval time.Duration) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.called.IsZero() {
 		return time.Time{}
 	}
-	return m.called.Add(max(paced(interval, m.failed), m.slow))
-}
-
-// paced doubles an interval the given number of times, but not beyond maxPace.
-func paced(interval time.Duration, times int) time.Duration {
-	factor := math.Pow(2, float64(times))
-	return time.Duration(min(float64(interval)*factor, float64(max(maxPace, interval))))
+	return m.called.Add(max(interval, m.slow))
 }

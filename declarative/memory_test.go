@@ -24,36 +24,23 @@ func item(name string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-func TestPaceDoublesWithFailuresAndStartsOver(t *testing.T) {
+func TestChangesWaitForTheInterval(t *testing.T) {
 	began := time.Unix(1000, 0)
 	m := &memory{}
 	if !m.next(time.Second).IsZero() {
 		t.Error("the first call has to wait")
 	}
 	m.began(began)
-	for failures, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
-		if got := m.next(time.Second).Sub(began); got != want {
-			t.Errorf("after %d failures: %s, want %s", failures, got, want)
-		}
-		m.ended(errors.New("no"))
+	if got := m.next(time.Second).Sub(began); got != time.Second {
+		t.Errorf("after a call: %s, want 1s", got)
 	}
-	for range 100 {
-		m.ended(errors.New("no"))
-	}
-	if got := m.next(time.Second).Sub(began); got != maxPace {
-		t.Errorf("after many failures: %s, want %s", got, maxPace)
-	}
-	if got := m.next(time.Hour).Sub(began); got != time.Hour {
-		t.Errorf("a longer interval: %s, want it", got)
-	}
-	m.ended(nil)
 	m.slowDown(2 * time.Second)
 	if got := m.next(time.Second).Sub(began); got != 2*time.Second {
-		t.Errorf("after an unstable answer: %s, want 2s", got)
+		t.Errorf("after an unstable result: %s, want 2s", got)
 	}
 	m.slowDown(0)
 	if got := m.next(time.Second).Sub(began); got != time.Second {
-		t.Errorf("at peace again: %s, want 1s", got)
+		t.Errorf("after a stable result: %s, want 1s", got)
 	}
 }
 

@@ -97,10 +97,11 @@ type Options struct {
 	Labels map[string]string
 	// Tracking configures well-known labels of children. If it is nil, none are added.
 	Tracking *Tracking
-	// Resync is the interval at which Sync is called for each item even if nothing changes. Zero disables these calls.
+	// Resync is the interval at which Sync is called for each item even if nothing changes. Zero disables these calls. A
+	// positive value of less than one second is raised to one second.
 	Resync time.Duration
 	// MinInterval is the minimum time between two calls of Sync for one item if the second call is triggered by a
-	// changed child. Zero means one second.
+	// changed child. Zero means one second. Args also sets deployerlib.DeployerArgs.MinInterval to this value.
 	MinInterval time.Duration
 	// Concurrency is the maximum number of children of one item that are written at the same time. Zero means one. The
 	// writes start with CustomResourceDefinitions, followed by namespaces, other cluster-scoped children, and

@@ -26,7 +26,7 @@ type SyncResponse struct {
 	// case, all other fields are removed from the child.
 	Children []any
 	// ResyncAfter is the time after which Sync is called again. Zero means that only changes and Options.Resync trigger
-	// another call.
+	// another call. A positive value of less than one second is raised to one second.
 	ResyncAfter time.Duration
 	// Wait explains in one line why the item is not ready yet, such as "1 of 3 pods is running". If it is not empty,
 	// the children are applied, but the item stays in phase Progressing. Sync is called again when a child changes or

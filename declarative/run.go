@@ -23,6 +23,7 @@ import (
 // run contains the data of one call of the deployer for one item.
 type run struct {
 	deployer *deployer
+	log      logr.Logger
 
 	item    *lsv1alpha1.DeployItem
 	up      *upkeep.Run
@@ -41,7 +42,7 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, 
 	if err != nil {
 		return nil, err
 	}
-	r := &run{deployer: d, item: di, status: status}
+	r := &run{deployer: d, log: logr.FromContextOrDiscard(ctx), item: di, status: status}
 	if r.up, err = d.keeper.Begin(ctx, di, status.inventory, r.note); err != nil {
 		return nil, err
 	}

@@ -33,7 +33,8 @@ type schedule struct {
 // schedule returns the schedule after a response.
 func (r *run) schedule(response *SyncResponse) schedule {
 	return schedule{
-		resync: r.deployer.options.Resync, after: response.ResyncAfter,
+		resync: r.deployer.options.Resync,
+		after:  r.deployer.limit.AtLeast(r.log, "SyncResponse.ResyncAfter", response.ResyncAfter),
 		partly: slices.ContainsFunc(r.up.Inventory.Entries, func(entry apply.Entry) bool { return r.unobserved[entry.Ref().GVK().GroupKind()] }),
 	}
 }

@@ -92,7 +92,8 @@ type DeployerArgs struct {
 	Backoff Backoff
 	// MinInterval is the minimum time between two background runs of an item if the second run was triggered by
 	// Runtime.Trigger, for example because an object of the item has changed. A trigger in the meantime leads to a run at
-	// the end of the interval. The default is 1 s.
+	// the end of the interval. During a job, triggers may start ten calls in quick succession before the interval
+	// applies. The default is 1 s.
 	MinInterval time.Duration
 	// GracePeriod is how long a call may continue after its context is cancelled. When the process is asked to stop, a
 	// call first continues for one GracePeriod before its context is cancelled. The default is 30 s.

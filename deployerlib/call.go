@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/internal/pace"
 )
 
 // callResult is the result of a deployer call, or the result of a run that needs no call.
@@ -40,6 +41,7 @@ type caller struct {
 	clock        clock.PassiveClock
 	pollInterval time.Duration
 	telemetry    *telemetry
+	limit        *pace.Limit
 }
 
 // inputs contains the arguments of a deployer call, except for the item.
@@ -86,8 +88,13 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 
 // judge converts the result of a call to an outcome.
 func (c *caller) judge(res callResult, ret contract.Return, err error, a *attempt) callResult {
+<<<<<<< HEAD
 	if reason, after, ok := AsWait(err); ok {
 		ret.Waiting, ret.Message, res.wait = true, reason, after
+=======
+	if w, ok := waitOf(err); ok {
+		ret.Waiting, ret.Message, res.wait = true, w.reason, c.limit.AtLeast(a.log, "WaitFor", w.delay())
+>>>>>>> b67efa37 (deployerlib: limit calls and short delays)
 	} else {
 		ret.Err = err
 	}

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -206,6 +208,60 @@ func TestMinInterval(t *testing.T) {
 			w.clock.Step(time.Second)
 		}
 	})
+}
+
+func TestTriggersInAJob(t *testing.T) {
+	t.Run("in a job, triggers start ten calls in quick succession and then one per second [F66]", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("a pod", time.Hour))
+		w.flood(time.Second, func() {})
+		if n := len(w.actions()); n < 10 || n > 12 {
+			t.Errorf("%d calls in the first second, want about 10", n)
+		}
+		w.flood(10*time.Second, func() {})
+		if n := len(w.actions()); n < 19 || n > 22 {
+			t.Errorf("%d calls in 11 s, want about 20", n)
+		}
+		w.clock.Step(time.Minute)
+		before := len(w.actions())
+		w.flood(200*time.Millisecond, func() {})
+		if n := len(w.actions()) - before; n != 10 {
+			t.Errorf("%d calls after a quiet minute, want 10", n)
+		}
+	})
+}
+
+func TestShortDelays(t *testing.T) {
+	cases := map[string]struct {
+		option  string
+		objects []client.Object
+		answer  landscapertest.Answer
+		hook    *extension.HookResult
+		most    int
+	}{
+		"WaitFor":         {"WaitFor", items(job("1")), landscapertest.Wait("a pod", 1), nil, 61},
+		"WaitInAnEndHook": {"RequeueAfter of a hook", items(finishedJob("1", phases.Succeeded)), landscapertest.Fail(nil), result(false, 1), 71},
+	}
+	for name, tc := range cases {
+		t.Run(name+": a delay of less than one second is raised to one second, with one warning [F67]", func(t *testing.T) {
+			w := newWorld(t, tc.objects, withHooks(extension.ShouldReconcileHook))
+			w.on(extension.ShouldReconcileHook, tc.hook, nil)
+			w.fake.Always(contract.ActionReconcile, tc.answer)
+			var warnings []string
+			w.log = funcr.New(func(_, args string) {
+				if strings.Contains(args, "Warning:") {
+					warnings = append(warnings, args)
+				}
+			}, funcr.Options{})
+			w.live(time.Minute)
+			if n := len(w.actions()); n > tc.most || n < 50 {
+				t.Errorf("%d calls in a minute, want 50 to %d", n, tc.most)
+			}
+			if len(warnings) != 1 || !strings.Contains(warnings[0], tc.option) {
+				t.Errorf("got the warnings %q, want one that names %q", warnings, tc.option)
+			}
+		})
+	}
 }
 
 func TestEarlyPopsKeepThePriority(t *testing.T) {

@@ -163,8 +163,8 @@ func (r *reconciler) ending(a *attempt, res result) ending {
 		e.abortDeadline = a.state.AbortDeadline(a.session.Read(), now)
 	}
 	e.targetGrace, e.waitsTarget = r.loader.targetGrace(a, e.item)
-	if a.call.made && e.decision.Background {
-		e.rest = max(a.began.Add(r.args.MinInterval).Sub(now), 0)
+	if a.call.made {
+		e.rest = max(a.state.CountCall(a.began, r.args.MinInterval, e.decision.Background).Sub(now), 0)
 	}
 	return e
 }
@@ -176,8 +176,11 @@ func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
 	if e.failure && !e.over {
 		r.telemetry.retry(e.decision.Action)
 	}
-	retries := a.state.Count(itemstate.End{Failed: e.failure && !e.immediate(), Settled: e.settled, Immediate: e.immediate()})
+	retries := a.state.Count(itemstate.End{Failed: e.failure && !e.immediate(), Settled: e.settled, Immediate: e.immediate() || e.soon()})
 	backoff := func(failures int) time.Duration { return r.args.Backoff.after(failures, withJitter) }
+	if e.tooSoon(retries) {
+		r.caller.limit.AtLeast(a.log, "RequeueAfter of a hook", e.hooks.RequeueAfter)
+	}
 	n := schedule(e, retries, backoff, now)
 	r.telemetry.recorded(a, e, n, now)
 	pace := n.pace(now)

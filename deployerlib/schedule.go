@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
+	"github.com/deployerkit/deployerkit/internal/pace"
 )
 
 // These are priorities in the queue. The item with the highest priority goes first. The priority is set on every
@@ -23,7 +24,7 @@ const (
 )
 
 const (
-	freeImmediate = 9 // number of consecutive immediate requeues before a delay is added
+	freeImmediate = 9 // number of consecutive requeues without a delay, or with a very short one, before a delay is added
 	immediateMin  = 100 * time.Millisecond
 	immediateMax  = 5 * time.Second
 )
@@ -98,6 +99,9 @@ func schedule(e ending, retries itemstate.Retries, backoff func(failures int) ti
 	}
 	n.hold = e.rest
 	asks := []time.Duration{e.wait, e.hooks.RequeueAfter, e.toDeadline(now)}
+	if e.tooSoon(retries) {
+		asks[1] = pace.Min
+	}
 	switch {
 	case e.failure:
 		n.hold = backoff(retries.Failures)
@@ -124,6 +128,17 @@ func schedule(e ending, retries itemstate.Retries, backoff func(failures int) ti
 // run, the next attempt is still due, and reports the pause in the status.
 func (e ending) immediate() bool {
 	return e.again || e.hooks.Requeue && !e.failure || e.endedRun() && (e.due.Due || e.due.Held) //nolint:staticcheck // hooks may set it
+}
+
+// soon reports whether hooks request the next attempt after less than the minimum delay. Hooks may do so freeImmediate
+// times in a row, for example because a scheduled time is near.
+func (e ending) soon() bool {
+	return !e.failure && e.hooks.RequeueAfter > 0 && e.hooks.RequeueAfter < pace.Min
+}
+
+// tooSoon reports whether hooks have requested the next attempt after less than the minimum delay too often in a row.
+func (e ending) tooSoon(retries itemstate.Retries) bool {
+	return e.soon() && retries.Immediate > freeImmediate
 }
 
 // endedRun reports whether a run ended with the attempt.

@@ -22,6 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
+	"github.com/deployerkit/deployerkit/internal/pace"
 	"github.com/deployerkit/deployerkit/internal/rewatch"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -107,7 +108,7 @@ func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 			resolver: targets.NewResolver(access.live, args.Clock, args.SecretMaxAge),
 			clock:    args.Clock, grace: args.MissingTargetGrace, ignoresContext: ignoresContext,
 		},
-		caller: &caller{clock: args.Clock, pollInterval: args.PollInterval, telemetry: telemetry},
+		caller: &caller{clock: args.Clock, pollInterval: args.PollInterval, telemetry: telemetry, limit: &pace.Limit{}},
 		writer: statuswriter.New(statuswriter.Options{Client: access.client, Live: access.live, Clock: args.Clock, Telemetry: telemetry}),
 	}
 	r.watchdog = &watchdog{

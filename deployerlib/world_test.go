@@ -13,6 +13,7 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -61,6 +63,7 @@ type world struct {
 	lose     func(request string, obj client.Object) error       // called after a request; an error replaces the response
 	serve    func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem // returns the version in the cache; nil if the cache contains the stored version
 	warnings []string
+	log      logr.Logger // the logger of the controller
 }
 
 // setup changes a world before its engine is made.
@@ -71,7 +74,7 @@ func newWorld(t *testing.T, objects []client.Object, setups ...setup) *world {
 	t.Helper()
 	w := &world{
 		t: t, fake: landscapertest.NewFake(), hooks: &landscapertest.Recorder{}, trace: &landscapertest.Trace{},
-		clock: testclock.NewFakeClock(t0),
+		clock: testclock.NewFakeClock(t0), log: logr.Discard(),
 	}
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -231,7 +234,7 @@ func (w *world) pass() deployerlib.Ended {
 // reconcile reconciles the item once, as if it were taken from the queue.
 func (w *world) reconcile() reconcile.Result {
 	w.t.Helper()
-	res, err := w.Reconcile(w.t.Context(), key)
+	res, err := w.Reconcile(logf.IntoContext(w.t.Context(), w.log), key)
 	if err != nil {
 		w.t.Fatalf("Reconcile returned an error, which it never does: %v", err)
 	}

@@ -37,7 +37,7 @@ const (
 // Options configures the deployer of a graph. The zero value is ready to use.
 type Options struct {
 	// Resync is the interval after which all objects are applied again, because a watch may miss a change. Zero means 10
-	// hours. A negative value means never.
+	// hours. A negative value means never. A positive value of less than one second is raised to one second.
 	Resync time.Duration
 	// StartWithin spreads out the runs after a restart of the process. Each finished item gets one run at a random time
 	// within StartWithin after the start. Zero means 5 minutes. A negative value means that these runs start at once.
@@ -140,6 +140,7 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if !ok {
 		return fmt.Errorf("state graph: the Landscaper cluster is %T, not a manager", rt.Landscaper)
 	}
+	d.graph.limit.AtLeast(mgr.GetLogger(), "Options.Resync", d.options.Resync) // the schedule itself rounds up to one second
 	return mgr.Add(&attendance{deployer: d, rt: rt, log: mgr.GetLogger().WithName("stategraph")})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
+	"github.com/deployerkit/deployerkit/internal/pace"
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
@@ -25,6 +26,7 @@ type Graph struct {
 	exports   []export
 	decode    func(*lsv1alpha1.DeployItem) (any, error) // decodes the configuration; set only by NewGraphOf
 	timer     time.Duration                             // the shortest interval of all Timer listeners, or 0
+	limit     pace.Limit                                // limits the durations that components request with WaitFor
 }
 
 // node is one component.

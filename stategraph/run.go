@@ -218,6 +218,7 @@ func (r *run) ready(ctx context.Context, node *node) (Readiness, error) {
 // the arguments unchanged.
 func (r *run) waited(readiness Readiness, err error) (Readiness, error) {
 	reason, after, waits := deployerlib.AsWait(err)
+	after = r.graph.limit.AtLeast(r.log, "WaitFor", after)
 	if !waits {
 		return readiness, err
 	}

@@ -53,6 +53,8 @@
 //
 // Each cause adds a trigger to the queue of the item. Run.Take takes all triggers that are queued when a run begins.
 // Triggers that arrive later start another run. If a run fails, its triggers are queued again, so that none is lost.
+// Package deployerlib decides when the run for a trigger starts: not before the backoff of a failed item has passed, and
+// not within DeployerArgs.MinInterval after the previous background run.
 //
 // If another writer and the deployer repeatedly overwrite each other's changes of an object (a fight), corrections of
 // this object are delayed. A background run that was started for another reason does not shorten the delay. Jobs and

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/internal/pace"
 )
 
 // Take takes the triggers of this run from the queue of the item. Triggers are changes by other writers and calls of
@@ -132,7 +133,7 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 			r.item.ended()
 			return timeoutError(step, bound, reason)
 		}
-		after = min(after, bound-waited)
+		after = max(min(after, bound-waited), min(after, pace.Min))
 	}
 	r.item.throttle.waitsFor(reason)
 	if r.Cluster != nil {

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
 	lserrors "github.com/gardener/landscaper/apis/errors"
+	"github.com/go-logr/logr"
 	"github.com/robfig/cron/v3"
 )
 
@@ -26,7 +28,8 @@ func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpe
 	if specOf == nil {
 		return nil
 	}
-	return func(_ context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
+	var warned atomic.Bool
+	return func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
 		spec, err := specOf(di)
 		if err != nil {
 			return nil, err
@@ -37,6 +40,10 @@ func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpe
 		}
 		if schedule == nil {
 			return nil, nil
+		}
+		if spec.Every != nil && spec.Every.Duration < time.Second && !warned.Swap(true) {
+			logr.FromContextOrDiscard(ctx).Info("Warning: a duration is too short, so the minimum is used instead",
+				"option", "continuous reconcile: every", "duration", spec.Every.String(), "minimum", time.Second.String())
 		}
 		next := schedule.Next(lastReconcileTime.UTC()) // UTC instead of the local time zone, so that every replica computes the same time
 		if next.IsZero() {

@@ -263,6 +263,15 @@ func (i *Item) Count(e End) Retries {
 	return i.retries.count(e)
 }
 
+// CountCall records a call of the deployer that began at a given time. It returns the time before which no trigger
+// starts another call: after a background run, the end of the interval; after a call in a job, this applies only if
+// there were many calls in a short time.
+func (i *Item) CountCall(began time.Time, interval time.Duration, background bool) time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.retries.countCall(began, interval, background)
+}
+
 // Resumed reports whether MarkResumed was called for the current object.
 func (i *Item) Resumed() bool {
 	i.mu.Lock()

@@ -138,7 +138,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 		setup := every(time.Second)
 		w.fake.Hook(setup.Hook, setup.HookTypes...)
 		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Failed))
-		w.run(slowBackoff)
+		w.run()
 		w.create("never")
 		w.deploy("failed")
 		Expect(w.finished("failed").Status.Phase).To(Equal(phases.Failed))

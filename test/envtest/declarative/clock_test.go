@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+// flooded is the time for which the specs of this file trigger an item 50 times a second. In this time, the backoff of
+// a failing item allows about six runs: after 0, 0.1, 0.3, 0.7, 1.5 and 3.1 seconds.
+const flooded = 4 * time.Second
+
+// mostRuns is the maximum number of runs in this time, with a reserve for a slow machine.
+const mostRuns = 8
+
+var _ = Describe("The clock of a declarative item", func() {
+	hour := func(response *declarative.SyncResponse) { response.ResyncAfter = time.Hour }
+	none := func(*declarative.SyncResponse) {}
+	for name, tc := range map[string]struct {
+		change func(*declarative.SyncResponse)
+		resync time.Duration
+		job    bool
+		fails  bool // the handler fails, instead of the target
+	}{
+		"with Resync":              {change: none, resync: time.Hour},
+		"with ResyncAfter":         {change: hour},
+		"without a schedule":       {change: none},
+		"in a job":                 {change: hour, resync: time.Hour, job: true},
+		"with a failing handler":   {change: hour, resync: time.Hour, fails: true},
+		"failing handler in a job": {change: none, job: true, fails: true},
+	} {
+		It("lets no trigger repeat a failed run before the backoff has passed, "+name+" [F65]", func(ctx SpecContext) {
+			var broken atomic.Bool
+			handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+				if broken.Load() {
+					return nil, errors.New("the licence server does not respond")
+				}
+				response, err := plain(ctx, req)
+				if err == nil {
+					tc.change(response)
+				}
+				return response, err
+			}))
+			w := newEnv(ctx, configMapKind)
+			w.options.Resync = tc.resync
+			w.Start(declarative.Args("echo.deployer.example.com", w.Type, handler, w.options))
+			w.Deploy(ctx, "item", config(two))
+			w.AwaitQuiet(ctx)
+
+			broken.Store(tc.fails)
+			w.ExceedQuota("a")
+			before, calls := w.Counter.Snapshot(), handler.count("item")()
+			Expect(w.Client.Delete(ctx, w.Read(ctx, "a"))).To(Succeed())
+			if tc.job {
+				_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
+				Expect(err).NotTo(HaveOccurred())
+			}
+			began := time.Now()
+			changes := w.Flood(ctx, "b", flooded, func() {})
+			runs := handler.count("item")() - calls
+			_, writes := w.Spent(before)
+			GinkgoWriter.Println(changes, "changes led to", runs, "calls and", writes, "writes in", time.Since(began))
+			Expect(runs).To(BeNumerically("<=", mostRuns))
+			Expect(runs).To(BeNumerically(">=", 3))
+			Expect(writes).To(BeNumerically("<=", 2*mostRuns))
+
+			By("the failure passes")
+			broken.Store(false)
+			w.ExceedQuota("")
+			Eventually(w.Data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())
+		}, SpecTimeout(5*time.Minute))
+	}
+
+	It("lets no trigger repeat a run that fails because the definition of a child was removed [F65]", func(ctx SpecContext) {
+		w := newEnv(ctx, configMapKind)
+		w.options.MinInterval = time.Second
+		kind, remove := w.Define(ctx)
+		w.options.Children = append(w.options.Children, declarative.ChildKind{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind})
+		handler := watch(answering(configMap("b", data{"key": "1"}), object{
+			"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": object{"name": "sample"},
+		}))
+		w.Start(declarative.Args("echo.deployer.example.com", w.Type, handler, w.options))
+		w.Deploy(ctx, "item", config(nil))
+		w.AwaitQuiet(ctx)
+		before, calls := w.Counter.Snapshot(), handler.count("item")()
+		remove()
+		changes := w.Flood(ctx, "b", flooded, func() {})
+		runs := handler.count("item")() - calls
+		_, writes := w.Spent(before)
+		GinkgoWriter.Println(changes, "changes led to", runs, "calls and", writes, "writes")
+		Expect(runs).To(BeNumerically("<=", mostRuns))
+		Expect(writes).To(BeNumerically("<=", 2*mostRuns))
+	}, SpecTimeout(5*time.Minute))
+
+	It("starts at most one background run per second, and handles the last change [F66]", func(ctx SpecContext) {
+		handler := watch(declarative.HandlerFunc(plain))
+		w := newEnv(ctx, configMapKind)
+		w.options.MinInterval = 0
+		w.start(handler)
+		w.Deploy(ctx, "item", config(two))
+		w.AwaitQuiet(ctx)
+		calls := handler.count("item")()
+		w.Flood(ctx, "b", flooded, func() {})
+		Expect(handler.count("item")() - calls).To(BeNumerically("<=", int(flooded/time.Second)+1))
+		last := w.Read(ctx, "b").Data["flood"]
+		Eventually(func() string {
+			child, _ := handler.last("item").Children.Named("ConfigMap", "b")
+			return child.Text("data", "flood")
+		}).WithTimeout(patience).Should(Equal(last))
+	}, SpecTimeout(5*time.Minute))
+
+	It("raises a ResyncAfter of 1 ns to one second [F67]", func(ctx SpecContext) {
+		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			response, err := plain(ctx, req)
+			if err == nil {
+				response.ResyncAfter = 1
+			}
+			return response, err
+		}))
+		w := newEnv(ctx, configMapKind).start(handler)
+		w.Deploy(ctx, "item", config(two))
+		calls := handler.count("item")()
+		Consistently(func() int { return handler.count("item")() - calls }).WithTimeout(3 * time.Second).Should(BeNumerically("<=", 4))
+		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+3))
+	}, SpecTimeout(5*time.Minute))
+})

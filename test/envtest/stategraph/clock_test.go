@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+// flooded is the time for which the specs of this file trigger an item 50 times a second. In this time, the backoff of
+// a failing item allows about six runs: after 0, 0.1, 0.3, 0.7, 1.5 and 3.1 seconds.
+const flooded = 4 * time.Second
+
+// mostRuns is the maximum number of runs in this time, with a reserve for a slow machine.
+const mostRuns = 8
+
+// quickBackoff sets a backoff that starts at 100 ms.
+func quickBackoff(args *deployerlib.DeployerArgs) {
+	args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
+}
+
+var _ = Describe("The clock of the item of a state graph", func() {
+	for name, tc := range map[string]struct {
+		listeners []stategraph.Listener
+		job       bool
+	}{
+		"with Timer(1h)":  {listeners: []stategraph.Listener{stategraph.Timer(time.Hour)}},
+		"with Poll(1h)":   {listeners: []stategraph.Listener{stategraph.Poll(time.Hour)}},
+		"in a job":        {listeners: []stategraph.Listener{stategraph.Timer(time.Hour)}, job: true},
+		"without a timer": {},
+	} {
+		It("lets no trigger repeat a failed run before the backoff has passed, "+name+" [F65]", func(ctx SpecContext) {
+			w := newEnv(ctx, contract.RevisionJobID)
+			w.args = quickBackoff
+			events := make(chan types.NamespacedName)
+			probe := newProbe()
+			w.start(build(stategraph.NewGraph().
+				Add("count", probe.external(append(tc.listeners, stategraph.Channel(events))...)).
+				Add("a", configMap("a", stategraph.WithListeners(tc.listeners...))).
+				Add("b", configMap("b", stategraph.ReadyWhen(isThere)))))
+			w.deploy(ctx, "one", settings{Value: "x"})
+			w.AwaitQuiet(ctx)
+
+			w.ExceedQuota("one-a")
+			before, runs := w.Counter.Snapshot(), probe.count("one")
+			Expect(w.Client.Delete(ctx, w.Read(ctx, "one-a"))).To(Succeed())
+			if tc.job {
+				_, err := w.Landscaper.Trigger(ctx, w.Key("one"))
+				Expect(err).NotTo(HaveOccurred())
+			}
+			changes := w.Flood(ctx, "one-b", flooded, func() { events <- w.Key("one") })
+			made := probe.count("one") - runs
+			_, writes := w.Spent(before)
+			GinkgoWriter.Println(changes, "changes led to", made, "runs and", writes, "writes")
+			Expect(made).To(BeNumerically("<=", mostRuns))
+			Expect(made).To(BeNumerically(">=", 3))
+			Expect(writes).To(BeNumerically("<=", 2*mostRuns))
+
+			By("the failure passes")
+			w.ExceedQuota("")
+			Eventually(w.value(ctx, "one-a")).WithTimeout(patience).Should(Equal("x"))
+		}, SpecTimeout(5*time.Minute))
+	}
+
+	It("starts at most one background run per second, and handles the last change [F66]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		probe := newProbe()
+		var last string
+		seen := make(chan string, 1000)
+		w.start(build(stategraph.NewGraph().
+			Add("count", probe.external()).
+			Add("b", configMap("b", stategraph.ReadyWhen(func(live *corev1.ConfigMap) (stategraph.Readiness, error) {
+				seen <- live.Data["flood"]
+				return stategraph.Ready(), nil
+			})))))
+		w.deploy(ctx, "one", settings{Value: "x"})
+		w.AwaitQuiet(ctx)
+		runs := probe.count("one")
+		changes := w.Flood(ctx, "one-b", flooded, func() {})
+		made := probe.count("one") - runs
+		GinkgoWriter.Println(changes, "changes led to", made, "runs")
+		Expect(made).To(BeNumerically("<=", int(flooded/time.Second)+1))
+		Eventually(func() string {
+			for {
+				select {
+				case last = <-seen:
+				default:
+					return last
+				}
+			}
+		}).WithTimeout(patience).Should(Equal(w.flooded(ctx, "one-b")))
+	}, SpecTimeout(5*time.Minute))
+
+	It("limits the runs of a job that waits while an object changes all the time [F66]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		probe := newProbe()
+		w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("b", signed("b"))))
+		w.begin(ctx, "one", settings{Value: "x"})
+		Eventually(w.states(ctx, "one")).WithTimeout(patience).Should(HaveKeyWithValue("b", "Progressing"))
+		w.AwaitQuiet(ctx)
+		runs := probe.count("one")
+		w.Flood(ctx, "one-b", flooded, func() {})
+		Expect(probe.count("one") - runs).To(BeNumerically("<=", 10+int(flooded/time.Second)+1))
+		w.sign(ctx, "one-b", true)
+		w.succeeded(ctx, "one")
+	}, SpecTimeout(5*time.Minute))
+})
+
+// flooded returns the last value that World.Flood has written.
+func (w *env) flooded(ctx context.Context, name string) string {
+	GinkgoHelper()
+	return w.Read(ctx, name).Data["flood"]
+}
