@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/internal/pace"
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -85,7 +86,9 @@ func (c *call) reconcile(ctx context.Context) error {
 	if len(left) > 0 && err == nil {
 		next = shorter(next, lookAgain)
 	}
-	next = shorter(next, c.target.Recheck())
+	if recheck := c.target.Recheck(); recheck > 0 {
+		next = shorter(next, max(recheck, pace.Min))
+	}
 	exportWaits, exportErr := c.export(ctx, walk, w, c.run.Thorough())
 	result := c.conclude(w, left, err)
 	if result.err = errors.Join(result.err, exportErr); result.waits == "" {

@@ -133,7 +133,10 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 			r.item.ended()
 			return timeoutError(step, bound, reason)
 		}
-		after = max(min(after, bound-waited), min(after, pace.Min))
+		after = min(after, bound-waited)
+	}
+	if after > 0 {
+		after = max(after, pace.Min)
 	}
 	r.item.throttle.waitsFor(reason)
 	if r.Cluster != nil {
