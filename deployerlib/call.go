@@ -88,13 +88,8 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 
 // judge converts the result of a call to an outcome.
 func (c *caller) judge(res callResult, ret contract.Return, err error, a *attempt) callResult {
-<<<<<<< HEAD
 	if reason, after, ok := AsWait(err); ok {
-		ret.Waiting, ret.Message, res.wait = true, reason, after
-=======
-	if w, ok := waitOf(err); ok {
-		ret.Waiting, ret.Message, res.wait = true, w.reason, c.limit.AtLeast(a.log, "WaitFor", w.delay())
->>>>>>> b67efa37 (deployerlib: limit calls and short delays)
+		ret.Waiting, ret.Message, res.wait = true, reason, c.limit.AtLeast(a.log, "WaitFor", after)
 	} else {
 		ret.Err = err
 	}

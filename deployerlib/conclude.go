@@ -41,7 +41,7 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	}
 	if !a.writable() {
 		if a.pause != nil {
-			a.wait = a.pause.after
+			a.wait = r.caller.limit.AtLeast(a.log, "WaitFor", a.pause.after)
 		}
 		return plainResult(a, v, err)
 	}
@@ -55,7 +55,7 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	f := r.lateFacts(ctx, a, cause, err)
 	o := judge(f)
 	if a.pause != nil && cause == nil && (o.run == nil || !o.run.Final) {
-		a.wait = a.pause.after
+		a.wait = r.caller.limit.AtLeast(a.log, "WaitFor", a.pause.after)
 	}
 	switch o.kind {
 	case outcomeInterrupted:

@@ -18,38 +18,17 @@ import (
 	"github.com/deployerkit/deployerkit/internal/waiting"
 )
 
-<<<<<<< HEAD
 // WaitFor returns an error for an action or a hook that is not done yet, but has not failed. Return this error from
 // Reconcile, Delete or ForceReconcile, or from a hook. The item stays in phase Progressing (or Deleting), its Waiting
 // condition shows the given reason, and lastError is cleared. The action is called again after the given delay, or
 // earlier if a hook or Runtime.Trigger requests a reconcile. If the delay is zero or negative, the action is called
-// again after one minute, or earlier after such a request. The deadline of the run does not move. If the error of
-// WaitFor is joined with another error, the other error takes precedence.
+// again after one minute, or earlier after such a request. A positive delay of less than one second is raised to one
+// second. The deadline of the run does not move. If the error of WaitFor is joined with another error, the other error
+// takes precedence.
 //
 // If a hook before an action returns the error, the action is not called, and the hook is called again after the delay.
 // If an End hook returns it, the run does not end, and the action is called again. If no run is due, the item does not
 // change, and it is reconciled again after the delay.
-=======
-// waitFallback is the delay before the next call if WaitFor was called without a delay.
-const waitFallback = time.Minute
-
-// waitError is the error that WaitFor returns.
-type waitError struct {
-	reason string
-	after  time.Duration
-}
-
-// Error returns a text that names what the action waits for.
-func (w *waitError) Error() string { return "waiting for " + w.reason }
-
-// WaitFor returns an error for an action that is not done yet, but has not failed. Return this error from Reconcile,
-// Delete or ForceReconcile. The item stays in phase Progressing (or Deleting), its Waiting condition shows the given
-// reason, and lastError is cleared. The action is called again after the given delay, or earlier if a hook or
-// Runtime.Trigger requests a reconcile. If the delay is zero or negative, the action is called again after one minute,
-// or earlier after such a request. A positive delay of less than one second is raised to one second. If the error of
-// WaitFor is joined with another error, the other error takes
-// precedence.
->>>>>>> b67efa37 (deployerlib: limit calls and short delays)
 func WaitFor(reason string, after time.Duration) error {
 	return &waiting.Error{Reason: reason, After: after}
 }
