@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/deployerkit/deployerkit/internal/process"
+	"github.com/deployerkit/deployerkit/internal/scratch"
 )
 
 // processTimeout limits the start and the stop of each process. It is long because the machine may be busy.
@@ -56,6 +57,8 @@ type ControlPlane struct {
 	dir    string // contains the data, the certificates and the kubeconfig files; Stop removes it
 	logs   io.Writer
 
+	temporary *scratch.Directory // the directory `dir`
+
 	mu                sync.Mutex
 	stopped           bool
 	apiServerDown     bool
@@ -64,7 +67,8 @@ type ControlPlane struct {
 }
 
 // Start finds or builds the binaries, starts the processes and installs the CRDs. It returns when everything is ready.
-// The context limits only the start. The control plane runs until Stop is called or this process ends.
+// The context limits only the start. The control plane runs until Stop is called or this process ends. If this process is
+// killed, its directory remains until the next call of Start, in any process.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	assets := o.Assets
 	if assets == "" {
@@ -76,11 +80,12 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "deployerkit-envtest-")
+	temporary, err := scratch.New("deployerkit-envtest-", killAbandoned)
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
-	cp := &ControlPlane{assets: assets, dir: dir, logs: o.Logs, env: newEnvironment(assets, dir, o)}
+	dir := temporary.Path
+	cp := &ControlPlane{assets: assets, dir: dir, temporary: temporary, logs: o.Logs, env: newEnvironment(assets, dir, o)}
 	started := make(chan struct{})
 	go func() { defer close(started); err = cp.start(ctx, o) }()
 	select {
@@ -114,7 +119,7 @@ func (cp *ControlPlane) giveUp(started <-chan struct{}) error {
 		case <-again.C:
 			killChildren(cp.dir) // the start may have started another process
 		case <-limit.C:
-			return os.RemoveAll(cp.dir)
+			return cp.temporary.Remove()
 		}
 	}
 }
@@ -122,6 +127,11 @@ func (cp *ControlPlane) giveUp(started <-chan struct{}) error {
 func (cp *ControlPlane) start(ctx context.Context, o Options) error {
 	config, err := cp.env.Start()
 	if err != nil {
+		return err
+	}
+	// envtest creates this directory for webhooks, which the control plane does not use. If this process is killed, the
+	// directory would remain.
+	if err := os.RemoveAll(cp.env.WebhookInstallOptions.LocalServingCertDir); err != nil {
 		return err
 	}
 	config.QPS, config.Burst = -1, 0
@@ -175,7 +185,7 @@ func (cp *ControlPlane) Stop() error {
 	if cp.controllerManager != nil {
 		errs = append(errs, cp.controllerManager.Stop())
 	}
-	errs = append(errs, cp.env.Stop(), os.RemoveAll(cp.dir))
+	errs = append(errs, cp.env.Stop(), cp.temporary.Remove())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stop control plane: %w", err)
 	}

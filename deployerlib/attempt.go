@@ -18,6 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/history"
 	"github.com/deployerkit/deployerkit/internal/calls"
+	"github.com/deployerkit/deployerkit/internal/runningcall"
 )
 
 // attempt is one reconcile of one item. It contains the objects that all phases use, and the results of the phases.
@@ -119,10 +120,8 @@ func (a *attempt) work() itemstate.Work {
 	return w
 }
 
-type callKey struct{}
-
 // callFrom returns the attempt that passed ctx to the deployer, or nil if ctx does not belong to a deployer call.
 func callFrom(ctx context.Context) *attempt {
-	a, _ := ctx.Value(callKey{}).(*attempt)
+	a, _ := runningcall.From(ctx).(*attempt)
 	return a
 }

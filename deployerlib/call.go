@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/internal/pace"
+	"github.com/deployerkit/deployerkit/internal/runningcall"
 )
 
 // callResult is the result of a deployer call, or the result of a run that needs no call.
@@ -117,7 +118,7 @@ func (c *caller) contained(ctx context.Context, a *attempt, do action, in inputs
 			err = p
 		}
 	}()
-	ctx, item := a.session.UserCopy(context.WithValue(ctx, callKey{}, a))
+	ctx, item := a.session.UserCopy(runningcall.With(ctx, a))
 	return do(ctx, in.context, item, in.target)
 }
 

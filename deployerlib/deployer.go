@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/internal/runningcall"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -119,7 +120,8 @@ func (Base) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, 
 // ExtensionHooks returns nil.
 func (Base) ExtensionHooks() extension.ReconcileExtensionHooks { return nil }
 
-// ErrNoCall is returned by Checkpoint if its argument is not the context of a deployer call.
+// ErrNoCall is returned by Checkpoint if its argument is not the context of a deployer call. In a unit test that calls a
+// deployer without the library, landscapertest.NewUnitCall returns such a context.
 var ErrNoCall = errors.New("the context does not belong to a deployer call")
 
 // Checkpoint stores the progress of a running call: the provider status, export reference and conditions that the
@@ -132,10 +134,15 @@ var ErrNoCall = errors.New("the context does not belong to a deployer call")
 // applied is dropped. If the item would be too large, the error has the code ERR_CONFIGURATION_PROBLEM; the run ends if
 // the deployer returns this error.
 func Checkpoint(ctx context.Context) error {
-	a := callFrom(ctx)
-	if a == nil {
+	call := runningcall.From(ctx)
+	if call == nil {
 		return ErrNoCall
 	}
+	return call.Checkpoint(ctx)
+}
+
+// Checkpoint implements the function Checkpoint.
+func (a *attempt) Checkpoint(ctx context.Context) error {
 	if a.inflight.Abandoned() || errors.Is(context.Cause(ctx), ErrInterrupted) {
 		return ErrSuperseded
 	}
@@ -151,16 +158,24 @@ func Checkpoint(ctx context.Context) error {
 // call of a run, Progressing in later calls, and a final phase in a background run. StoredPhase returns "" if ctx is
 // not the context of a deployer call.
 func StoredPhase(ctx context.Context) lsv1alpha1.DeployItemPhase {
-	if a := callFrom(ctx); a != nil {
-		return a.session.Stored().Status.Phase
+	if call := runningcall.From(ctx); call != nil {
+		return call.StoredPhase()
 	}
 	return ""
 }
+
+// StoredPhase implements the function StoredPhase.
+func (a *attempt) StoredPhase() lsv1alpha1.DeployItemPhase { return a.session.Stored().Status.Phase }
 
 // IsFirstCall reports whether ctx is the context of a deployer call before which nothing was deployed for the item. This
 // is the case if the status proves it (see [contract.NeverDeployed]), or if the library adds the finalizer before the
 // call. If a hook or the end of the process prevents the first call, IsFirstCall may return false for all calls.
 func IsFirstCall(ctx context.Context) bool {
-	a := callFrom(ctx)
-	return a != nil && (contract.NeverDeployed(a.session.Read()) || !contract.HasOurFinalizer(a.session.Read()))
+	call := runningcall.From(ctx)
+	return call != nil && call.IsFirstCall()
+}
+
+// IsFirstCall implements the function IsFirstCall.
+func (a *attempt) IsFirstCall() bool {
+	return contract.NeverDeployed(a.session.Read()) || !contract.HasOurFinalizer(a.session.Read())
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/run"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/scaffold"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/tree"
+	"github.com/deployerkit/deployerkit/cmd/internal/interrupt"
 	"github.com/deployerkit/deployerkit/internal/buildinfo"
 	"github.com/deployerkit/deployerkit/internal/terminal"
 )
@@ -39,7 +40,7 @@ func main() {
 	if isPlugin(os.Args[0]) {
 		root = plugin
 	}
-	os.Exit(exitCode(root(os.Stdout, os.Stderr).ExecuteContext(ctrl.SetupSignalHandler())))
+	os.Exit(exitCode(root(os.Stdout, os.Stderr).ExecuteContext(interrupt.Context())))
 }
 
 // isPlugin reports whether the program was called as a kubectl plugin. The parameter `program` is the path with which

@@ -24,6 +24,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/internal/process"
+	"github.com/deployerkit/deployerkit/internal/scratch"
 )
 
 // Namespace is the namespace of Landscaper's own objects. Start creates it.
@@ -56,7 +57,7 @@ type Options struct {
 type Landscaper struct {
 	client     client.Client
 	programs   string
-	dir        string // contains the configuration file and the kubeconfig files; Stop removes it
+	temporary  *scratch.Directory // contains the configuration file and the kubeconfig files; Stop removes it
 	config     string
 	kubeconfig string
 	logs       io.Writer
@@ -81,11 +82,12 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Land
 	if err != nil {
 		return nil, fmt.Errorf("start Landscaper: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "deployerkit-landscaper-")
+	temporary, err := scratch.New("deployerkit-landscaper-", nil)
 	if err != nil {
 		return nil, fmt.Errorf("start Landscaper: %w", err)
 	}
-	l := &Landscaper{client: c, programs: o.Programs, dir: dir, logs: o.Logs, config: filepath.Join(dir, "config.yaml")}
+	dir := temporary.Path
+	l := &Landscaper{client: c, programs: o.Programs, temporary: temporary, logs: o.Logs, config: filepath.Join(dir, "config.yaml")}
 	l.kubeconfig, err = cp.KubeconfigFile(dir)
 	if err == nil {
 		err = os.WriteFile(l.config, []byte(o.configuration()), 0o600)
@@ -198,7 +200,7 @@ func (l *Landscaper) Kill() error {
 // Stop stops Landscaper and removes its files. The deployers that StartDeployer started continue to run.
 func (l *Landscaper) Stop() error {
 	// Landscaper does not react to SIGTERM.
-	return errors.Join(l.Kill(), os.RemoveAll(l.dir))
+	return errors.Join(l.Kill(), l.temporary.Remove())
 }
 
 // Deployer is one of Landscaper's own deployers. StartDeployer starts it.
@@ -215,7 +217,7 @@ func (l *Landscaper) StartDeployer(ctx context.Context, program, kubeconfig stri
 	if kubeconfig == "" {
 		kubeconfig = l.kubeconfig
 	}
-	config := filepath.Join(l.dir, program+".yaml")
+	config := filepath.Join(l.temporary.Path, program+".yaml")
 	if err := os.WriteFile(config, []byte(deployerConfigurations[program]), 0o600); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}

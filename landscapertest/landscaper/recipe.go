@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	"github.com/deployerkit/deployerkit/internal/gobuild"
+	"github.com/deployerkit/deployerkit/internal/scratch"
 )
 
 // Version is the version of Landscaper that Programs builds. This version follows the job-ID revision of the contract.
@@ -84,11 +85,12 @@ func Programs(ctx context.Context, progress io.Writer) (string, error) {
 // Source returns the directory in the module cache that contains Landscaper's module, including its documentation and
 // examples. It downloads the module if necessary.
 func Source(ctx context.Context) (string, error) {
-	dir, err := os.MkdirTemp("", "deployerkit-landscaper-")
+	temporary, err := scratch.New("deployerkit-landscaper-", nil)
 	if err != nil {
 		return "", fmt.Errorf("find Landscaper's source: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer func() { _ = temporary.Remove() }()
+	dir := temporary.Path
 	for name, content := range recipe().Files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			return "", fmt.Errorf("find Landscaper's source: %w", err)

@@ -123,7 +123,8 @@ func (e *environment) deploy(ctx context.Context, f *files) error {
 	if f.item == nil {
 		return nil
 	}
-	return landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{}).Deploy(ctx, f.item)
+	// Without the type of the deployer, the item would first run under the annotation revision, before it gets a job.
+	return landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{DeployerType: true}).Deploy(ctx, f.item)
 }
 
 // createNamespace creates a namespace if it does not exist. If Landscaper runs, createNamespace then waits until
