@@ -39,6 +39,26 @@ func SetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType, stat
 	return out
 }
 
+// CompleteConditions sets the missing times of the conditions in conds, which user code may have written without times.
+// The API server refuses a condition without them. The times come from the condition of the same type in stored, as in
+// [SetCondition]: lastTransitionTime changes only if the status changes, and lastUpdateTime only if anything changes.
+func CompleteConditions(stored, conds []lsv1alpha1.Condition, now time.Time) {
+	for i := range conds {
+		c := &conds[i]
+		if !c.LastTransitionTime.IsZero() && !c.LastUpdateTime.IsZero() {
+			continue
+		}
+		same := SetCondition(stored, c.Type, c.Status, c.Reason, c.Message, now, c.Codes...)
+		complete := GetCondition(same, c.Type)
+		if c.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = complete.LastTransitionTime
+		}
+		if c.LastUpdateTime.IsZero() {
+			c.LastUpdateTime = complete.LastUpdateTime
+		}
+	}
+}
+
 // RemoveCondition returns the conditions except the conditions of type t. It does not change conds. It returns nil if
 // no condition is left.
 func RemoveCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {

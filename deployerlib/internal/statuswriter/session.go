@@ -95,6 +95,7 @@ func showsOld(stored *lsv1alpha1.DeployItem, d contract.Decision) bool {
 func (s *Session) Checkpoint(ctx context.Context) error {
 	status := s.working.Status.DeepCopy()
 	guard.Protect(s.protected, status)
+	contract.CompleteConditions(s.stored.Status.Conditions, status.Conditions, s.writer.options.Clock.Now())
 	if err := contract.CheckProviderStatus(status.ProviderStatus); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
@@ -44,6 +45,7 @@ func (s *Session) UserCopy(ctx context.Context) (context.Context, *lsv1alpha1.De
 // error if a patch cannot be applied. The parameter `who` is the name of the user code in logs and errors.
 func (s *Session) Restore(ctx context.Context, log logr.Logger, who string) error {
 	guard.Protect(s.protected, &s.working.Status)
+	contract.CompleteConditions(s.stored.Status.Conditions, s.working.Status.Conditions, s.writer.options.Clock.Now())
 	if !equality.Semantic.DeepEqual(s.working.ObjectMeta, s.stored.ObjectMeta) {
 		log.V(1).Info("discarding changes of the metadata in memory", "by", who)
 		s.stored.ObjectMeta.DeepCopyInto(&s.working.ObjectMeta)

@@ -58,8 +58,10 @@ func TestRepositories(t *testing.T) {
 			run(t, env, dir, "make", "test")
 			run(t, env, dir, "make", "run", "ARGS=--once")
 			if style == "plain" { // the Makefiles of the styles differ only in their flags
-				endOfRun(t, env, dir, []string{"run", "--item", "examples/deployitem.yaml", "--", "bin/my-password-deployer",
-					"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--history-bind-address=0"})
+				endOfRun(t, env, dir, []string{
+					"run", "--item", "examples/deployitem.yaml", "--", "bin/my-password-deployer",
+					"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--history-bind-address=0",
+				})
 			}
 			run(t, env, dir, "make", "run-landscaper", "ARGS=--once")
 		})

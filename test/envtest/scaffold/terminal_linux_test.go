@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -87,7 +88,7 @@ func endOfRun(t *testing.T, env []string, dir string, args []string) {
 				outside, inside := openTerminal(t)
 				temporary, output := t.TempDir(), &screen{}
 				cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
-				cmd.Dir, cmd.Env = dir, append(env, "TMPDIR="+temporary)
+				cmd.Dir, cmd.Env = dir, append(slices.Clone(env), "TMPDIR="+temporary)
 				cmd.Stdin, cmd.Stdout, cmd.Stderr = inside, inside, inside
 				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 				if err := cmd.Start(); err != nil {
