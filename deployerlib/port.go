@@ -5,6 +5,7 @@ package deployerlib
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -136,6 +137,28 @@ func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks {
 		}
 	}
 	return own
+}
+
+// uncalled returns a sentence for each method of the ported deployer that the library never calls, although Landscaper's
+// library of another version calls a method with this name.
+func (p *ported) uncalled() []string {
+	var out []string
+	if _, classic := p.deployer.(ClassicDeployer); !classic && hasMethod(p.deployer, "ForceReconcile") {
+		out = append(out, "ForceReconcile of the ported deployer is never called, because Port calls Reconcile instead: remove the method, or implement Deployer without Port")
+	}
+	_, own := p.deployer.(interface {
+		ExtensionHooks() extension.ReconcileExtensionHooks
+	})
+	_, without := p.deployer.(interface{ ExtensionHooks() PortedHooks })
+	if !own && !without && hasMethod(p.deployer, "ExtensionHooks") {
+		out = append(out, "ExtensionHooks of the ported deployer is never called, because it returns neither extension.ReconcileExtensionHooks nor deployerlib.PortedHooks")
+	}
+	return out
+}
+
+// hasMethod reports whether a deployer has a method with the given name.
+func hasMethod(deployer any, name string) bool {
+	return reflect.ValueOf(deployer).MethodByName(name).IsValid()
 }
 
 // Reconcile calls Reconcile of the ported deployer.

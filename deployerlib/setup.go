@@ -68,7 +68,13 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 			return fmt.Errorf("add deployer %q: use runtime: %w", args.Name, err)
 		}
 	}
-	return r.addTo(lsMgr, log.WithName(args.Name))
+	log = log.WithName(args.Name)
+	if p, ok := optional[interface{ uncalled() []string }](args.Deployer); ok {
+		for _, text := range p.uncalled() {
+			log.Info(text)
+		}
+	}
+	return r.addTo(lsMgr, log)
 }
 
 // access contains the clients and functions with which a reconciler accesses the Landscaper cluster.

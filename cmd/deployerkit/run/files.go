@@ -90,6 +90,20 @@ func (f *files) complete() error {
 	return nil
 }
 
+// lookAround returns commands that show the item and its objects. The Target of the item may be on this machine, so
+// `tree` needs the flag that allows such a Target.
+func (f *files) lookAround() []string {
+	if f.item == nil {
+		return nil
+	}
+	key := f.item.Namespace + "/" + f.item.Name
+	tree := "deployerkit tree " + key
+	if f.target != nil {
+		tree += " --allow-private-hosts"
+	}
+	return []string{"deployerkit explain " + key, tree}
+}
+
 // namespaces returns the set of the namespaces of all objects.
 func (f *files) namespaces() map[string]bool {
 	all := map[string]bool{}
