@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sets_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/targets"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+// patience is the time limit of all waits. It is long, because the machine may be slow.
+const patience = world.Patience
+
+// env is a world with a manifest deployer. All sets are deployed to the control plane of the world.
+type env struct {
+	*world.World
+}
+
+func newEnv(ctx context.Context) *env {
+	GinkgoHelper()
+	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "sets", Landscaper: landscapertest.LandscaperOptions{Revision: contract.RevisionJobID}})}
+	w.Start(manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.Counter.Transport}))
+	return w
+}
+
+// upgrade replaces the configuration of an item as Landscaper does, and waits for the end of the next job. It does not use
+// the method Update of World, which sends a merge patch and thus removes the null values of manifests.
+func (w *env) upgrade(ctx context.Context, p parameters) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	raw, err := json.Marshal(p.config())
+	Expect(err).NotTo(HaveOccurred())
+	di := w.Get(ctx, p.Name)
+	di.Spec.Configuration = &runtime.RawExtension{Raw: raw}
+	Expect(w.Client.Update(ctx, di, client.FieldOwner("landscaper"))).To(Succeed())
+	return w.Again(ctx, p.Name)
+}
+
+// succeed matches an item whose last run has succeeded.
+func succeed() types.GomegaMatcher {
+	return WithTransform(func(di *lsv1alpha1.DeployItem) string {
+		if di.Status.Phase == lsv1alpha1.DeployItemPhases.Succeeded {
+			return ""
+		}
+		return fmt.Sprintf("%s: %+v %+v", di.Status.Phase, di.Status.LastError, di.Status.Conditions)
+	}, BeEmpty())
+}
+
+// writes returns the writes to the objects of a set since a snapshot.
+func (w *env) writes(before faultnet.Counts, p parameters) faultnet.Counts {
+	out := faultnet.Counts{}
+	for request, n := range w.Counter.Snapshot().Since(before).Writes() {
+		if p.owns(request.Namespace) || p.owns(request.Name) {
+			out[request] = n
+		}
+	}
+	return out
+}
+
+// wantWrites checks the number of writes to the objects of a set. There must be no writes to other sets.
+func (w *env) wantWrites(before faultnet.Counts, p parameters, want int) {
+	GinkgoHelper()
+	all := w.Counter.Snapshot().Since(before).Writes()
+	Expect(w.writes(before, p).Total()).To(Equal(want), "%s", all)
+	Expect(all.Total()).To(Equal(want), "%s", all)
+}
+
+// wantUpgrade checks the writes of an upgrade. An object that changed needs one write, and another one if the
+// managedFields contain an API version that the cluster no longer serves.
+func (w *env) wantUpgrade(ctx context.Context, before faultnet.Counts, old, p parameters) {
+	GinkgoHelper()
+	manifests := map[string]map[string]any{}
+	for _, obj := range old.manifests() {
+		manifests[keyOf(obj)] = obj.Object
+	}
+	least, most := 0, 0
+	for _, obj := range p.manifests() {
+		if !reflect.DeepEqual(manifests[keyOf(obj)], obj.Object) {
+			least++
+			most++
+		}
+		if obj.GroupVersionKind().Group == p.Group {
+			most++
+		}
+		delete(manifests, keyOf(obj))
+	}
+	removed := len(manifests)
+	writes := w.writes(before, p)
+	Expect(writes.Total()).To(And(BeNumerically(">=", least+removed), BeNumerically("<=", most+removed)), "%s", writes)
+	for _, content := range manifests {
+		obj := &unstructured.Unstructured{Object: content}
+		obj.SetAPIVersion(p.Group + "/" + p.Version)
+		Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(WithTransform(apierrors.IsNotFound, BeTrue()), keyOf(obj))
+	}
+}
+
+// custom returns the custom resources of the set.
+func (p parameters) custom() []*unstructured.Unstructured {
+	GinkgoHelper()
+	return slices.DeleteFunc(p.manifests(), func(obj *unstructured.Unstructured) bool { return obj.GroupVersionKind().Group != p.Group })
+}
+
+// managedBy is the label that another client changes.
+const managedBy = "app.kubernetes.io/managed-by"
+
+// corrects changes a label of all given objects that exist, waits until the deployer has corrected them, and checks
+// that this took one write per object.
+func (w *env) corrects(ctx context.Context, p parameters, objects []*unstructured.Unstructured) {
+	GinkgoHelper()
+	before := w.Counter.Snapshot()
+	var changed []*unstructured.Unstructured
+	for _, obj := range objects {
+		body := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+managedBy+`":"hand"}}}`))
+		err := w.Client.Patch(ctx, obj, body, client.FieldOwner("kubectl-edit"))
+		if obj.GetKind() == "Job" && apierrors.IsNotFound(err) {
+			continue // a Job that deleted itself
+		}
+		Expect(err).NotTo(HaveOccurred(), keyOf(obj))
+		changed = append(changed, obj)
+	}
+	for _, obj := range changed {
+		Eventually(func(g Gomega) map[string]string {
+			g.Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+			return obj.GetLabels()
+		}).WithContext(ctx).WithTimeout(patience).Should(HaveKeyWithValue(managedBy, "sets"), keyOf(obj))
+	}
+	w.AwaitQuiet(ctx)
+	w.wantWrites(before, p, len(changed))
+}
+
+// filled waits until other programs have filled the fields that the set expects.
+func (w *env) filled(ctx context.Context, p parameters, s set) {
+	GinkgoHelper()
+	for _, want := range s.filled {
+		i := slices.IndexFunc(p.manifests(), func(obj *unstructured.Unstructured) bool {
+			name, _ := strings.CutPrefix(obj.GetName(), p.Namespace)
+			name, _, _ = strings.Cut(name, "."+p.Group)
+			return obj.GetKind() == want.kind && name == want.name
+		})
+		Expect(i).To(BeNumerically(">=", 0), "the set contains no %s %s", want.kind, want.name)
+		obj := p.manifests()[i]
+		Eventually(func(g Gomega) any {
+			g.Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+			return valueAt(obj.Object, want.path)
+		}).WithContext(ctx).WithTimeout(patience).Should(want.value, "%s: %s", keyOf(obj), want.path)
+	}
+}
+
+// valueAt returns the value at a path. An element of the path is the name of a field, or the index of an item.
+func valueAt(value any, path []string) any {
+	for _, element := range path {
+		switch container := value.(type) {
+		case map[string]any:
+			value = container[element]
+		case []any:
+			i, err := strconv.Atoi(element)
+			if err != nil || i >= len(container) {
+				return nil
+			}
+			value = container[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// requestDeletion deletes an item without waiting for the end of the deletion.
+func (w *env) requestDeletion(ctx context.Context, name string) {
+	GinkgoHelper()
+	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	Expect(client.IgnoreNotFound(w.Client.Delete(ctx, di))).To(Succeed())
+	_, err := w.Landscaper.Trigger(ctx, w.Key(name))
+	Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
+}
+
+// awaitDeleted waits until an item no longer exists.
+func (w *env) awaitDeleted(ctx context.Context, name string) {
+	GinkgoHelper()
+	di := &lsv1alpha1.DeployItem{}
+	Eventually(func() error { return w.Client.Get(ctx, w.Key(name), di) }).WithContext(ctx).WithTimeout(patience).
+		Should(WithTransform(apierrors.IsNotFound, BeTrue()), func() string { return fmt.Sprintf("%+v", di.Status) })
+}
+
+// awaitNothingLeft waits until no object in the control plane belongs to the set.
+func (w *env) awaitNothingLeft(ctx context.Context, p parameters) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) []string { return left(ctx, g, p) }).WithContext(ctx).WithTimeout(patience).WithPolling(500 * time.Millisecond).Should(BeEmpty())
+}
+
+// left lists the objects of all kinds that belong to the set.
+func left(ctx context.Context, g Gomega, p parameters) (out []string) {
+	d, err := discovery.NewDiscoveryClientForConfig(cp.Config)
+	g.Expect(err).NotTo(HaveOccurred())
+	objects, err := metadata.NewForConfig(cp.Config)
+	g.Expect(err).NotTo(HaveOccurred())
+	lists, err := d.ServerPreferredResources()
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, resource := range list.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || resource.Name == "events" {
+				continue
+			}
+			found, err := objects.Resource(gv.WithResource(resource.Name)).List(ctx, metav1.ListOptions{})
+			if apierrors.IsNotFound(err) {
+				continue // the definition of the kind has just been deleted
+			}
+			g.Expect(err).NotTo(HaveOccurred(), resource.Name)
+			for i := range found.Items {
+				if obj := &found.Items[i]; p.owns(obj.Namespace) || p.owns(obj.Name) || gv.Group == p.Group {
+					out = append(out, resource.Name+" "+client.ObjectKeyFromObject(obj).String())
+				}
+			}
+		}
+	}
+	return out
+}
