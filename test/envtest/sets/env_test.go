@@ -136,9 +136,6 @@ func (w *env) corrects(ctx context.Context, p parameters, objects []*unstructure
 	for _, obj := range objects {
 		body := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+managedBy+`":"hand"}}}`))
 		err := w.Client.Patch(ctx, obj, body, client.FieldOwner("kubectl-edit"))
-		if obj.GetKind() == "Job" && apierrors.IsNotFound(err) {
-			continue // a Job that deleted itself
-		}
 		Expect(err).NotTo(HaveOccurred(), keyOf(obj))
 		changed = append(changed, obj)
 	}

@@ -82,7 +82,7 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 				w.wantUncertain(ctx, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are not written when nothing has changed [F91, F97]", func(ctx SpecContext) {
+			It("are not written when nothing has changed [F97]", func(ctx SpecContext) {
 				before := w.Counter.Snapshot()
 				Expect(w.Again(ctx, s.name)).To(succeed())
 				w.AwaitQuiet(ctx)
@@ -91,7 +91,7 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 				w.wantUncertain(ctx, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are changed with one write for one change [F91, F97]", func(ctx SpecContext) {
+			It("are changed with one write for one change [F97]", func(ctx SpecContext) {
 				before := w.Counter.Snapshot()
 				p = p.changed()
 				Expect(w.upgrade(ctx, p)).To(succeed())
@@ -105,7 +105,7 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 				w.filled(ctx, p, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are upgraded to an API version while the old one is removed, and are then left alone [F70, F95]", func(ctx SpecContext) {
+			It("are upgraded to an API version while the old one is removed, and are then left alone [F70]", func(ctx SpecContext) {
 				old := p
 				p = p.upgraded()
 				before := w.Counter.Snapshot()
@@ -131,7 +131,7 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 		})
 
 		for _, s := range sets() {
-			It("leave nothing of the kind "+s.name+" behind [F70, F91]", func(ctx SpecContext) {
+			It("leave nothing of the kind "+s.name+" behind [F70]", func(ctx SpecContext) {
 				w.awaitDeleted(ctx, s.name)
 				w.awaitNothingLeft(ctx, parametersOf(s.name))
 			}, SpecTimeout(3*time.Minute))
