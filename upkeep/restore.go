@@ -90,18 +90,28 @@ func (r *Run) restored(s *search) error {
 		if more := len(s.missed) - len(names); more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		r.Event(nil, corev1.EventTypeWarning, "SearchIncomplete", oneLine(text))
+		r.Event(nil, corev1.EventTypeWarning, "SearchIncomplete", oneLine(text+"; "+r.onlyHere()))
 	}
 	entries := slices.SortedFunc(maps.Values(s.found), func(a, b apply.Entry) int { return strings.Compare(a.Ref().String(), b.Ref().String()) })
 	if len(entries) == 0 && len(s.missed) > 0 {
 		return nil
 	}
+	r.Event(nil, corev1.EventTypeWarning, "InventoryRestored", fmt.Sprintf("the inventory was lost and was restored from the labels of %d objects; %s",
+		len(entries), r.onlyHere()))
 	if len(entries) == 0 {
 		r.Inventory.Empty = true
 		return r.Note(r.Inventory)
 	}
-	r.Event(nil, corev1.EventTypeWarning, "InventoryRestored", fmt.Sprintf("the inventory was lost and was restored from the labels of %d objects", len(entries)))
 	return r.Note(apply.Inventory{Entries: entries})
+}
+
+// onlyHere returns text for the events of a search. The inventory also named the clusters that the item has left.
+func (r *Run) onlyHere() string {
+	target := "the current Target"
+	if r.Item.Spec.Target != nil {
+		target = "the Target " + r.Item.Spec.Target.Name
+	}
+	return "only the cluster of " + target + " was searched, so objects may remain in a cluster to which the item was deployed before"
 }
 
 // search finds the objects of an item by label.

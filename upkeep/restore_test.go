@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -187,6 +188,18 @@ func TestRecoverOtherKinds(t *testing.T) {
 		}))
 		w.resources = everything()
 		recovered(t, w.begin(false), configMaps)
+	})
+	t.Run("reports that only the cluster of the current Target was searched, also if it finds nothing [F110]", func(t *testing.T) {
+		for _, objects := range [][]runtime.Object{nil, {marked("a", "4f1e", nil)}} {
+			w, _ := lost(t, objects...)
+			w.item.Spec.Target = &lsv1alpha1.ObjectReference{Name: "new"}
+			r := w.begin(false)
+			if err := r.Recover(t.Context(), configMaps); err != nil {
+				t.Fatal(err)
+			}
+			w.wantEvent("InventoryRestored", "only the cluster of the Target new was searched")
+			r.Inventory = apply.Inventory{}
+		}
 	})
 	t.Run("leaves out the copy that another controller made of an object of a known kind [F98]", func(t *testing.T) {
 		w, _ := lost(t, marked("a", "4f1e", nil), marked("copy", "4f1e", func(obj *metav1.PartialObjectMetadata) {
