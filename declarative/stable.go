@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// streakLimit is a number of consecutive calls. A handler counts as unstable if each of these calls changed the
-	// desired children while the item stayed the same.
-	streakLimit = 5
 	// calmLimit is a number of consecutive calls. An item counts as stable again if none of these calls changed the
 	// desired children.
 	calmLimit = 8
@@ -25,13 +22,10 @@ const (
 	maxPaths = 5
 )
 
-// stability detects handlers that change the desired children without a reason. There are two signs of such a handler:
-//
-//   - The same inputs lead to different children. The inputs are the item, its status, its target, and the observed
-//     children without the fields that the handler itself sets.
-//   - Several consecutive calls change the children, although the item has not changed. This sign is needed because the
-//     inputs may differ in each call. For example, each new value may start a rollout whose progress is visible in the
-//     observed children.
+// stability detects handlers that change the desired children without a reason: the same inputs lead to different
+// children. The inputs are the item, its status, its target, and the observed children without the fields that the
+// handler itself sets. A call with different inputs proves nothing, however many calls in a row change the children: the
+// handler may proceed in steps.
 //
 // For most items, stability stores only three hashes. If a call changes the children although the item has not changed,
 // stability also stores the children, up to a limit for all items. It is safe for concurrent use.
@@ -47,7 +41,6 @@ type steadiness struct {
 	item, inputs, children fingerprint
 	last                   map[string][]byte // the children of the last call as JSON, or nil if they are not kept
 	lastSize               int
-	streak                 int // consecutive calls that changed the children
 	calm                   int // consecutive calls that did not change the children
 	delay                  time.Duration
 }
@@ -93,13 +86,11 @@ func (s *stability) observe(known *steadiness, req *SyncRequest, desired []apply
 		return unstable{}
 	}
 	known.children, known.calm = now.children, 0
-	known.streak++
 	return s.changed(known, sameInputs, all)
 }
 
 // calm records a call that did not change the desired children.
 func (s *stability) calm(known *steadiness) {
-	known.streak = 0
 	known.calm++
 	if known.delay == 0 || known.calm >= calmLimit {
 		known.delay = 0
@@ -112,7 +103,7 @@ func (s *stability) calm(known *steadiness) {
 func (s *stability) changed(known *steadiness, sameInputs bool, all map[string][]byte) unstable {
 	last := known.last
 	s.keep(known, all)
-	if !sameInputs && known.streak < streakLimit && known.delay == 0 {
+	if !sameInputs {
 		return unstable{}
 	}
 	if last == nil && known.last != nil {
