@@ -15,6 +15,9 @@ type Health string
 const (
 	// HealthUnproven means that the target has not completed the responses to the first discovery yet.
 	HealthUnproven Health = "Unproven"
+	// HealthStalled means that a request has been in progress for 100 ms and no response was completed during that time.
+	// After two seconds, the target counts as HealthBad.
+	HealthStalled Health = "Stalled"
 	// HealthGood means that the target completes its responses.
 	HealthGood Health = "Good"
 	// HealthBad means that the target is down, that the last request ended without a complete response, or that a request
@@ -22,9 +25,9 @@ const (
 	HealthBad Health = "Bad"
 )
 
-// slowAfter is how long a request may be in progress before its target counts as unhealthy. The time starts again
-// whenever the target completes the response to another request.
-const slowAfter = 2 * time.Second
+// stalledAfter and slowAfter are how long a request may be in progress before its target counts as stalled and as
+// unhealthy. The time starts again whenever the target completes the response to another request.
+const stalledAfter, slowAfter = 100 * time.Millisecond, 2 * time.Second
 
 // Health returns the health of the cluster that a Target refers to, without making a request. It does not consider
 // watches. It returns HealthUnproven if Get has not been called for the Target.
@@ -45,18 +48,26 @@ func (h *health) state(now time.Time) Health {
 	if h.isDown || h.failures > 0 {
 		return HealthBad
 	}
+	switch waited := h.waited(now); {
+	case waited >= slowAfter:
+		return HealthBad
+	case waited >= stalledAfter:
+		return HealthStalled
+	case !h.settled:
+		return HealthUnproven
+	}
+	return HealthGood
+}
+
+// waited returns how long a request has been in progress since the last complete response. The caller holds the lock.
+func (h *health) waited(now time.Time) (longest time.Duration) {
 	for _, since := range h.underWay {
 		if since.Before(h.completed) {
 			since = h.completed
 		}
-		if now.Sub(since) >= slowAfter {
-			return HealthBad
-		}
+		longest = max(longest, now.Sub(since))
 	}
-	if !h.settled {
-		return HealthUnproven
-	}
-	return HealthGood
+	return longest
 }
 
 // turn records when one request waits for its target. health uses this to detect slow targets.

@@ -11,6 +11,11 @@
 //     that is unhealthy or unproven use at most one worker.
 //   - All unhealthy and unproven targets together use at most half of the workers. The unhealthy and unproven targets
 //     of one namespace use at most a quarter of the workers, rounded up.
+//   - A target stalls if it has not completed a response for a while, although a request is in progress, or if it is
+//     unavailable. A run on a stalled target that is unhealthy or unproven only waits, so it does not count as a worker:
+//     another item gets the worker. This applies to up to 100 runs at a time, and to half of them in one namespace.
+//   - A target is untried if it is unproven and not suspect. Untried targets have one extra worker with at least four
+//     workers. Every second time, the untried target whose item arrived last gets the next share.
 //   - A target is suspect if it is unhealthy, or was unhealthy when the last reconcile of one of its items ended. All
 //     suspect targets together use at most a quarter of the workers, rounded up, so that new targets need not wait for
 //     suspect targets.

@@ -14,10 +14,13 @@ import (
 type usage struct {
 	namespaces map[string]int
 	places     map[Place]int
-	doubtful   int            // number of shares held for targets that are unhealthy or not yet known to be healthy
-	doubtfulIn map[string]int // the shares that the field `doubtful` counts, by namespace
-	suspects   int            // number of shares held for suspect targets (see isSuspect)
-	total      int
+	doubtful   int                      // number of counted shares held for targets that are unhealthy or not yet known to be healthy
+	doubtfulIn map[string]int           // the shares that the field `doubtful` counts, by namespace
+	untried    int                      // the shares that the field `doubtful` counts for untried targets
+	suspects   int                      // number of shares held for suspect targets (see isSuspect), counted or not
+	total      int                      // number of counted shares
+	stalled    int                      // number of shares that are not counted, because their targets stall
+	stalledIn  map[string]int           // the shares that the field `stalled` counts, by namespace
 	lent       bool                     // whether a target uses more workers than TargetShare allows
 	health     map[Place]targets.Health // the health of each target
 }
@@ -28,10 +31,13 @@ func (s *Shares) grant() {
 		return
 	}
 	use := s.usage()
-	for use.total < s.limit(use)+s.extra {
+	for use.total < s.limit(use)+2*s.extra {
 		next, found := s.best(use)
 		if !found {
 			return
+		}
+		if s.isUntried(next.Place, use) {
+			s.newest = !s.newest
 		}
 		s.waiting.remove(next.item)
 		s.held[next.item], s.offered[next.item] = next.Place, true
@@ -42,31 +48,42 @@ func (s *Shares) grant() {
 
 // usage counts the held shares, based on the current health of the targets.
 func (s *Shares) usage() *usage {
-	use := &usage{namespaces: map[string]int{}, places: map[Place]int{}, doubtfulIn: map[string]int{}, health: map[Place]targets.Health{}}
+	use := &usage{namespaces: map[string]int{}, places: map[Place]int{}, doubtfulIn: map[string]int{}, stalledIn: map[string]int{}, health: map[Place]targets.Health{}}
 	for _, place := range s.held {
 		s.count(use, place)
 	}
 	return use
 }
 
+// count adds a share to the usage. A share of a target that stalls is not counted as a worker, because its run only
+// waits for a response.
 func (s *Shares) count(use *usage, place Place) {
 	use.namespaces[place.Namespace]++
 	use.places[place]++
+	health := s.healthOf(place, use)
+	if s.isSuspect(place, health) {
+		use.suspects++
+	}
+	if isStalled(health) && use.stalled < spare && use.stalledIn[place.Namespace] < spare/2 {
+		use.stalled++
+		use.stalledIn[place.Namespace]++
+		return
+	}
 	use.total++
 	use.lent = use.lent || place.Target != "" && use.places[place] > s.perTarget
-	if health := s.healthOf(place, use); health != targets.HealthGood {
+	if health != targets.HealthGood {
 		use.doubtful++
 		use.doubtfulIn[place.Namespace]++
-		if s.isSuspect(place, health) {
-			use.suspects++
-		}
+	}
+	if s.isUntried(place, use) {
+		use.untried++
 	}
 }
 
 // best returns the waiting item that gets the next share. It returns false if no item may have a share.
 func (s *Shares) best(use *usage) (next ticket, found bool) {
 	for place, line := range s.waiting.lines {
-		if (!found || use.compare(line[0], next) < 0) && s.mayHave(place, use) {
+		if (!found || s.compare(use, line[0], next) < 0) && s.mayHave(place, use) {
 			next, found = line[0], true
 		}
 	}
@@ -75,17 +92,42 @@ func (s *Shares) best(use *usage) (next ticket, found bool) {
 
 // compare compares two tickets. Each is the first ticket of its place, which is a namespace and a target. The result is
 // negative if the item of ticket a gets a share before the item of ticket b.
-func (u *usage) compare(a, b ticket) int {
+func (s *Shares) compare(u *usage, a, b ticket) int {
 	return cmp.Or(
 		cmp.Compare(u.namespaces[a.Place.Namespace], u.namespaces[b.Place.Namespace]),
+		cmp.Compare(s.rank(u, a.Place), s.rank(u, b.Place)),
 		cmp.Compare(u.places[a.Place], u.places[b.Place]),
+		s.compareUntried(u, a, b),
 		compare(a, b),
 	)
 }
 
+// rank returns 1 for a suspect target, whose items run after all others of the namespaces that use as many workers.
+func (s *Shares) rank(u *usage, place Place) int {
+	if s.isSuspect(place, s.healthOf(place, u)) {
+		return 1
+	}
+	return 0
+}
+
+// compareUntried compares two tickets. Every second time that an untried target gets a share, untried targets go first,
+// and of these the one whose item arrived last, so that it does not wait for many others that arrived earlier.
+func (s *Shares) compareUntried(u *usage, a, b ticket) int {
+	if !s.newest {
+		return 0
+	}
+	arrival := func(t ticket) uint64 {
+		if s.isUntried(t.Place, u) {
+			return t.number
+		}
+		return 0
+	}
+	return cmp.Compare(arrival(b), arrival(a))
+}
+
 // mayHave reports whether a place may hold one more share.
 func (s *Shares) mayHave(place Place, use *usage) bool {
-	if use.namespaces[place.Namespace] > 0 && use.total >= s.limit(use) {
+	if !s.hasWorker(place, use) {
 		return false
 	}
 	if place.Target == "" {
@@ -99,6 +141,17 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 		return false
 	}
 	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
+}
+
+// hasWorker reports whether a worker is free for an item of a place. An extra worker is only for a namespace that uses
+// no other worker, and another one only for an untried target.
+func (s *Shares) hasWorker(place Place, use *usage) bool {
+	limit := s.limit(use)
+	if use.total < limit {
+		return true
+	}
+	forNamespace := use.namespaces[place.Namespace] == 0 && use.total < limit+s.extra
+	return forNamespace || use.untried == 0 && s.isUntried(place, use)
 }
 
 // isIdle reports whether enough workers are idle for a target to use more workers than Options.TargetShare allows. This
@@ -124,12 +177,27 @@ func (s *Shares) healthOf(place Place, use *usage) targets.Health {
 	health, asked := use.health[place]
 	if !asked {
 		health = s.ask(place)
-		if health == targets.HealthGood && s.isJudged(place) && !s.proven[place] {
+		switch {
+		case health == targets.HealthGood && s.isJudged(place) && !s.proven[place]:
 			health = targets.HealthUnproven
+		case health == targets.HealthStalled && s.proven[place]:
+			health = targets.HealthGood // a proven target may be slow
 		}
 		use.health[place] = health
 	}
 	return health
+}
+
+// isStalled reports whether a run on a target with this health only waits: the target does not complete its responses,
+// or is unavailable, so that the run ends soon.
+func isStalled(health targets.Health) bool {
+	return health == targets.HealthStalled || health == targets.HealthBad
+}
+
+// isUntried reports whether a target has neither been proven nor been unhealthy so far.
+func (s *Shares) isUntried(place Place, use *usage) bool {
+	health := s.healthOf(place, use)
+	return health != targets.HealthGood && !s.isSuspect(place, health)
 }
 
 // isSuspect reports whether a target is unhealthy, or was unhealthy when the last reconcile of one of its items ended.

@@ -14,8 +14,10 @@ import (
 
 const (
 	// lookAgain is the interval at which the health of the targets is checked while items wait. The checks are needed
-	// because no event reports the recovery of a target.
-	lookAgain = 250 * time.Millisecond
+	// because no event reports that a target stalls or recovers.
+	lookAgain = 100 * time.Millisecond
+	// spare is the maximum number of items that run without counting as workers, because their targets stall.
+	spare = 100
 	// fewWorkers is the smallest number of workers for which there are also extra workers.
 	fewWorkers = 4
 	// maxKnown is the maximum size of each of the maps `proven` and `failed`, which store the last known health of
@@ -25,9 +27,11 @@ const (
 
 // Options configures Shares.
 type Options struct {
-	// Workers is the number of items that may run at a time. If Workers is at least 4, there are two extra workers. The
-	// first extra worker only runs an item of a namespace in which no other item runs. The second extra worker is used
-	// only while the items of a target use more than TargetShare, and only for an item of another target.
+	// Workers is the number of items that may run at a time. An item whose unproven or unhealthy target stalls does not
+	// count, for up to 100 items. If Workers is at least 4, there are three extra workers. The first extra worker only
+	// runs an item of a namespace in which no other item runs. The second extra worker is used only while the items of a
+	// target use more than TargetShare, and only for an item of another target. The third one only runs an item of an
+	// untried target.
 	Workers int
 	// TargetShare is the maximum share of the workers that the items of one target may use while items of other targets
 	// wait.
@@ -57,7 +61,7 @@ type Claim struct {
 // Shares decides which items may run. It is safe for concurrent use.
 type Shares struct {
 	options   Options
-	extra     int // half the number of extra workers: 1 if there are two (see Options.Workers), otherwise 0
+	extra     int // a third of the number of extra workers: 1 if there are three (see Options.Workers), otherwise 0
 	perTarget int // the maximum number of workers for one target while items of other targets wait
 	doubtful  int // the maximum number of workers for all targets that are unhealthy or not yet known to be healthy
 	suspects  int // the maximum number of workers for all suspect targets together (see isSuspect)
@@ -71,6 +75,7 @@ type Shares struct {
 	told    int // the number of waiting items that was last reported to Waits
 	proven  map[Place]bool
 	failed  map[Place]bool // the targets that were unhealthy when the last reconcile of one of their items ended
+	newest  bool           // the untried target whose item arrived last is next; otherwise, the one whose item arrived first
 	ticking bool
 	closed  bool
 }
@@ -88,8 +93,9 @@ func New(o Options) *Shares {
 	return s
 }
 
-// Workers returns the maximum number of items that run at a time, including the extra workers.
-func (s *Shares) Workers() int { return s.options.Workers + 2*s.extra }
+// Workers returns the maximum number of items that run at a time, including the extra workers, and the items that do
+// not count because their targets stall.
+func (s *Shares) Workers() int { return s.options.Workers + 3*s.extra + spare }
 
 // Judge sets the function that returns the health of targets. Without such a function, all targets count as healthy.
 func (s *Shares) Judge(health func(target types.NamespacedName) targets.Health) {
@@ -201,6 +207,8 @@ func (s *Shares) learn(place Place) {
 	now, before := s.proven, s.failed
 	switch s.ask(place) {
 	case targets.HealthGood:
+	case targets.HealthStalled: // nothing is known yet about the request in progress
+		return
 	case targets.HealthBad:
 		now, before = s.failed, s.proven
 	case targets.HealthUnproven:

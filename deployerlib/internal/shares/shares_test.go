@@ -191,6 +191,7 @@ func TestOrder(t *testing.T) {
 	})
 	t.Run("an item that ends its waiting frees the way [F4]", func(t *testing.T) {
 		w := newWorld(t, 1)
+		w.prove("a/x", "b/x", "c/x")
 		w.take("a/x/1", "b/x/1", "c/x/1")
 		w.give("a/x/1") // the share is offered to b/x/1
 		w.give("b/x/1")
@@ -224,14 +225,14 @@ func TestHealthOverTime(t *testing.T) {
 			t.Error("no item waits, but a timer still runs")
 		}
 	})
-	t.Run("those that hold shares when their target becomes unhealthy count [F4]", func(t *testing.T) {
+	t.Run("those that hold shares when their target becomes unhealthy no longer count as workers [F107]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		w.prove("a/x")
 		w.take(items("a/x", 5)...)
 		w.health["a/x"] = targets.HealthBad
-		w.want("unproven ones", w.take("b/x/1"))
-		w.give("a/x/0")
-		w.want("one was freed", w.offered, "b/x/1")
+		w.want("unproven ones", w.take("b/x/1", "c/x/1", "d/x/1", "e/x/1", "f/x/1"), "b/x/1", "c/x/1", "d/x/1", "e/x/1", "f/x/1")
+		w.want("one more unproven one", w.take("g/x/1"))
+		w.want("another item of the unhealthy one", w.take("a/x/5"))
 	})
 	t.Run("what became unhealthy has to prove itself again [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
@@ -264,9 +265,9 @@ func TestNewTargets(t *testing.T) {
 		w := newWorld(t, 10)
 		bad(w, "a", "b", "c", "d")
 		w.want("unhealthy", w.take("a/x/1", "b/x/1", "c/x/1", "d/x/1"), "a/x/1", "b/x/1", "c/x/1")
-		w.want("new", w.take("e/x/1", "f/x/1", "g/x/1"), "e/x/1", "f/x/1")
+		w.want("new", w.take("e/x/1", "f/x/1", "g/x/1", "h/x/1", "i/x/1", "j/x/1"), "e/x/1", "f/x/1", "g/x/1", "h/x/1", "i/x/1")
 		w.give("e/x/1")
-		w.want("one more", w.offered, "g/x/1")
+		w.want("one more", w.offered, "j/x/1")
 	})
 	t.Run("beside those that were unhealthy when an item of them ended, until one ends well [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
