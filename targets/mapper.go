@@ -15,15 +15,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/utils/clock"
 )
 
-// rediscoverAfter is the minimum time between a discovery and the next discovery that an unknown kind causes.
-const rediscoverAfter = 10 * time.Second
+const (
+	// rediscoverAfter is the minimum time between a discovery and the next discovery that an unknown kind causes.
+	rediscoverAfter = time.Second
+	// A slow discovery is repeated less often, so that it takes at most a fifth of the time: after rediscoverPace times
+	// its duration, but at the latest after rediscoverAtMost.
+	rediscoverPace   = 4
+	rediscoverAtMost = 10 * time.Second
+)
 
 // mapper is the RESTMapper of a target. It discovers the kinds when the client connects. When a kind is unknown, it
-// discovers the kinds again, but at most every ten seconds. It is safe for concurrent use.
+// discovers the kinds again, but at most once per second. If the discovery of a group fails, the kinds of the group stay
+// known. The mapper returns an error for which meta.IsNoMatchError is true only if the last discovery was recent, and
+// complete for the group of the kind. It is safe for concurrent use.
 type mapper struct {
 	ctx      context.Context // for methods without a context parameter; canceled with the client
 	disco    discovery.DiscoveryInterfaceWithContext
@@ -34,42 +41,67 @@ type mapper struct {
 	loading sync.Mutex // held during a discovery
 
 	mu     sync.RWMutex
-	known  meta.RESTMapper
-	at     time.Time
-	forced bool // set by Reset
+	known  *discovered
+	failed error     // the error of the last discovery, or nil
+	next   time.Time // the time from which an unknown kind may cause another discovery
+	forced bool      // set by Reset
 }
 
-// load discovers the kinds of the target. If an API service does not respond, its kinds are missing from the result.
+// load discovers the kinds of the target. If an API service does not respond, the kinds of its group stay as they are.
 func (m *mapper) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, errNoAnswer)
 	defer cancel()
 	ctx, release := Hold(ctx)
 	defer release()
-	resources, err := restmapper.GetAPIGroupResourcesWithContext(ctx, m.disco)
-	m.observed(err)
-	if err != nil {
-		return fmt.Errorf("discover the kinds of the target: %w", err)
+	began := m.clk.Now()
+	groups, lists, err := m.disco.ServerGroupsAndResourcesWithContext(ctx)
+	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if partial {
+		err = nil
 	}
+	m.observed(err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known, m.at, m.forced = newRemembering(resources), m.clk.Now(), false
+	ended := m.clk.Now()
+	m.next, m.forced = ended.Add(min(max(rediscoverPace*ended.Sub(began), rediscoverAfter), rediscoverAtMost)), false
+	if err != nil {
+		m.failed = fmt.Errorf("discover the kinds of the target: %w", err)
+		return m.failed
+	}
+	m.known, m.failed = m.known.replacedBy(groups, lists, failed), nil
 	return nil
 }
 
-// reload discovers the kinds again if the last discovery is old enough. The argument `tried` is the discovery result in
-// which the caller did not find a kind. reload returns true if there is a newer result now.
-func (m *mapper) reload(tried meta.RESTMapper) (bool, error) {
+// reload discovers the kinds again if the last discovery is old enough, or if there was none. The argument `tried` is
+// the result of the discovery in which the caller did not find a kind. Concurrent calls share one discovery.
+func (m *mapper) reload(tried *discovered) error {
 	m.loading.Lock()
 	defer m.loading.Unlock()
-	current, due := m.current()
-	if current != tried {
-		return true, nil // a concurrent call has already discovered the kinds
-	}
+	m.mu.RLock()
+	due := m.known == tried && (m.forced || !m.clk.Now().Before(m.next))
+	failed := m.failed
+	m.mu.RUnlock()
 	if !due {
-		return false, nil
+		return failed
 	}
-	err := m.load(m.ctx)
-	return err == nil, err
+	return m.load(m.ctx)
+}
+
+// Refresh discovers the kinds again, unless the last discovery is recent. It returns a number that identifies the last
+// discovery.
+func (m *mapper) Refresh(context.Context) (number uint64, err error) {
+	if err := m.reload(m.current()); err != nil {
+		return 0, err
+	}
+	return m.current().number, nil
+}
+
+// Serves reports whether the last discovery contains a version of a group completely.
+func (m *mapper) Serves(version schema.GroupVersion) bool { return m.current().serves(version) }
+
+// CanRead reports whether the objects of a resource can be read.
+func (m *mapper) CanRead(resource schema.GroupVersionResource) bool {
+	return m.current().supports(resource, "get")
 }
 
 // Deletable discovers the resources of the target whose objects can be listed and deleted, each in its preferred
@@ -105,10 +137,10 @@ func (c *Client) Deletable(ctx context.Context) (found []metav1.APIResource, mis
 	return found, missing, nil
 }
 
-func (m *mapper) current() (known meta.RESTMapper, due bool) {
+func (m *mapper) current() *discovered {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.known, m.forced || m.clk.Since(m.at) >= rediscoverAfter
+	return m.known
 }
 
 // Reset makes the next unknown kind cause a discovery immediately. Call it, for example, when a
@@ -119,80 +151,53 @@ func (m *mapper) Reset() {
 	m.forced = true
 }
 
-// ask looks up a kind. If the kind is unknown, ask discovers the kinds again and then looks up the kind once more.
-func ask[T any](m *mapper, look func(meta.RESTMapper) (T, error)) (T, error) {
-	known, _ := m.current()
+// ask looks up a kind. If the kind is unknown, ask discovers the kinds again and then looks up the kind once more. If
+// the discovery of the kind's group is incomplete, it returns an error that names the group.
+func ask[T any](m *mapper, group string, look func(meta.RESTMapper) (T, error)) (T, error) {
+	known := m.current()
 	out, err := look(known)
 	if !meta.IsNoMatchError(err) {
 		return out, err
 	}
-	newer, failure := m.reload(known)
-	if failure != nil {
-		return out, failure
+	if failed := m.reload(known); failed != nil {
+		return out, failed
 	}
-	if !newer {
-		return out, err
+	newer := m.current()
+	if newer != known {
+		out, err = look(newer)
 	}
-	known, _ = m.current()
-	return look(known)
+	if meta.IsNoMatchError(err) {
+		err = cmp.Or(newer.incomplete(group), err)
+	}
+	return out, err
 }
 
 func (m *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	return ask(m, func(known meta.RESTMapper) (schema.GroupVersionKind, error) { return known.KindFor(r) })
+	return ask(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionKind, error) { return known.KindFor(r) })
 }
 
 func (m *mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	return ask(m, func(known meta.RESTMapper) ([]schema.GroupVersionKind, error) { return known.KindsFor(r) })
+	return ask(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionKind, error) { return known.KindsFor(r) })
 }
 
 func (m *mapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return ask(m, func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(r) })
+	return ask(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(r) })
 }
 
 func (m *mapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
-	return ask(m, func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(r) })
+	return ask(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(r) })
 }
 
 func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return ask(m, func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(gk, versions...) })
+	return ask(m, gk.Group, func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(gk, versions...) })
 }
 
 func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	return ask(m, func(known meta.RESTMapper) ([]*meta.RESTMapping, error) { return known.RESTMappings(gk, versions...) })
+	return ask(m, gk.Group, func(known meta.RESTMapper) ([]*meta.RESTMapping, error) { return known.RESTMappings(gk, versions...) })
 }
 
 func (m *mapper) ResourceSingularizer(resource string) (string, error) {
-	return ask(m, func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
-}
-
-// remembering is a RESTMapper that remembers the mapping of each kind, because a lookup in the result of a discovery is
-// slow. It does not remember that a kind is unknown.
-type remembering struct {
-	meta.RESTMapper
-
-	mappings   sync.Map // by GroupVersionKind
-	withStatus map[schema.GroupVersionKind]bool
-}
-
-func newRemembering(resources []*restmapper.APIGroupResources) *remembering {
-	return &remembering{RESTMapper: restmapper.NewDiscoveryRESTMapper(resources), withStatus: kindsWithStatus(resources)}
-}
-
-func (r *remembering) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	if len(versions) != 1 {
-		return r.RESTMapper.RESTMapping(gk, versions...)
-	}
-	gvk := gk.WithVersion(versions[0])
-	if found, ok := r.mappings.Load(gvk); ok {
-		mapping := *found.(*meta.RESTMapping) //nolint:forcetypeassert // only mappings are stored
-		return &mapping, nil
-	}
-	mapping, err := r.RESTMapper.RESTMapping(gk, versions...)
-	if err == nil {
-		stored := *mapping
-		r.mappings.Store(gvk, &stored)
-	}
-	return mapping, err
+	return ask(m, "", func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
 }
 
 // kinds discovers the kinds of a target. It limits the number of API group versions, because client-go sends one

@@ -45,7 +45,5 @@ func namesWithStatus(resources []metav1.APIResource) []string {
 
 // HasStatusSubresource reports whether a kind is known to have a status subresource. It sends no requests.
 func (m *mapper) HasStatusSubresource(gvk schema.GroupVersionKind) bool {
-	known, _ := m.current()
-	found, ok := known.(*remembering)
-	return ok && found.withStatus[gvk]
+	return m.current().withStatus[gvk]
 }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/restmapper"
+)
+
+// discovered is the result of a discovery, together with the kinds that an earlier discovery found in the versions that
+// the last one could not read. It does not change.
+type discovered struct {
+	remembering
+
+	withStatus map[schema.GroupVersionKind]bool
+	number     uint64
+	groups     map[string]*restmapper.APIGroupResources
+	failed     map[schema.GroupVersion]error // the versions that the last discovery could not read
+}
+
+// maxKept limits the size of the kinds that stay known although the last discovery could not read their versions, as an
+// estimate in bytes. A target could otherwise fill the memory with kinds that it serves only once.
+const maxKept = 1 << 20
+
+// replacedBy returns the result of the next discovery. Versions that could not be read keep their known kinds. The
+// receiver may be nil.
+func (d *discovered) replacedBy(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discovered {
+	out := &discovered{number: 1, groups: map[string]*restmapper.APIGroupResources{}, failed: failed}
+	byVersion := map[string][]metav1.APIResource{}
+	for _, list := range lists {
+		byVersion[list.GroupVersion] = list.APIResources
+	}
+	all := make([]*restmapper.APIGroupResources, 0, len(groups))
+	for _, group := range groups {
+		one := &restmapper.APIGroupResources{Group: *group, VersionedResources: map[string][]metav1.APIResource{}}
+		for _, version := range group.Versions {
+			if resources, found := byVersion[version.GroupVersion]; found {
+				one.VersionedResources[version.Version] = resources
+			}
+		}
+		all = append(all, one)
+		out.groups[group.Name] = one
+	}
+	if d != nil {
+		out.number = d.number + 1
+		all = out.keep(d, all)
+	}
+	out.RESTMapper, out.withStatus = restmapper.NewDiscoveryRESTMapper(all), kindsWithStatus(all)
+	return out
+}
+
+// keep adds the kinds of an earlier result for the versions that could not be read.
+func (d *discovered) keep(before *discovered, all []*restmapper.APIGroupResources) []*restmapper.APIGroupResources {
+	left := maxKept
+	sorted := slices.SortedFunc(maps.Keys(d.failed), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
+	for _, version := range sorted {
+		resources := before.resources(version)
+		if left -= sizeOf(resources); len(resources) == 0 || left < 0 {
+			continue
+		}
+		group := d.groups[version.Group]
+		if group == nil {
+			group = &restmapper.APIGroupResources{Group: metav1.APIGroup{Name: version.Group}, VersionedResources: map[string][]metav1.APIResource{}}
+			d.groups[version.Group] = group
+			all = append(all, group)
+		}
+		name := metav1.GroupVersionForDiscovery{GroupVersion: version.String(), Version: version.Version}
+		if !slices.Contains(group.Group.Versions, name) {
+			group.Group.Versions = append(group.Group.Versions, name)
+		}
+		group.VersionedResources[version.Version] = resources
+	}
+	return all
+}
+
+// sizeOf estimates the memory of resources in bytes.
+func sizeOf(resources []metav1.APIResource) int {
+	size := 0
+	for i := range resources {
+		r := &resources[i]
+		size += 256 + len(r.Name) + len(r.SingularName) + len(r.Kind) + len(r.Group) + len(r.Version)
+		for _, text := range slices.Concat(r.Verbs, r.ShortNames, r.Categories) {
+			size += 16 + len(text)
+		}
+	}
+	return size
+}
+
+func (d *discovered) resources(version schema.GroupVersion) []metav1.APIResource {
+	if group := d.groups[version.Group]; group != nil {
+		return group.VersionedResources[version.Version]
+	}
+	return nil
+}
+
+// serves reports whether the last discovery could read a version.
+func (d *discovered) serves(version schema.GroupVersion) bool {
+	if _, failed := d.failed[version]; failed || d.groups[version.Group] == nil {
+		return false
+	}
+	_, found := d.groups[version.Group].VersionedResources[version.Version]
+	return found
+}
+
+// supports reports whether a resource supports a verb.
+func (d *discovered) supports(resource schema.GroupVersionResource, verb string) bool {
+	return slices.ContainsFunc(d.resources(resource.GroupVersion()), func(r metav1.APIResource) bool {
+		return r.Name == resource.Resource && slices.Contains(r.Verbs, verb)
+	})
+}
+
+// incomplete returns an error that names the versions of a group that the last discovery could not read, or nil if there
+// are none.
+func (d *discovered) incomplete(group string) error {
+	failed := map[schema.GroupVersion]error{}
+	for version, err := range d.failed {
+		if version.Group == group {
+			failed[version] = err
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return &discovery.ErrGroupDiscoveryFailed{Groups: failed}
+}
+
+// remembering is a RESTMapper that remembers the mapping of each kind, because a lookup in the result of a discovery is
+// slow. It does not remember that a kind is unknown.
+type remembering struct {
+	meta.RESTMapper
+
+	mappings sync.Map // by GroupVersionKind
+}
+
+func (r *remembering) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if len(versions) != 1 {
+		return r.RESTMapper.RESTMapping(gk, versions...)
+	}
+	gvk := gk.WithVersion(versions[0])
+	if found, ok := r.mappings.Load(gvk); ok {
+		mapping := *found.(*meta.RESTMapping) //nolint:forcetypeassert // only mappings are stored
+		return &mapping, nil
+	}
+	mapping, err := r.RESTMapper.RESTMapping(gk, versions...)
+	if err == nil {
+		stored := *mapping
+		r.mappings.Store(gvk, &stored)
+	}
+	return mapping, err
+}
