@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/internal/redact"
@@ -31,7 +32,7 @@ func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 		out.Class, out.Reason = Permanent, "the API server cannot apply this kind: its objects cannot be read"
 		return out
 	case absence.Of(absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name}, err) == absence.NotServed:
-		out.Class, out.Reason, out.unserved = Wait, clean(hide, unservedReason(ref, err)), true
+		out.Class, out.Reason, out.unserved = Wait, clean(hide, UnservedReason(ref.GVK(), err)), true
 		return out
 	case isKindError(err):
 		out.Reason = clean(hide, err.Error())
@@ -56,20 +57,21 @@ func isUnsupported(ref Ref, err error) bool {
 	return ok && kind.Unsupported && kind.Version == ref.GVK().Version
 }
 
-// unservedReason explains why the cluster does not serve an object at the moment. The text names the kind.
-func unservedReason(ref Ref, err error) string {
+// UnservedReason explains why the cluster does not serve a kind at the moment. The text names the kind. The error is one
+// to which absence.Of gives the meaning absence.NotServed.
+func UnservedReason(gvk schema.GroupVersionKind, err error) string {
 	kind, ok := errors.AsType[*absence.KindError](err)
 	switch {
-	case ok && kind.Version != "" && kind.Version != ref.GVK().Version:
-		return fmt.Sprintf("the cluster does not serve %s yet, only the version %s", ref.GVK(), kind.Version)
+	case ok && kind.Version != "" && kind.Version != gvk.Version:
+		return fmt.Sprintf("the cluster does not serve %s yet, only the version %s", gvk, kind.Version)
 	case ok && kind.Version != "":
-		return fmt.Sprintf("the cluster does not serve %s at the moment, although it lists the kind", ref.GVK())
+		return fmt.Sprintf("the cluster does not serve %s at the moment, although it lists the kind", gvk)
 	case ok && kind.Reason != "":
-		return fmt.Sprintf("the cluster does not serve %s at the moment: %s", ref.GVK(), kind.Reason)
+		return fmt.Sprintf("the cluster does not serve %s at the moment: %s", gvk, kind.Reason)
 	case meta.IsNoMatchError(err):
-		return fmt.Sprintf("the cluster does not know %s yet", ref.GVK())
+		return fmt.Sprintf("the cluster does not know %s yet", gvk)
 	}
-	return fmt.Sprintf("the cluster does not serve %s at the moment: %s", ref.GVK(), err.Error())
+	return fmt.Sprintf("the cluster does not serve %s at the moment: %s", gvk, err.Error())
 }
 
 // answer sets the fields of an Error according to the API server's answer.

@@ -77,6 +77,13 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	})
 }
 
+// waitsFor returns why an object is unfinished, under the reference of the caller.
+func (r *run) waitsFor(ref Ref) Waiting {
+	out := r.results.waitsFor(ref)
+	out.Ref = ref
+	return out
+}
+
 // dismiss deletes an object. If the object must stay in the cluster, dismiss only removes it from the inventory.
 func (r *run) dismiss(ctx context.Context, ref Ref) (*Error, Waiting) {
 	s := r.objects.at(ref)
@@ -89,5 +96,5 @@ func (r *run) dismiss(ctx context.Context, ref Ref) (*Error, Waiting) {
 		return r.release(ctx, ref, known{}), Waiting{}
 	}
 	end := r.work(ctx, ref, known{}, decideRemove)
-	return r.conclude(ctx, end), Waiting{Ref: ref, Reason: r.results.waitsFor(ref)}
+	return r.conclude(ctx, end), r.waitsFor(ref)
 }

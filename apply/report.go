@@ -4,6 +4,7 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,6 +39,8 @@ type Report struct {
 type Waiting struct {
 	Ref    Ref
 	Reason string
+	// NotServed means that the cluster does not serve the object at the moment. No watch reports when this changes.
+	NotServed bool
 }
 
 // String returns the object and the reason as text for users.
@@ -45,6 +48,11 @@ func (w Waiting) String() string { return w.Ref.String() + ": " + w.Reason }
 
 // Done reports whether no further call is needed.
 func (r Report) Done() bool { return len(r.Waiting) == 0 }
+
+// NotServed reports whether the cluster does not serve one of the unfinished objects at the moment.
+func (r Report) NotServed() bool {
+	return slices.ContainsFunc(r.Waiting, func(w Waiting) bool { return w.NotServed })
+}
 
 // lookAgain is the time after which the caller should call again if objects are unfinished. Another call is necessary,
 // because the engine receives no event when an object is finished. Most objects are finished after about this time.

@@ -57,7 +57,7 @@ func (r *results) settle(ref Ref, err error, isKnown bool) *Error {
 	}
 	one := classify(ref, err, r.hide)
 	if one.Class == Wait {
-		r.waits[one.Ref.id()] = Waiting{Ref: one.Ref, Reason: one.Reason}
+		r.waits[one.Ref.id()] = Waiting{Ref: one.Ref, Reason: one.Reason, NotServed: one.unserved}
 		return nil
 	}
 	if ref.isSecret() && !isKnown {
@@ -92,11 +92,11 @@ func (r *results) leave(ref Ref) {
 	r.report.Left = append(r.report.Left, ref)
 }
 
-// waitsFor returns the reason why an object is unfinished, or "" if it is not waiting.
-func (r *results) waitsFor(ref Ref) string {
+// waitsFor returns why an object is unfinished. The reason is empty if the object is not waiting.
+func (r *results) waitsFor(ref Ref) Waiting {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.waits[ref.id()].Reason
+	return r.waits[ref.id()]
 }
 
 // block records an object that was not tried, because it depends on an unfinished object.

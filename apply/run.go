@@ -48,7 +48,7 @@ func (r *run) apply(ctx context.Context, o *object) (Outcome, *Error) {
 		return out, nil
 	case o.unserved != nil:
 		r.results.note(o.ref, o.unserved)
-		out.Waiting = o.unserved.Reason
+		out.Waiting, out.NotServed = o.unserved.Reason, true
 		return out, nil
 	}
 	end := r.work(ctx, o.ref, known{want: o}, decideApply)
@@ -59,7 +59,8 @@ func (r *run) apply(ctx context.Context, o *object) (Outcome, *Error) {
 		}
 		out.Err = failed
 	}
-	out.Live, out.Changed, out.Waiting = end.known.outcome, end.known.changed, r.results.waitsFor(o.ref)
+	waits := r.results.waitsFor(o.ref)
+	out.Live, out.Changed, out.Waiting, out.NotServed = end.known.outcome, end.known.changed, waits.Reason, waits.NotServed
 	return out, failed
 }
 

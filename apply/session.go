@@ -38,6 +38,9 @@ type Outcome struct {
 	Changed bool
 	// Waiting is the reason why the object is unfinished. It is empty if the object is finished.
 	Waiting string
+	// NotServed means that the object is unfinished because the cluster does not serve it at the moment. No watch reports
+	// when this changes.
+	NotServed bool
 	// Err is an *Error if the object failed, and nil otherwise.
 	Err error
 }

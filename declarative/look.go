@@ -5,11 +5,11 @@ package declarative
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,20 +24,28 @@ import (
 //
 // The snapshot contains all watched objects that carry the item's label, and all objects in the inventory. If the
 // watches do not contain the current version of an object in the inventory, the object is read from the target. The
-// snapshot therefore always includes the last writes of the deployer.
+// snapshot therefore always includes the last writes of the deployer. If the target does not serve a kind at the moment,
+// so that children may be missing, look returns a [deployerlib.WaitFor].
 func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	r.unobserved = map[schema.GroupKind]bool{}
 	for _, kind := range r.deployer.options.Children {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
+		entries := entriesOf(r.up.Inventory, gvk.GroupKind())
 		mapping, err := r.up.Cluster.Mapping(gvk)
+		if meta.IsNoMatchError(err) && len(entries) == 0 {
+			continue // the item has no children of a kind that a complete discovery does not contain
+		}
 		if err != nil {
-			return nil, fmt.Errorf("find the resource of %s: %w", gvk.GroupKind(), err)
+			mapping, err = r.up.Cluster.FindKind(ctx, gvk)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if mapping == nil {
-			continue // the target does not serve the kind
+			continue // the kind and its objects are gone
 		}
-		found, err := r.lookAt(ctx, gvk, mapping.Resource, entriesOf(r.up.Inventory, gvk.GroupKind()))
+		found, err := r.lookAt(ctx, gvk, mapping.Resource, entries)
 		if err != nil {
 			return nil, err
 		}

@@ -134,11 +134,11 @@ func (c *corrections) lookup(at *Cluster, entries []apply.Entry) apply.Lookup {
 	}
 	left := map[watch.Object]apply.Seen{}
 	for _, entry := range entries {
-		mapping, err := at.Mapping(entry.Ref().GVK())
-		if entry.Key == "" || err != nil || mapping == nil {
+		resource, err := at.ResourceOf(entry.Ref())
+		if entry.Key == "" || err != nil {
 			continue
 		}
-		object := watch.Object{Resource: mapping.Resource, NamespacedName: entry.Ref().Key()}
+		object := watch.Object{Resource: resource, NamespacedName: entry.Ref().Key()}
 		if c.later[object] {
 			left[object] = apply.Seen{UID: entry.UID, Key: entry.Key}
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,14 +39,4 @@ func (c *Cluster) StatusOf(ctx context.Context, gvk schema.GroupVersionKind) rea
 		c.statuses.Store(gvk, shape)
 	}
 	return shape
-}
-
-// Mapping returns the REST mapping of a kind. It returns nil, nil if the cluster does not serve the kind. It returns an
-// error if discovery fails.
-func (c *Cluster) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	return mapping, err
 }

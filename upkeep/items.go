@@ -94,7 +94,9 @@ type item struct {
 	refused bool          // the target has rejected the credentials in this run
 	follow  func()        // stops following changes; nil if the item is not waiting
 	cleanUp time.Duration // the last pause between two attempts to clean up former clusters
-	lookout *lookout      // watches the objects for which a step waits; nil if no step is waiting
+	// observation is the last pause between two attempts to watch a kind that the target did not serve
+	observation time.Duration
+	lookout     *lookout // watches the objects for which a step waits; nil if no step is waiting
 }
 
 // values contains the values that a deployer stores for an item. See Run.Value. A deployer stores very few values, so a

@@ -5,6 +5,7 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,37 +21,79 @@ const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 // `owned` contains the states of the objects after the item's last writes. The watches compare later states with these
 // states. Observe writes nothing to the target. Settle calls Observe itself.
 //
-// If the target forbids watching a kind, Observe sets the condition DriftDetection in memory and returns no error. It
-// returns an error if a kind cannot be watched for a temporary reason.
+// If the target forbids watching a kind, Observe sets the condition DriftDetection in memory and returns no error. If
+// the target does not serve a kind at the moment, Observe also requests another run, which tries again. It returns an
+// error if a kind cannot be watched for a temporary reason.
 func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
-	unwatched, failed := "", error(nil)
-	for resource, namespaces := range resources(r.Cluster, r.Inventory.Entries) {
+	for _, one := range owned {
+		if one.ResourceVersion != "" {
+			r.Cluster.watcher.Serves(one.Resource)
+		}
+	}
+	failed := error(nil)
+	watched, unserved := resources(r.Cluster, r.Inventory.Entries)
+	unwatched, again := "", len(unserved) > 0
+	for _, reason := range unserved {
+		unwatched = reason
+	}
+	for resource, namespaces := range watched {
 		coverage, err := r.Cluster.watcher.Watch(ctx, resource, namespaces...)
 		if err != nil {
 			failed = fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
 		}
 		if !coverage.Complete() {
-			unwatched = "changes by other writers are not detected immediately: " + oneLine(fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason))
+			unwatched, again = fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason), again || coverage.NotServed
 		}
 	}
-	r.unwatched = unwatched != ""
+	if r.unwatched = unwatched != ""; r.unwatched {
+		unwatched = "changes by other writers are not detected immediately: " + oneLine(unwatched)
+	}
+	if pause := r.item.nextObservation(again); again {
+		r.item.queue.wake(r.Keeper.rt.Clock.Now().Add(pause))
+	}
 	r.Keeper.setCondition(r.Item, ConditionDriftDetection, lsv1alpha1.ConditionFalse, "NotWatched", unwatched)
 	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // also called after an error, because the watches report no drift before this call
 	return failed
 }
 
 // resources returns the resources of the objects in an inventory and, for each resource, the namespaces of its objects.
-// It contains a namespace once for each object. It omits kinds that the cluster does not serve.
-func resources(at *Cluster, entries []apply.Entry) map[schema.GroupVersionResource][]string {
-	out := map[schema.GroupVersionResource][]string{}
+// It contains a namespace once for each object. For the kinds that the cluster does not serve, resources returns the
+// reasons.
+func resources(at *Cluster, entries []apply.Entry) (served map[schema.GroupVersionResource][]string, unserved map[schema.GroupKind]string) {
+	served, unserved = map[schema.GroupVersionResource][]string{}, map[schema.GroupKind]string{}
 	for _, entry := range entries {
-		mapping, err := at.Mapping(entry.Ref().GVK())
-		if entry.UID == "" || err != nil || mapping == nil {
+		gvk := entry.Ref().GVK()
+		if entry.UID == "" || unserved[gvk.GroupKind()] != "" {
 			continue
 		}
-		out[mapping.Resource] = append(out[mapping.Resource], entry.Namespace)
+		resource, err := at.ResourceOf(entry.Ref())
+		if err != nil {
+			unserved[gvk.GroupKind()] = apply.UnservedReason(gvk, err)
+			continue
+		}
+		served[resource] = append(served[resource], entry.Namespace)
 	}
-	return out
+	return served, unserved
+}
+
+// These constants are the minimum and maximum time until an item tries again to watch a kind that the target did not
+// serve.
+const (
+	minObservation = 10 * time.Second
+	maxObservation = 5 * time.Minute
+)
+
+// nextObservation returns the time until the next attempt to watch the kinds that the target did not serve. The time
+// doubles with each attempt. If `again` is false, all kinds are served, and the next time is the minimum again.
+func (i *item) nextObservation(again bool) time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !again {
+		i.observation = 0
+		return 0
+	}
+	i.observation = min(max(2*i.observation, minObservation), maxObservation)
+	return i.observation
 }
 
 // Resume watches the objects of a finished item. It also detects drift that occurred before the process was started.

@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/internal/version"
@@ -187,6 +187,9 @@ func RecordReady(r *Run, ref apply.Ref, live *unstructured.Unstructured) {
 // checkReady reads an object and checks whether it is ready. It records the state of a ready object.
 func checkReady(ctx context.Context, r *Run, ref apply.Ref) (unready, error) {
 	live, err := r.Cluster.Read(ctx, ref)
+	if reason, _, waits := deployerlib.AsWait(err); waits {
+		return unready{ref: ref, reason: ref.String() + ": " + reason, recheck: pollUnwatched}, nil
+	}
 	switch {
 	case err != nil:
 		return unready{}, err
@@ -203,17 +206,18 @@ func checkReady(ctx context.Context, r *Run, ref apply.Ref) (unready, error) {
 // seen returns an object as a watch last reported it. It returns false if no watch has reported the object, or if the
 // cluster does not serve the kind.
 func (c *Cluster) seen(ref apply.Ref) (watch.Seen, bool) {
-	mapping, err := c.Mapping(ref.GVK())
-	if err != nil || mapping == nil {
+	resource, err := c.ResourceOf(ref)
+	if err != nil {
 		return watch.Seen{}, false
 	}
-	return c.watcher.Get(mapping.Resource, ref.Key())
+	return c.watcher.Get(resource, ref.Key())
 }
 
 // errLags is the error of a read whose response is outdated.
 var errLags = errors.New("the target lags behind")
 
-// Read reads an object. It returns nil, nil if the object does not exist or if its kind is not known. It returns the
+// Read reads an object. It returns nil, nil if the object is proved not to exist (see package absence). If the cluster
+// does not serve the object at the moment, Read returns a [deployerlib.WaitFor] that names the kind. It returns the
 // errors of the target. If the target rejects the credentials, the error is an *apply.Error, so that ApplyError
 // recognizes it. Read also returns an error if the API server lags behind: it returned an older state than the item's
 // last write, or an older state than a watch had reported before the request. Try again in this case.
@@ -221,10 +225,16 @@ func (c *Cluster) Read(ctx context.Context, ref apply.Ref) (*unstructured.Unstru
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(ref.GVK())
 	seen, known := c.seen(ref) // before the request, because a watch may report a later change before the response arrives
-	err := c.Get(ctx, ref.Key(), obj)
+	err := c.explain(ctx, ref.GVK(), c.Get(ctx, ref.Key(), obj))
+	if absence.ServedVersion(err) == ref.GVK().Version {
+		err = c.explain(ctx, ref.GVK(), c.Get(ctx, ref.Key(), obj)) // another discovery has just found the kind
+	}
+	absent := absence.Of(absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name}, err)
 	switch {
-	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+	case absent.IsProved():
 		return nil, nil
+	case absent == absence.NotServed:
+		return nil, awaitServed(ref.GVK(), err)
 	case apierrors.IsUnauthorized(err):
 		return nil, &apply.Error{Ref: ref, Reason: "read: " + err.Error(), Class: apply.Retry, Status: metav1.StatusReasonUnauthorized}
 	case err != nil:

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -129,9 +130,13 @@ func (s *search) known(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxSearch)
 	defer cancel()
 	for _, gvk := range slices.SortedFunc(maps.Keys(s.Kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
-		mapping, err := s.run.Cluster.Mapping(gvk)
+		mapping, err := s.run.Cluster.FindKind(ctx, gvk)
+		if absence.Of(absence.Object{Kind: gvk.GroupKind()}, err) == absence.NotAllowed {
+			s.missed = append(s.missed, gvk.GroupKind().String())
+			continue
+		}
 		if err != nil {
-			return fmt.Errorf("find the resource of %s: %w", gvk.GroupKind(), err)
+			return err
 		}
 		if mapping == nil || s.done[mapping.Resource.GroupResource()] {
 			continue
@@ -222,8 +227,12 @@ func (s *search) list(ctx context.Context, gvk schema.GroupVersionKind, resource
 			options.Limit, err = options.Limit/2, nil
 			continue
 		}
-		if err == nil && next == "" || apierrors.IsNotFound(err) {
-			return nil // there are no more pages, or the target no longer serves the kind
+		if err == nil && next == "" {
+			return nil // there are no more pages
+		}
+		err = s.run.Cluster.explain(ctx, gvk, err)
+		if absence.Of(absence.Object{Kind: gvk.GroupKind()}, err).IsProved() {
+			return nil // the kind is gone since the discovery
 		}
 		options.Continue = next
 	}

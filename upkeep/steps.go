@@ -59,11 +59,26 @@ func (r *Run) Settle(ctx context.Context, inventory apply.Inventory, report appl
 	switch {
 	case err != nil:
 		return r.ApplyError(err)
+	case report.NotServed():
+		return r.Wait("apply", 0, report.Reason(), r.ServedPause())
 	case !report.Done():
 		return r.Wait("apply", 0, report.Reason(), report.After())
 	}
 	return nil
 }
+
+// ServedPause returns the time after which an item that waits for a kind which the target does not serve is reconciled
+// again. The time grows with the time that the item has waited.
+func (r *Run) ServedPause() time.Duration {
+	waited := r.item.waited("served", r.Keeper.rt.Clock.Now())
+	return min(max(waited/4, minServedPause), maxServedPause)
+}
+
+// These constants limit the result of ServedPause.
+const (
+	minServedPause = 2 * time.Second
+	maxServedPause = 30 * time.Second
+)
 
 // AfterDeployment sends the patches in apply.Desired.PatchAfterDeployment; see [apply.Engine.AfterDeployment]. Call it
 // when the objects are ready, with the same desired objects as Apply. AfterDeployment returns the same errors as Apply.
@@ -89,6 +104,8 @@ func (r *Run) Delete(ctx context.Context, o apply.Options, groups []apply.Group,
 	switch {
 	case err != nil:
 		return r.ApplyError(err)
+	case report.NotServed():
+		return r.Wait("delete", bound, report.Reason(), r.ServedPause())
 	case !report.Done():
 		return r.Wait("delete", bound, report.Reason(), report.After())
 	}

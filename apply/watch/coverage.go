@@ -38,6 +38,9 @@ type Coverage struct {
 	Missing []string
 	// Reason explains in one line why the whole cluster is not watched. It is empty if Scope is Cluster.
 	Reason string
+	// NotServed means that nothing is watched because the target did not serve the resource. This may change at any
+	// time, so call Watch again, at the latest when an object of the resource exists (see Watcher.Serves).
+	NotServed bool
 }
 
 // Covers reports whether the watches detect drift of objects in the given namespace. An empty namespace stands for
@@ -55,6 +58,7 @@ func (c Coverage) Complete() bool {
 type refusal struct {
 	reason    string
 	forbidden bool // a smaller scope may be allowed; if false, the resource cannot be watched at all
+	missing   bool // the target did not serve the resource
 	until     time.Time
 }
 
@@ -86,7 +90,9 @@ func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, na
 	}
 	namespaces = slices.Sorted(maps.Keys(sets.New(namespaces...).Delete("")))
 	none := Coverage{Scope: None, Missing: namespaces, Reason: reason.Error()}
-	if refused, ok := errors.AsType[*refusal](reason); !ok || !refused.forbidden || len(namespaces) == 0 {
+	refused, ok := errors.AsType[*refusal](reason)
+	if !ok || !refused.forbidden || len(namespaces) == 0 {
+		none.NotServed = ok && refused.missing
 		return none, ctx.Err()
 	}
 	streams := make([]opening, 0, len(namespaces))
@@ -105,6 +111,14 @@ func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, na
 		c.Scope = None
 	}
 	return c, ctx.Err()
+}
+
+// Serves tells the Watcher that the target serves a resource now, because an object of the resource was read or written.
+// If the target refused a watch because it did not serve the resource, the next call of Watch repeats the request.
+func (w *Watcher) Serves(gvr schema.GroupVersionResource) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.refusals, func(p place, r *refusal) bool { return p.gvr == gvr && r.missing })
 }
 
 // opening is the result of Watcher.open: a stream, or the reason why there is no stream.
@@ -188,7 +202,9 @@ func (w *Watcher) refuse(s *stream, err error) {
 		rest = retryMissing
 	}
 	reason := notWatched(s.place, err.Error()).Error()
-	s.refused = &refusal{reason: reason, forbidden: apierrors.IsForbidden(err), until: w.opts.Clock.Now().Add(rest)}
+	s.refused = &refusal{
+		reason: reason, forbidden: apierrors.IsForbidden(err), missing: apierrors.IsNotFound(err), until: w.opts.Clock.Now().Add(rest),
+	}
 	w.refusals[s.place] = s.refused
 	w.end(s)
 }

@@ -107,7 +107,7 @@ func TestLadder(t *testing.T) {
 		"NoSuchKind": {
 			"a kind that is not there or cannot be watched is not asked for by namespace",
 			func(string, string) error { return missing },
-			Coverage{Scope: None, Missing: []string{"a", "b"}, Reason: `configmaps in the cluster: configmaps "" not found`},
+			Coverage{Scope: None, Missing: []string{"a", "b"}, Reason: `configmaps in the cluster: configmaps "" not found`, NotServed: true},
 		},
 	}
 	for name, tc := range cases {

@@ -66,6 +66,38 @@ func TestMissingKindIsAskedForSoon(t *testing.T) {
 	}
 }
 
+// TestServes checks that a refused watch is tried again at once after an object of the resource was written, unless the
+// target forbids the watch.
+func TestServes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want Scope
+	}{
+		"a watch of a resource that was not served is tried again at once [F105]": {apierrors.NewNotFound(configMaps.GroupResource(), ""), Cluster},
+		"a watch that is forbidden is not tried again at once [F105]":             {forbidden("all"), None},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var there atomic.Bool
+			w := New(newTarget(t, func(string, string) error {
+				if there.Load() {
+					return nil
+				}
+				return tc.err
+			}), Options{})
+			w.Start(t.Context())
+			before, err := w.Watch(t.Context(), configMaps)
+			must(t, err)
+			there.Store(true)
+			w.Serves(configMaps)
+			after, err := w.Watch(t.Context(), configMaps)
+			must(t, err)
+			if before.Scope != None || before.NotServed != (tc.want == Cluster) || after.Scope != tc.want {
+				t.Errorf("got the coverage %+v, then %+v, want the scope %s", before, after, tc.want)
+			}
+		})
+	}
+}
+
 // TestOnlyOwnObjectsAreAskedFor ensures that lists and watches leave out objects that no item owns.
 func TestOnlyOwnObjectsAreAskedFor(t *testing.T) {
 	tg := newTarget(t, allowed)

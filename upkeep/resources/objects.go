@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,7 +31,7 @@ func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (
 		return nil, err
 	}
 	wanted := apply.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
-	mapping, err := from.Mapping(wanted.GVK())
+	mapping, err := from.FindKind(ctx, wanted.GVK())
 	if err != nil || mapping == nil {
 		return nil, err
 	}
@@ -52,17 +51,13 @@ func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, wanted m
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := from.Mapping(gvk)
+	mapping, err := from.FindKind(ctx, gvk)
 	if err != nil || mapping == nil {
 		return nil, err
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
-	err = from.List(ctx, list, client.MatchingLabels(wanted))
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
+	if err = from.List(ctx, list, client.MatchingLabels(wanted)); err != nil {
 		return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
 	}
 	out := make([]*unstructured.Unstructured, 0, len(list.Items))

@@ -10,13 +10,15 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/absence"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -70,7 +72,7 @@ func (t *Session) source(wanted Search) (from client.Reader, sight upkeep.Sight,
 	}
 	mapping, err := mapper.RESTMapping(wanted.Kind.GroupKind(), wanted.Kind.Version)
 	if err != nil {
-		return nil, sight, fmt.Errorf("find the resource of %s: %w", wanted.Kind.GroupKind(), err)
+		return nil, sight, awaitServed(wanted, err)
 	}
 	if wanted.Name == "" {
 		sight = upkeep.SightOfAll(t.run.Cluster, mapping.Resource, wanted.Labels, nil).In(wanted.Namespace)
@@ -83,15 +85,33 @@ func (t *Session) source(wanted Search) (from client.Reader, sight upkeep.Sight,
 	return from, sight, nil
 }
 
+// notServedPause is the time after which a Reference looks again for a kind that the cluster does not serve.
+const notServedPause = 5 * time.Second
+
+// awaitServed converts the error of a search. If the cluster does not serve the kind at the moment, the result is a
+// [deployerlib.WaitFor].
+func awaitServed(wanted Search, err error) error {
+	if absence.Of(absence.Object{Kind: wanted.Kind.GroupKind(), Name: wanted.Name}, err) == absence.NotServed {
+		return deployerlib.WaitFor(contract.OneLine(apply.UnservedReason(wanted.Kind, err), maxReason), notServedPause)
+	}
+	return fmt.Errorf("find the resource of %s: %w", wanted.Kind.GroupKind(), err)
+}
+
+// maxReason is the maximum length of a reason.
+const maxReason = 1024
+
 // lookFor reads the objects that match `wanted`.
 func lookFor(ctx context.Context, from client.Reader, wanted Search) ([]*unstructured.Unstructured, error) {
 	if wanted.Name != "" {
 		obj := &unstructured.Unstructured{}
 		obj.SetGroupVersionKind(wanted.Kind)
 		err := from.Get(ctx, wanted.Ref().Key(), obj)
+		absent := absence.Of(absence.Object{Kind: wanted.Kind.GroupKind(), Name: wanted.Name}, err)
 		switch {
-		case apierrors.IsNotFound(err):
+		case absent.IsProved():
 			return nil, nil
+		case absent == absence.NotServed:
+			return nil, awaitServed(wanted, err)
 		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", wanted, err)
 		}
@@ -101,6 +121,8 @@ func lookFor(ctx context.Context, from client.Reader, wanted Search) ([]*unstruc
 	list.SetGroupVersionKind(wanted.Kind.GroupVersion().WithKind(wanted.Kind.Kind + "List"))
 	err := from.List(ctx, list, client.InNamespace(wanted.Namespace), client.MatchingLabels(wanted.Labels), client.Limit(MaxReferenced+1))
 	switch {
+	case absence.IsUnproved(err):
+		return nil, awaitServed(wanted, err)
 	case err != nil:
 		return nil, fmt.Errorf("list %s: %w", wanted, err)
 	case len(list.Items) > MaxReferenced:

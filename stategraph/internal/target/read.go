@@ -132,11 +132,11 @@ func (t *Session) object(ref apply.Ref) (watch.Object, bool) {
 		if t.run.Cluster == nil {
 			return watch.Object{}, false
 		}
-		mapping, err := t.run.Cluster.Mapping(gvk)
-		if err != nil || mapping == nil {
+		served, err := t.run.Cluster.ResourceOf(ref)
+		if err != nil {
 			return watch.Object{}, false
 		}
-		resource = mapping.Resource
+		resource = served
 		t.resources.Store(gvk, resource)
 	}
 	return watch.Object{Resource: resource.(schema.GroupVersionResource), NamespacedName: ref.Key()}, true

@@ -223,6 +223,7 @@ func (t *Session) Apply(ctx context.Context, of Unit, desired []apply.Desired) (
 	}
 	heard := t.watches(of.Component)
 	for i := range applied {
+		t.awaitServed(applied[i].NotServed)
 		t.met(of.Component, applied[i], heard)
 		applied[i].Live = nil // callers must use Get, which stores the object for the next run
 	}
@@ -236,9 +237,24 @@ func (t *Session) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting
 	}
 	waiting, err := t.applier.Delete(ctx, refs...)
 	for _, w := range waiting {
+		t.awaitServed(w.NotServed)
 		t.awaitEnd(w.Ref)
 	}
 	return waiting, err
+}
+
+// awaitServed ensures that an object which the cluster does not serve at the moment is tried again. No watch reports when
+// this changes.
+func (t *Session) awaitServed(unserved bool) {
+	if !unserved {
+		return
+	}
+	pause := t.run.ServedPause()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.recheck == 0 || pause < t.recheck {
+		t.recheck = pause
+	}
 }
 
 // awaitEnd ensures that a run is triggered when the object no longer exists, even if the component does not listen to
