@@ -74,7 +74,8 @@ const (
 func Adoptions() []Adoption { return []Adoption{AdoptNever, AdoptIfUnowned, AdoptAlways} }
 
 // Desired describes the desired state of one object. If the manifest is a list (an object with the field items),
-// Desired describes each object in the list.
+// Desired describes each object in the list and in the lists that it contains. Items without a kind and an API version
+// get those of their list, as with kubectl.
 type Desired struct {
 	// Object is the manifest. The engine does not modify it.
 	Object *unstructured.Unstructured

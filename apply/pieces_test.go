@@ -225,6 +225,35 @@ func TestListsHandDown(t *testing.T) {
 	}
 }
 
+func TestListsAreFlattened(t *testing.T) {
+	item := func(name string) map[string]any {
+		return map[string]any{"metadata": map[string]any{"namespace": "shop", "name": name}}
+	}
+	list := manifest("List", "l", map[string]any{"items": []any{
+		map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "items": []any{item("a"), item("b")}}, manifest("ConfigMap", "c", nil).Object.Object,
+	}})
+	t.Run("items of a list in a list get its kind [F102]", func(t *testing.T) {
+		objects, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), []Desired{list}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range objects {
+			got = append(got, o.ref.String())
+		}
+		if diff := cmp.Diff([]string{"ConfigMap shop/a", "ConfigMap shop/b", "ConfigMap shop/c"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("an item that is not an object is an error with its place [F102]", func(t *testing.T) {
+		wrong := manifest("List", "l", map[string]any{"items": []any{map[string]any{"items": []any{"x"}}}})
+		_, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), []Desired{wrong}, false)
+		if want := "List shop/l: items[0].items[0] must be an object"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	})
+}
+
 // TestHashOfPatch checks that a different patchAfterDeployment changes the hash. The hash must change, because the
 // patch is only sent after a write of the object.
 func TestHashOfPatch(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/lists"
 )
 
 // object is a Desired that is ready to be written.
@@ -78,7 +79,7 @@ func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*o
 
 func (p *preparing) fault(err *Error) { p.faults = append(p.faults, err) }
 
-// expand copies the manifests and replaces each list by its items.
+// expand copies the manifests and replaces each list by its items, including the items of lists in the list.
 func (p *preparing) expand(desired []Desired) []Desired {
 	out := []Desired{}
 	for _, d := range desired {
@@ -91,21 +92,18 @@ func (p *preparing) expand(desired []Desired) []Desired {
 			p.fault(invalid(RefOf(d.Object), "", "is not JSON: %v", err))
 			continue
 		}
-		items, isList := content["items"].([]any)
-		if !isList {
-			d.Object = &unstructured.Unstructured{Object: content}
-			out = append(out, d)
-			continue
-		}
-		if p.singly {
+		if p.singly && lists.IsList(content) {
 			p.fault(invalid(RefOf(d.Object), "", "is a list; pass its items individually"))
 			continue
 		}
+		items, err := lists.Flatten(content, nil)
+		if err != nil {
+			p.fault(invalid(RefOf(d.Object), "", "%v", err))
+		}
 		for _, item := range items {
 			one := d
-			body, _ := item.(map[string]any)
-			one.Object = &unstructured.Unstructured{Object: body}
-			out = append(out, p.expand([]Desired{one})...)
+			one.Object = &unstructured.Unstructured{Object: item.Body}
+			out = append(out, one)
 		}
 	}
 	return out

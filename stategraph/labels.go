@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/internal/lists"
 )
 
 // prefix is the prefix of the labels that identify an object.
@@ -166,9 +167,12 @@ func (n *nodeRun) identify(desired []apply.Desired) ([]apply.Desired, error) {
 		switch {
 		case d.Object == nil:
 			continue // the component has no object for this item
-		case d.Object.IsList():
-			items, err := n.identify(itemsOf(d))
+		case lists.IsList(d.Object.Object):
+			items, err := itemsOf(d)
 			if err != nil {
+				return nil, err
+			}
+			if items, err = n.identify(items); err != nil {
 				return nil, err
 			}
 			out = append(out, items...)
@@ -182,17 +186,15 @@ func (n *nodeRun) identify(desired []apply.Desired) ([]apply.Desired, error) {
 	return out, nil
 }
 
-// itemsOf returns the items of a list.
-func itemsOf(list apply.Desired) []apply.Desired {
-	var out []apply.Desired
-	items, _ := list.Object.Object["items"].([]any)
-	for _, item := range items {
-		body, _ := item.(map[string]any)
-		single := list
-		single.Object = &unstructured.Unstructured{Object: body}
-		out = append(out, single)
+// itemsOf returns the items of a list and of the lists that it contains.
+func itemsOf(list apply.Desired) ([]apply.Desired, error) {
+	items, err := lists.Flatten(list.Object.Object, nil)
+	out := make([]apply.Desired, len(items))
+	for i, item := range items {
+		out[i] = list
+		out[i].Object = &unstructured.Unstructured{Object: item.Body}
 	}
-	return out
+	return out, err
 }
 
 // mark adds the labels to one object, and sets a name if the object has none.

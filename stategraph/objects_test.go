@@ -138,6 +138,15 @@ func TestObjectBodies(t *testing.T) {
 				map[string]any{"apiVersion": "v1", "kind": "A"}, map[string]any{"apiVersion": "v1", "kind": "B"},
 			}})), "a Ready", 2,
 		},
+		"items without kind, and a list in the list [F102]": {
+			Object(free(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
+				map[string]any{"apiVersion": "v1", "kind": "AList", "items": []any{map[string]any{"metadata": map[string]any{"name": "a"}}, map[string]any{"metadata": map[string]any{"name": "b"}}}},
+				map[string]any{"apiVersion": "v1", "kind": "B"},
+			}})), "a Ready", 3,
+		},
+		"an item that is no object [F102]": {
+			Object(free(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{"x"}})), "a Failed items[0] must be an object", 0,
+		},
 		"nil: the item has none": {Object(func(context.Context) (*corev1.ConfigMap, error) { return nil, nil }), "a Ready", 0},
 		"an error":               {Object(func(context.Context) (*corev1.ConfigMap, error) { return nil, errors.New("no") }), "a Failed no", 0},
 		"a panic":                {Object(func(context.Context) (*corev1.ConfigMap, error) { panic("oh") }), "a Failed panic: oh", 0},

@@ -22,6 +22,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/lists"
 )
 
 // policies are the policies that a manifest may have.
@@ -31,31 +32,28 @@ var policies = []managedresource.ManifestPolicy{
 }
 
 // Expand returns the objects of a manifest. If the manifest contains an array "items", it is a list, and Expand
-// returns the items; otherwise it returns the manifest itself. It returns an error if the manifest or an item is not a
-// JSON object.
+// returns the items of this list and of the lists that it contains; otherwise it returns the manifest itself. Items
+// without a kind and an API version get those of their list, as with kubectl. Expand returns an error if the manifest
+// or an item is not a JSON object.
 func Expand(manifest *runtime.RawExtension) ([]*unstructured.Unstructured, error) {
-	objects, _, err := expand(manifest)
-	return objects, err
+	items, err := expand(manifest)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, item := range items {
+		objects = append(objects, &unstructured.Unstructured{Object: item.Body})
+	}
+	return objects, nil
 }
 
-// expand is like Expand and also reports whether the manifest is a list.
-func expand(manifest *runtime.RawExtension) (objects []*unstructured.Unstructured, isList bool, err error) {
+// expand is like Expand and also returns the place of each object in the manifest.
+func expand(manifest *runtime.RawExtension) ([]lists.Item, error) {
 	object, err := decodeObject(manifest)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	items, isList := object["items"].([]any)
-	if !isList {
-		return []*unstructured.Unstructured{{Object: object}}, false, nil
-	}
-	for i, item := range items {
-		object, ok := item.(map[string]any)
-		if !ok {
-			return nil, true, fmt.Errorf("items[%d] must be an object", i)
-		}
-		objects = append(objects, &unstructured.Unstructured{Object: object})
-	}
-	return objects, true, nil
+	return lists.Flatten(object, nil)
 }
 
 // decodeObject decodes a JSON object. It returns an error for a duplicate field.
@@ -101,15 +99,12 @@ type place struct {
 
 // checkManifest validates a manifest and, if it is a list, all of its objects.
 func checkManifest(at string, m *managedresource.Manifest, seen map[apply.Ref]place) error {
-	objects, isList, err := expand(m.Manifest)
+	items, err := expand(m.Manifest)
 	if err != nil {
 		return fault(at, "%s", err.Error())
 	}
-	for i, obj := range objects {
-		path := at
-		if isList {
-			path = fmt.Sprintf("%s.items[%d]", at, i)
-		}
+	for _, item := range items {
+		path, obj := at+item.Path, &unstructured.Unstructured{Object: item.Body}
 		if err := checkObject(path, obj.Object); err != nil {
 			return err
 		}

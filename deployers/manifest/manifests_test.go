@@ -103,8 +103,10 @@ func TestExpand(t *testing.T) {
 		`{"kind":"X","items":[{"metadata":{"name":"a"}},{"metadata":null}]}`: {"a", ""},
 		`{"metadata":{"name":"a"},"items":{"b":1}}`:                          {"a"},
 		`{"items":[[]]}`:                                                     {"error: items[0] must be an object"},
-		`null`:                                                               {"error: must be an object"},
-		``:                                                                   {"error: required"},
+		`{"kind":"List","items":[{"kind":"List","items":[{"metadata":{"name":"a"}}]},{"metadata":{"name":"b"}}]}`: {"a", "b"},
+		`{"items":[{"items":[1]}]}`: {"error: items[0].items[0] must be an object"},
+		`null`:                      {"error: must be an object"},
+		``:                          {"error: required"},
 	} {
 		if diff := cmp.Diff(want, names(raw)); diff != "" {
 			t.Errorf("Expand(%s): -want, +got:\n%s", raw, diff)

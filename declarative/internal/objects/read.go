@@ -14,12 +14,15 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/internal/lists"
 )
 
 // Object is one of the objects that Read returns.
@@ -175,28 +178,47 @@ func readDocument(raw []byte) ([]Object, error) {
 
 // expand replaces list objects by their items.
 func expand(all []Object) ([]Object, error) {
-	lists := false
+	found := false
 	out := []Object{}
 	for _, m := range all {
-		kind, _ := m.Body["kind"].(string)
-		items, hasItems := m.Body["items"].([]any)
-		if !hasItems || !strings.HasSuffix(kind, "List") {
+		if typed := m.typedItems(); typed != nil {
+			return readEach(reflect.ValueOf(typed))
+		}
+		if !isList(m.Body) {
 			out = append(out, m)
 			continue
 		}
-		lists = true
-		for i, item := range items {
-			body, isObject := item.(map[string]any)
-			if !isObject {
-				return nil, fmt.Errorf("items[%d] is not a JSON object", i)
-			}
-			out = append(out, Object{Body: body})
+		found = true
+		items, err := lists.Flatten(m.Body, isList)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			out = append(out, Object{Body: item.Body})
 		}
 	}
-	if lists {
+	if found {
 		return numbered(out), nil
 	}
 	return out, nil
+}
+
+// isList reports whether an object is a list. Other kinds may also have a field "items".
+func isList(object map[string]any) bool {
+	kind, _ := object["kind"].(string)
+	return strings.HasSuffix(kind, "List") && lists.IsList(object)
+}
+
+// typedItems returns the items of a list in the form of a Go struct without a kind. It returns nil for any other object.
+func (m Object) typedItems() []runtime.Object {
+	if kind, _ := m.Body["kind"].(string); kind != "" || m.Source == nil || !meta.IsListType(m.Source) {
+		return nil
+	}
+	items, err := meta.ExtractList(m.Source)
+	if err != nil {
+		return nil
+	}
+	return items
 }
 
 // FillKind sets apiVersion and kind of a typed object if its kind is empty, as is usual for Go structs. The parameter

@@ -24,15 +24,20 @@ func TestRead(t *testing.T) {
 		in   any
 		want []named
 	}{
-		"a pointer":              {&pod, []named{{"Pod", "p", ""}}},
-		"a struct":               {pod, []named{{"Pod", "p", ""}}},
-		"several":                {[]any{pod, &pod, text}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}, {"Pod", "p", "[2]"}}},
-		"an array":               {[1]corev1.Pod{pod}, []named{{"Pod", "p", "[0]"}}},
-		"lists in lists":         {[]any{[]any{text}, `{"kind":"List","items":[` + text + `]}`}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}}},
-		"no list without a kind": {`{"kind":"Menu","metadata":{"name":"m"},"items":[1]}`, []named{{"Menu", "m", ""}}},
-		"JSON after white space": {" \n" + text, []named{{"Pod", "p", ""}}},
-		"one document":           {"---\n" + text + "\n---\n", []named{{"Pod", "p", ""}}},
-		"a list of its own type": {&unstructured.UnstructuredList{Object: map[string]any{"kind": "PodList", "apiVersion": "v1"}, Items: []unstructured.Unstructured{{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "p"}}}}}, []named{{"Pod", "p", "[0]"}}},
+		"a pointer":                              {&pod, []named{{"Pod", "p", ""}}},
+		"a struct":                               {pod, []named{{"Pod", "p", ""}}},
+		"several":                                {[]any{pod, &pod, text}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}, {"Pod", "p", "[2]"}}},
+		"an array":                               {[1]corev1.Pod{pod}, []named{{"Pod", "p", "[0]"}}},
+		"lists in lists":                         {[]any{[]any{text}, `{"kind":"List","items":[` + text + `]}`}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}}},
+		"a typed list [F102]":                    {&corev1.PodList{Items: []corev1.Pod{pod, pod}}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}}},
+		"a typed list with a kind [F102]":        {corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{pod}}, []named{{"Pod", "p", "[0]"}}},
+		"a list whose items have no kind [F102]": {`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"p"}}]}`, []named{{"Pod", "p", "[0]"}}},
+		"a list in a list in a slice [F102]":     {[]any{text, `{"kind":"List","items":[{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"p"}}]},` + text + `]}`}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}, {"Pod", "p", "[2]"}}},
+		"a menu in a list is no list [F102]":     {`{"kind":"List","items":[{"kind":"Menu","metadata":{"name":"m"},"items":[1]}]}`, []named{{"Menu", "m", "[0]"}}},
+		"no list without a kind":                 {`{"kind":"Menu","metadata":{"name":"m"},"items":[1]}`, []named{{"Menu", "m", ""}}},
+		"JSON after white space":                 {" \n" + text, []named{{"Pod", "p", ""}}},
+		"one document":                           {"---\n" + text + "\n---\n", []named{{"Pod", "p", ""}}},
+		"a list of its own type":                 {&unstructured.UnstructuredList{Object: map[string]any{"kind": "PodList", "apiVersion": "v1"}, Items: []unstructured.Unstructured{{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "p"}}}}}, []named{{"Pod", "p", "[0]"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := Read(tc.in)
@@ -60,7 +65,7 @@ func TestReadTellsNoValues(t *testing.T) {
 		"twice the same key":   {"a: SECRET\na: SECRET", "is not valid YAML: line 2"},
 		"no YAML":              {"a: b: SECRET", "is not valid YAML: syntax error"},
 		"an element":           {[]any{"SECRET"}, "[0]: is not a JSON object"},
-		"an item":              {`{"kind":"List","items":["SECRET"]}`, "items[0] is not a JSON object"},
+		"an item":              {`{"kind":"List","items":["SECRET"]}`, "items[0] must be an object"},
 		"nil":                  {nil, "is nil"},
 		"a nil pointer":        {(*corev1.Pod)(nil), "is nil"},
 		"an element nil":       {[]*corev1.Pod{nil}, "[0]: is nil"},
