@@ -15,6 +15,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
@@ -190,3 +191,41 @@ func requests(servers map[string]*hostile.Server, time time.Duration) {
 		Expect(perMinute).To(BeNumerically("<=", mostRequests), "requests for the watch of %s, %d in %s", name, asked, time)
 	}
 }
+
+var _ = Describe("a deployer with many new targets", func() {
+	const count, each = 40, 3
+
+	It("starts the item of another new target within 2 s, although their writes never end [F107]", func(ctx SpecContext) {
+		server := hostile.New(hostile.When(hostile.Writes, hostile.Trickle(time.Second)))
+		DeferCleanup(server.Close)
+		names := []string{}
+		for i := range count {
+			name := fmt.Sprint("untried-", i)
+			names = append(names, name)
+			namespace(ctx, name)
+			target(ctx, name, "target", server.Kubeconfig(name))
+		}
+		namespace(ctx, "new")
+		target(ctx, "new", "target", cp.Kubeconfig())
+		if err := c.Get(ctx, client.ObjectKey{Name: quiet}, &corev1.Namespace{}); err != nil {
+			namespace(ctx, quiet)
+		}
+		start(mockDeployer)
+		control := mockItem(quiet, "control")
+		Expect(ls.Deploy(ctx, control)).To(Succeed())
+		isWorking(ctx, control)
+		start(manifestDeployer)
+		watch := newStopwatch(ctx, "new")
+		for i := range each {
+			for _, name := range names {
+				Expect(ls.Deploy(ctx, item(name, fmt.Sprint("item-", i), "target", configMap(fmt.Sprint(name, i))))).To(Succeed())
+			}
+		}
+		isWorking(ctx, item(names[0], "item-0", "target"))
+		watch.handOut(ctx, item("new", "first", "target", configMap("new")))
+		watch.awaitAll(ctx, "new", 1)
+		wait, excess := watch.longest("new")
+		report(fmt.Sprintf("from hand-out to start of the item of a new target beside %d whose writes never end", count), "-", "%s", wait.Round(time.Millisecond))
+		Expect(excess).To(BeNumerically("<=", mostWait))
+	}, SpecTimeout(10*time.Minute))
+})
