@@ -3,8 +3,11 @@
 package apply
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -12,6 +15,14 @@ import (
 // decideApply returns the first step for a desired object. If the caller or a watch shows that the object needs no
 // request, this step ends the work on the object.
 func decideApply(r rules, k known) step {
+	if k.Finish = cmp.Or(k.Finish, FinishOf(k.want.Object)); k.mayBeFinished(r) {
+		return decideFinishing(r, k)
+	}
+	return decideWanted(r, k)
+}
+
+// decideWanted returns the first step for an object that must exist.
+func decideWanted(r rules, k known) step {
 	isSeen := k.seen != nil && k.UID != "" && !k.Deleting && k.seen.UID == k.UID
 	switch {
 	case isSeen && k.seen.Deleting:
@@ -209,7 +220,11 @@ func decideKnown(r rules, k known) step {
 // decideAfterDeployment sends PatchAfterDeployment.
 func decideAfterDeployment(r rules, k known) step {
 	return k.merge(r, k.UID, k.want.PatchAfterDeployment, func(r rules, k known) step {
-		if k.result != resultOK {
+		switch {
+		case k.absent == absence.Done:
+			k.Finish = FinishGone
+			return step{known: k, count: countUnchanged}
+		case k.result != resultOK:
 			return k.fail(k.err)
 		}
 		k.version = k.answer.GetResourceVersion()

@@ -76,6 +76,8 @@ type Options struct {
 	// Force makes the engine write every object, even if Seen shows that it is unchanged. Objects with the strategies
 	// Recreate and OnDelete are always read, but written only if necessary.
 	Force bool
+	// Rerun makes the engine create objects again that have finished their work and are gone (see Entry.Finish).
+	Rerun bool
 	// Applied records which objects were applied in the current run. A run is a series of calls that share one Applied.
 	// If Applied is nil, each call is a run of its own.
 	//
@@ -230,7 +232,7 @@ func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, des
 	}
 	due := slices.DeleteFunc(objects, func(o *object) bool {
 		s := r.objects.at(o.ref)
-		return o.untouched() || s.gone || !s.PatchDue || s.UID == "" || s.Hash != o.hash
+		return o.untouched() || s.gone || s.Finish == FinishGone || !s.PatchDue || s.UID == "" || s.Hash != o.hash
 	})
 	forEach(ctx, e.options.Concurrency, due, func(_ int, o *object) {
 		end := r.work(ctx, o.ref, known{want: o}, decideAfterDeployment)

@@ -74,6 +74,9 @@ type Entry struct {
 	// OnDelete means that the object has the strategy OnDelete. The item creates such an object but does not change it
 	// later.
 	OnDelete bool `json:"l,omitempty"`
+	// Finish describes how far an object has come that finishes its work and may then disappear. It is empty for all
+	// other objects.
+	Finish Finish `json:"f,omitempty"`
 	// Shared means that several items own the object, and that the owner label does not name this item.
 	Shared bool `json:"s,omitempty"`
 	Part
@@ -117,6 +120,9 @@ func (inv Inventory) size() int {
 		if e.Hash == "" {
 			out += sizeOfHash
 		}
+		if e.Finish == "" && mayFinish(e.Ref().GVK().GroupKind()) {
+			out += sizeOfFinish
+		}
 	}
 	return out
 }
@@ -130,7 +136,7 @@ func (e Entry) isReleased() bool { return e.isLetGo() || e.Adopted }
 // forget clears the fields that describe the object in the cluster. It keeps the reference to the object and the
 // settings from the manifest.
 func (e *Entry) forget() {
-	e.UID, e.Key, e.Hash, e.Norm = "", "", "", ""
+	e.UID, e.Key, e.Hash, e.Norm, e.Finish = "", "", "", "", ""
 	e.Adopted, e.PatchDue, e.Pending, e.Deleting, e.Shared = false, false, false, false, false
 }
 

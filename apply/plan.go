@@ -141,9 +141,13 @@ func (p *planner) object(ctx context.Context, o *object) error {
 		return o.unserved
 	}
 	k := known{entryState: p.run.objects.at(o.ref), want: o}
+	k.Finish = cmp.Or(k.Finish, FinishOf(o.Object))
 	live, err := p.run.do(ctx, step{known: k, effect: effectRead})
-	absent := absence.Of(absence.Object{Kind: o.ref.GVK().GroupKind(), Name: o.ref.Name}, err)
+	absent := absence.Of(k.asAbsent(), err)
 	switch {
+	case absent == absence.Done && k.mayBeFinished(p.run.rules):
+		p.add(o.ref, "", nil)
+		return nil
 	case absent.IsProved(), absent == absence.NotServed && o.kind.fromItem:
 		p.add(o.ref, ActionCreate, nil)
 		return nil

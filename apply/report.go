@@ -113,6 +113,8 @@ type Owned struct {
 	// Key is the ownership key. It is empty for objects with the strategy OnDelete, because only their deletion or
 	// replacement counts as drift.
 	Key ownership.Key
+	// Finishes means that the deletion of the object is no drift, because the object disappears after its work.
+	Finishes bool
 	// ResourceVersion is the resource version that the last write or Options.Seen returned. It is empty if neither did.
 	ResourceVersion string
 }

@@ -127,6 +127,18 @@ func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	return waits, r.results.joined(ctx, errs)
 }
 
+// Finish returns the Finish of an object of the inventory. It returns "" for other objects.
+func (s *Session) Finish(ref Ref) Finish { return s.run.objects.at(ref).Finish }
+
+// Observe records the Finish of a live object that the caller has read, if the inventory contains the object.
+func (s *Session) Observe(live *unstructured.Unstructured) {
+	s.run.objects.withEntry(RefOf(live), func(e *entryState) {
+		if !e.gone && e.UID == live.GetUID() {
+			e.Finish = FinishOf(live)
+		}
+	})
+}
+
 // Inventory returns the current inventory. The caller must store it, even after an error.
 func (s *Session) Inventory() Inventory { return s.run.objects.inventory() }
 

@@ -95,7 +95,7 @@ func newApplyServer() *applyServer {
 			if err := s.hides[key.Name]; err != nil {
 				return err
 			}
-			return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
+			return apierrors.NewNotFound(schema.GroupResource{Group: obj.GetObjectKind().GroupVersionKind().Group, Resource: "objects"}, key.Name)
 		},
 		Delete: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.DeleteOption) error {
 			s.deleted = append(s.deleted, obj.GetName())

@@ -165,7 +165,7 @@ func (s step) inServedVersion(err error) (step, bool) {
 // asAbsent describes the object for the decision about what its absence means.
 func (k known) asAbsent() absence.Object {
 	ref := k.Ref()
-	return absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name}
+	return absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name, Finished: k.Finish != ""}
 }
 
 func (k known) read(next decision) step { return step{known: k, effect: effectRead, next: next} }
@@ -302,7 +302,7 @@ func (k known) finish(count count) step {
 	case stage == stageNamespaces && phase == string(corev1.NamespaceTerminating):
 		out.err = waiting(k.Ref(), "%s", deletion.Text(k.outcome))
 	}
-	k.Pending = out.err != nil
+	k.Pending, k.Finish = out.err != nil, FinishOf(k.outcome)
 	out.known = k
 	return out
 }

@@ -44,7 +44,7 @@ func (s *entryState) isLeftAs(key ownership.Key) bool { return s.Key == "" || s.
 // isOwned reports whether Report.Owned may contain the object. Report.Owned contains the objects whose changes a watch
 // can detect.
 func (s *entryState) isOwned() bool {
-	return !s.gone && !s.Deleting && (s.Key != "" || s.OnDelete && s.UID != "" && s.Hash != "")
+	return !s.gone && !s.Deleting && s.Finish != FinishGone && (s.Key != "" || s.OnDelete && s.UID != "" && s.Hash != "")
 }
 
 // want copies the settings of a Desired to the entry, including the settings for the deletion of the object.
@@ -257,7 +257,7 @@ func (t *tracker) owned(kinds *kinds) []Owned {
 		if resource.Empty() {
 			continue
 		}
-		one := Owned{Resource: resource, Name: s.Ref().Key(), UID: s.UID, Key: s.Key, ResourceVersion: s.version}
+		one := Owned{Resource: resource, Name: s.Ref().Key(), UID: s.UID, Key: s.Key, Finishes: s.Finish != "", ResourceVersion: s.version}
 		if s.OnDelete {
 			one.Key = ""
 		}

@@ -91,6 +91,7 @@ func (r *run) lookAt(ctx context.Context, gvk schema.GroupVersionKind, resource 
 			}
 		}
 		found[entry.Ref().Key()] = obj
+		r.up.ObserveFinish(entry.Ref(), obj)
 	}
 	for _, name := range r.watcher.ObjectsOf(resource, r.up.Owner) {
 		if _, listed := found[name]; !listed {

@@ -103,6 +103,7 @@ func Expected(owned []apply.Owned) []watch.Expected {
 	for _, o := range owned {
 		out = append(out, watch.Expected{
 			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
+			Finishes: o.Finishes,
 		})
 	}
 	return out

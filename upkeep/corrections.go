@@ -44,12 +44,13 @@ type corrections struct {
 }
 
 // take moves the triggers (the reasons for this run) from the queue of the item to c. Further calls do nothing. If
-// `background` is false, the run corrects all objects of the item.
-func (c *corrections) take(background bool) {
+// `delays` is false, the run corrects all objects of the item. The first call of a Landscaper job does so. Background
+// runs, and later calls of a job that waits, leave the corrections that are delayed in a fight for later.
+func (c *corrections) take(delays bool) {
 	if !c.taken {
 		c.taken = true
-		c.triggers, c.later = c.item.queue.take(background)
-		c.all = !background || c.thorough
+		c.triggers, c.later = c.item.queue.take(delays)
+		c.all = !delays || c.thorough
 	}
 }
 
@@ -69,8 +70,8 @@ func (c *corrections) settle() bool {
 	return settles
 }
 
-// may reports whether the run is allowed to correct an object that another client has changed. In a Landscaper job, and
-// in a run that checks every object, it always returns true. In any other run, it returns false if the correction is
+// may reports whether the run is allowed to correct an object that another client has changed. In the first call of a
+// Landscaper job, and in a run that checks every object, it always returns true. In any other run, it returns false if the correction is
 // delayed, because the other client changes the object again after each correction. A delayed correction is queued. To
 // detect such a client, the deployer counts corrections, usually when a watch reports a change. If no watch has
 // reported the change, the method `may` counts the correction itself.

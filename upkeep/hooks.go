@@ -50,7 +50,7 @@ func (k *Keeper) thorough(scheduled extension.ReconcileExtensionHook) extension.
 	return func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 		res, err := scheduled(ctx, log, di, target, t)
 		if res != nil && !res.AbortReconcile && di != nil {
-			k.Thorough(di)
+			k.items.get(di).queue.setThorough()
 			if di.Status.Phase.IsFinal() {
 				k.items.get(di).beginAnew()
 			}

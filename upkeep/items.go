@@ -164,13 +164,14 @@ func (i *item) stopFollowing() {
 }
 
 // begin records the beginning of a call. If the call belongs to another run than the previous call, begin resets the
-// waiting times and the record of applied objects.
-func (i *item) begin(run uint64) {
+// waiting times and the record of applied objects, and returns true.
+func (i *item) begin(run uint64) (isNew bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.run != run {
+	if isNew = i.run != run; isNew {
 		i.run, i.since, i.refused, i.applied = run, nil, false, &apply.Applied{}
 	}
+	return isNew
 }
 
 // beginAnew resets the record of applied objects, for a new run that has the same ID as the previous one.

@@ -137,9 +137,13 @@ func (k *Keeper) Cluster(ctx context.Context, target *lsv1alpha1.ResolvedTarget)
 	return k.clusters.get(ctx, target)
 }
 
-// Thorough makes the next run of the item thorough: the run checks every object, even if no watch reported a change.
-// Call Thorough in ForceReconcile.
-func (k *Keeper) Thorough(di *lsv1alpha1.DeployItem) { k.items.get(di).queue.setThorough() }
+// Thorough makes the next run of the item thorough: the run checks every object, even if no watch reported a change, and
+// creates objects again that have finished their work and are gone. Call Thorough in ForceReconcile.
+func (k *Keeper) Thorough(di *lsv1alpha1.DeployItem) {
+	queue := k.items.get(di).queue
+	queue.setRerun()
+	queue.setThorough()
+}
 
 // Forget removes all data about an item and its objects from memory, and ends the background runs of the item.
 // Run.Delete calls it. If an item disappears without a call of Run.Delete, the Keeper detects this after some time and

@@ -126,6 +126,7 @@ type unready struct {
 	reason  string        // empty if the object is ready
 	state   readyState    // the state that was checked; empty if the object does not exist
 	recheck time.Duration // the time after which the object may become ready without a change; 0 means never
+	finish  apply.Finish  // the new Finish of the object; empty if it has not changed
 }
 
 // unreadyOf returns the objects of the item that are not ready.
@@ -134,15 +135,15 @@ func unreadyOf(ctx context.Context, r *Run) ([]unready, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for i, entry := range r.Inventory.Entries {
-		if entry.UID == "" || entry.Deleting || knownReady(r, entry) {
+		if entry.UID == "" || entry.Deleting || entry.Finish == apply.FinishGone || knownReady(r, entry) {
 			continue
 		}
 		group.Go(func() (err error) {
-			found[i], err = checkReady(groupCtx, r, entry.Ref())
+			found[i], err = checkReady(groupCtx, r, entry)
 			return err
 		})
 	}
-	err := group.Wait()
+	err := errors.Join(group.Wait(), r.setFinished(found))
 	return slices.DeleteFunc(found, func(u unready) bool { return u.reason == "" }), err
 }
 
@@ -185,7 +186,8 @@ func RecordReady(r *Run, ref apply.Ref, live *unstructured.Unstructured) {
 }
 
 // checkReady reads an object and checks whether it is ready. It records the state of a ready object.
-func checkReady(ctx context.Context, r *Run, ref apply.Ref) (unready, error) {
+func checkReady(ctx context.Context, r *Run, entry apply.Entry) (unready, error) {
+	ref := entry.Ref()
 	live, err := r.Cluster.Read(ctx, ref)
 	if reason, _, waits := deployerlib.AsWait(err); waits {
 		return unready{ref: ref, reason: ref.String() + ": " + reason, recheck: pollUnwatched}, nil
@@ -193,14 +195,57 @@ func checkReady(ctx context.Context, r *Run, ref apply.Ref) (unready, error) {
 	switch {
 	case err != nil:
 		return unready{}, err
+	case live == nil && entry.Finish == apply.FinishFailed:
+		return unready{ref: ref, reason: ref.String() + " failed and was removed"}, nil
+	case live == nil && entry.Finish != "":
+		return unready{ref: ref, finish: apply.FinishGone}, nil
 	case live == nil:
 		return unready{ref: ref, reason: ref.String() + " does not exist"}, nil
 	}
+	out := unready{ref: ref}
+	if finish := apply.FinishOf(live); live.GetUID() == entry.UID && finish != entry.Finish {
+		out.finish = finish
+	}
+	if out.finish == apply.FinishComplete || entry.Finish == apply.FinishComplete && live.GetUID() == entry.UID {
+		RecordReady(r, ref, live) // also while it is being deleted
+		return out, nil
+	}
 	if result := r.Judge(ctx, live); !result.Ready() {
-		return unready{ref: ref, reason: ref.String() + ": " + result.Reason, state: stateOf(live), recheck: result.RecheckAfter}, nil
+		out.reason, out.state, out.recheck = ref.String()+": "+result.Reason, stateOf(live), result.RecheckAfter
+		return out, nil
 	}
 	RecordReady(r, ref, live)
-	return unready{}, nil
+	return out, nil
+}
+
+// ObserveFinish records in Run.Inventory, in memory, whether an object of the item has finished its work. The object may
+// be nil. The next call of Note stores the result.
+func (r *Run) ObserveFinish(ref apply.Ref, live *unstructured.Unstructured) {
+	i := slices.IndexFunc(r.Inventory.Entries, func(e apply.Entry) bool { return e.Ref() == ref })
+	if live == nil || i < 0 || r.Inventory.Entries[i].UID != live.GetUID() {
+		return
+	}
+	if finish := apply.FinishOf(live); finish == r.Inventory.Entries[i].Finish {
+		return
+	}
+	r.Inventory.Entries = slices.Clone(r.Inventory.Entries)
+	r.Inventory.Entries[i].Finish = apply.FinishOf(live)
+}
+
+// setFinished stores in the inventory which objects have finished their work. It returns the error of Note.
+func (r *Run) setFinished(found []unready) error {
+	entries, changed := slices.Clone(r.Inventory.Entries), false
+	for i, one := range found {
+		if one.finish != "" {
+			entries[i].Finish, changed = one.finish, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	inventory := r.Inventory
+	inventory.Entries = entries
+	return r.Note(inventory)
 }
 
 // seen returns an object as a watch last reported it. It returns false if no watch has reported the object, or if the

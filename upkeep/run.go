@@ -35,6 +35,7 @@ type Run struct {
 	store       func(apply.Inventory) error
 	corrections *corrections
 	guesses     guesses
+	waits       bool // an earlier call of this run waits for the objects
 	background  bool // the item's last Landscaper job had finished before the run began
 	unwatched   bool // at least one kind cannot be watched
 }
@@ -58,7 +59,7 @@ func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply
 	r := &Run{Keeper: k, Item: di, Inventory: inv, item: k.items.get(di), store: note, background: phase.IsFinal()}
 	r.Owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name, Alias: alias}
 	r.corrections = &corrections{item: r.item, owner: r.Owner, clusters: k.clusters}
-	r.item.begin(runID(di, r.background))
+	r.waits = !r.item.begin(runID(di, r.background)) && r.item.waits()
 	if r.background && !r.item.waits() {
 		r.item.beginAnew() // the previous background run has ended, with or without an error
 	}
@@ -164,7 +165,7 @@ func (r *Run) Options(to *Cluster, o apply.Options) apply.Options {
 			o.MayHeal = func(d apply.Drift) bool { return r.corrections.may(to, d) }
 		}
 	}
-	o.Force = o.Force || r.corrections.thorough
+	o.Force, o.Rerun = o.Force || r.corrections.thorough, o.Rerun || r.corrections.rerun
 	return r.Keeper.reporting(r.Item, o)
 }
 

@@ -20,7 +20,7 @@ import (
 // Wake, which request a run, and calls of Keeper.Thorough, which only affect the next run. Triggers that arrive later
 // start another run, so call Take before you read any state. Further calls of Take have no effect. Apply calls Take if
 // the deployer has not called it.
-func (r *Run) Take() { r.corrections.take(r.background) }
+func (r *Run) Take() { r.corrections.take(r.background || r.waits) }
 
 // Thorough reports whether the run must check every object, even if no watch reported a change. It returns false before
 // Take.

@@ -16,6 +16,7 @@ import (
 // triggers contains the reasons for the next run of an item, and whether this run must be thorough.
 type triggers struct {
 	thorough  bool      // the run must check every object, even if no watch reported a change
+	rerun     bool      // the run must create objects again that have finished their work and are gone
 	drifts    []drift   // the drifts that are not corrected yet
 	woken     bool      // Wake was called
 	notBefore time.Time // the earliest time that the calls of Wake requested
@@ -172,6 +173,13 @@ func (q *queue) setThorough() {
 	q.next.thorough = true
 }
 
+// setRerun makes the next run create objects again that have finished their work and are gone.
+func (q *queue) setRerun() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.next.rerun = true
+}
+
 // drifted adds a drift to the queue. For the first drift of an object, it calls the function `heal` to determine when
 // to correct the object. The result applies to all drifts of the object until the object is corrected. The method
 // returns the queued drift, and reports whether it is the first drift of the object.
@@ -244,7 +252,7 @@ func (q *queue) putBack(taken triggers) {
 	for _, d := range since {
 		q.next.add(d)
 	}
-	q.next.thorough = q.next.thorough || taken.thorough
+	q.next.thorough, q.next.rerun = q.next.thorough || taken.thorough, q.next.rerun || taken.rerun
 	if taken.woken {
 		q.next.wake(taken.notBefore)
 	}

@@ -152,6 +152,12 @@ func (o Owner) String() string {
 	return o.Namespace + "/" + o.Name
 }
 
+// AnnotationDeletesItself is an annotation for users' manifests. The value "true" means that the object disappears after
+// it has finished its work, and must not be created again then. A Job with ttlSecondsAfterFinished does not need it.
+const AnnotationDeletesItself = Prefix + "deletes-itself"
+
 // IsReserved reports whether the key of a label or annotation is reserved for this library. The users' manifests and
-// patches must not contain such keys.
-func IsReserved(key string) bool { return strings.HasPrefix(key, Prefix) }
+// patches must not contain such keys, except AnnotationDeletesItself.
+func IsReserved(key string) bool {
+	return strings.HasPrefix(key, Prefix) && key != AnnotationDeletesItself
+}

@@ -20,6 +20,8 @@ type Expected struct {
 	// Key is the ownership key of the object after the item's last write. If Key is empty, because the API server does
 	// not track the fields of the kind, only a deletion, a replacement or a change of the owner label counts as drift.
 	Key ownership.Key
+	// Finishes means that the deletion of the object is no drift, because the object disappears after its work.
+	Finishes bool
 	// ResourceVersion is the resource version of the object after the item's last write. The Watcher ignores older
 	// states of the object. If ResourceVersion is empty, for example because the inventory was loaded from storage, the
 	// Watcher compares every state.
@@ -35,6 +37,7 @@ type expectation struct {
 	uid      types.UID
 	key      ownership.Key
 	version  string
+	finishes bool
 	reported uint64 // the hash of the last reported drift, or 0
 }
 
@@ -87,6 +90,7 @@ func (w *Watcher) Expect(item types.UID, objects []Expected) {
 		e := &p.objects[i]
 		*e = expectation{
 			plan: p, resource: unique.Make(o.Object.Resource), name: nameOf(o.Object.NamespacedName), uid: o.UID, key: o.Key, version: o.ResourceVersion,
+			finishes: o.Finishes,
 		}
 		w.expect(e, before)
 	}
@@ -226,6 +230,8 @@ func (e *expectation) isNews(what What, r *reduced) bool {
 // verdict returns how an object differs from the expectation, or "" if it does not differ.
 func verdict(e *expectation, r *reduced) What {
 	switch {
+	case e.finishes && (r == nil || r.uid == e.uid && r.deleting):
+		return ""
 	case r == nil:
 		return Gone
 	case e.uid != "" && r.uid != e.uid:

@@ -58,8 +58,13 @@ func (t *Session) Ready(ctx context.Context, ref apply.Ref, by Judge) (string, e
 	switch {
 	case err != nil:
 		return "", err
+	case live == nil && t.hasFinished(ref):
+		return "", nil
 	case live == nil:
 		return "does not exist", nil
+	}
+	if t.applier != nil {
+		t.applier.Observe(live)
 	}
 	if by == nil {
 		by = func(live *unstructured.Unstructured) (string, error) { return t.byDefault(ctx, live) }
@@ -72,6 +77,16 @@ func (t *Session) Ready(ctx context.Context, ref apply.Ref, by Judge) (string, e
 		upkeep.RecordReady(t.run, ref, live)
 	}
 	return reason, err
+}
+
+// hasFinished reports whether the absence of an object means that it has finished its work. An object that is known to
+// have failed has not.
+func (t *Session) hasFinished(ref apply.Ref) bool {
+	if t.applier == nil {
+		return false
+	}
+	finish := t.applier.Finish(ref)
+	return finish != "" && finish != apply.FinishFailed
 }
 
 // byDefault checks an object with the default rules of package readiness.

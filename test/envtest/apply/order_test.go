@@ -65,14 +65,16 @@ var _ = Describe("the order", func() {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		all := w.application()
-		// Until a CustomResourceDefinition is established, no object of a later stage is applied.
-		report, err := w.try(ctx, all...)
-		Expect(err).NotTo(HaveOccurred())
-		if !report.Done() {
-			Expect(report.Reason()).To(ContainSubstring("not established"))
-			Expect(report.After()).To(BeNumerically(">", 0))
-		}
-		applied := w.sequence("patch", func() { w.apply(ctx, all...) })
+		// Until a CustomResourceDefinition is established, no object of its kind is applied.
+		applied := w.sequence("patch", func() {
+			report, err := w.try(ctx, all...)
+			Expect(err).NotTo(HaveOccurred())
+			if !report.Done() {
+				Expect(report.Reason()).To(ContainSubstring("not established"))
+				Expect(report.After()).To(BeNumerically(">", 0))
+			}
+			w.apply(ctx, all...)
+		})
 		Expect(slices.Concat([]string{"customresourcedefinitions"}, slices.DeleteFunc(applied, func(s string) bool { return s == "customresourcedefinitions" }))).
 			To(Equal([]string{"customresourcedefinitions", "namespaces", "clusterroles", "things"}))
 		again := w.calls(func() { w.apply(ctx, all...) })
