@@ -36,7 +36,7 @@ const sizeOfFinish = len(`,"f":"e"`)
 //   - Any object disappears by itself if it has the annotation ownership.AnnotationDeletesItself.
 //
 // The result is empty for all other objects. It is also empty for a failed object that does not disappear by itself:
-// whoever deletes it wants it to be created again.
+// a user deletes it so that it is created again.
 func FinishOf(obj *unstructured.Unstructured) Finish {
 	expected := obj.GetAnnotations()[ownership.AnnotationDeletesItself] == "true"
 	switch obj.GroupVersionKind().GroupKind() {

@@ -268,3 +268,19 @@ func TestTwoItems(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestVerdictOnFinishedObjects(t *testing.T) {
+	e := &expectation{plan: &plan{item: item}, uid: "u1", finishes: true}
+	deleting := reduceMeta(object(ours(both), func(m *metav1.PartialObjectMetadata) { m.DeletionTimestamp = &start }))
+	t.Run("the deletion of an object that disappears after its work is no drift [F91]", func(t *testing.T) {
+		if gone, going := verdict(e, nil), verdict(e, deleting); gone != "" || going != "" {
+			t.Errorf("got %q when the object is gone, and %q while it is being deleted", gone, going)
+		}
+	})
+	t.Run("the deletion of another object is drift [F91]", func(t *testing.T) {
+		e := &expectation{plan: &plan{item: item}, uid: "u1"}
+		if gone, going := verdict(e, nil), verdict(e, deleting); gone != Gone || going != Deleting {
+			t.Errorf("got %q when the object is gone, and %q while it is being deleted", gone, going)
+		}
+	})
+}

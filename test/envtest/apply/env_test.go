@@ -235,5 +235,5 @@ func (l lookup) Seen(resource schema.GroupVersionResource, name types.Namespaced
 	if err := direct.Get(l.ctx, name, obj); err != nil || obj.Labels[ownership.LabelItem] == "" {
 		return apply.Seen{}, false
 	}
-	return apply.Seen{UID: obj.UID, Item: types.UID(obj.Labels[ownership.LabelItem]), Key: ownership.KeyOf(obj, l.w.owner.Manager()), Deleting: obj.DeletionTimestamp != nil}, true
+	return apply.Seen{UID: obj.UID, Item: types.UID(obj.Labels[ownership.LabelItem]), Key: ownership.KeyOf(obj, l.w.owner.Manager()), Deleting: obj.DeletionTimestamp != nil, Finalizers: obj.Finalizers}, true
 }

@@ -47,7 +47,7 @@ var _ = Describe("the strategy onDelete", func() {
 		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
 		before := w.get(ctx, "a")
-		Expect(w.calls(func() { w.waits(ctx, comesAgain, w.configMap("a", "key", "2")) })).To(writes(0))
+		Expect(w.calls(func() { w.waits(ctx, "held by finalizers example.org/held, "+comesAgain, w.configMap("a", "key", "2")) })).To(writes(0))
 		watches := w.options.Seen
 		w.options.Seen = nil
 		w.waits(ctx, comesAgain, w.configMap("a", "key", "2"))

@@ -38,7 +38,7 @@ func (w *env) waits(ctx context.Context, reason string, desired ...apply.Desired
 	Expect(report.Reason()).To(ContainSubstring(reason))
 }
 
-const comesAgain = "is being deleted, held by finalizers example.org/held, and is created again when it is gone"
+const comesAgain = "and is created again when it is gone"
 
 var _ = Describe("the strategy recreate", func() {
 	It("deletes an object whose manifest changed, and creates it when it is gone; otherwise it costs no call [R15]", func(ctx SpecContext) {
