@@ -54,6 +54,20 @@ func resultOf(absent absence.Meaning, err error) result {
 	return resultFailed
 }
 
+// isRejected reports whether the API server rejected a write, so that the write had no effect.
+func isRejected(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed,
+		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
 func causesOf(err error) []metav1.StatusCause {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {

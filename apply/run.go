@@ -74,9 +74,22 @@ func (r *run) work(ctx context.Context, ref Ref, k known, first decision) (end s
 		}
 		k.seen = r.look(k.entryState)
 		end = r.pursue(ctx, first(r.rules, k))
-		*s = end.known.entryState
+		*s = end.known.afterRejection(end.err)
 	})
 	return end
+}
+
+// afterRejection returns the entry of an object after the last step. If the API server rejected the first write of the
+// object, the item has not created the object, so the entry is removed from the inventory. Otherwise the item would have
+// to prove later that the object does not exist, which it may not be allowed to.
+func (k known) afterRejection(err error) entryState {
+	out := k.entryState
+	rejected := isRejected(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	if out.fresh && out.UID == "" && !k.mayExist && k.want != nil && rejected {
+		out.gone = true
+	}
+	out.fresh = out.fresh && !k.mayExist
+	return out
 }
 
 // look returns an object as a watch last reported it, or nil if no watch has reported the object.

@@ -105,6 +105,7 @@ type known struct {
 	former   []ownership.Owner // owners of the object that do not exist any more or have released it
 	asked    bool              // Options.FindOwner was called for the owners of a shared object
 	ignored  bool              // the object is to be marked as released, because its policy is Ignore now
+	mayExist bool              // a write of this call succeeded, or may have had an effect although it failed
 	written  bool              // the object belonged to the item before the first apply of this call
 	prepared bool              // AnnotateBeforeDelete and PatchBeforeDelete were sent
 	fault    error             // the error of an earlier step; it is returned unless reading the object shows how to continue
@@ -139,6 +140,7 @@ func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 		k.isCurrent = false
 	case effectCreate, effectApply, effectUpdate, effectPatch, effectMerge:
 		k.answer, k.isCurrent = live, false
+		k.mayExist = k.mayExist || !s.dry && !isRejected(err)
 	}
 	return s.next(r, k)
 }
