@@ -19,21 +19,25 @@ func TestTextsAboutDrift(t *testing.T) {
 		text, fight string
 	}{
 		"name the finalizers that hold a deleted object [F79]": {
-			watch.Event{What: watch.Deleting, Finalizers: []string{"example.org/held"}}, watch.Heal{},
+			watch.Event{What: watch.Deleting, Finalizers: []string{"example.org/held"}},
+			watch.Heal{},
 			"configmaps ns/a: deleting, held by finalizers example.org/held", "",
 		},
 		"name the manager and the field of a fight": {
-			watch.Event{What: watch.Changed}, watch.Heal{Fight: true, Delay: time.Second, Manager: "kubectl", Field: "data.key"},
+			watch.Event{What: watch.Changed},
+			watch.Heal{Fight: true, Delay: time.Second, Manager: "kubectl", Field: "data.key"},
 			"configmaps ns/a: changed (a fight with kubectl about data.key: corrected again after 1s)",
 			"configmaps ns/a: data.key is changed by kubectl after every correction; the next correction follows after 1s",
 		},
 		"say that the manager of a fight is unknown [F104]": {
-			watch.Event{What: watch.Deleting}, watch.Heal{Fight: true, Delay: time.Second, Field: "Deleting"},
+			watch.Event{What: watch.Deleting},
+			watch.Heal{Fight: true, Delay: time.Second, Field: "Deleting"},
 			"configmaps ns/a: deleting (a fight with an unknown manager about the object: corrected again after 1s)",
 			"configmaps ns/a: it is deleted by an unknown manager after every correction; the next correction follows after 1s",
 		},
 		"say what happens although the kind of drift has changed since [F104]": {
-			watch.Event{What: watch.Changed}, watch.Heal{Fight: true, Delay: time.Second, Field: "Gone"},
+			watch.Event{What: watch.Changed},
+			watch.Heal{Fight: true, Delay: time.Second, Field: "Gone"},
 			"configmaps ns/a: changed (a fight with an unknown manager about the object: corrected again after 1s)",
 			"configmaps ns/a: it is deleted by an unknown manager after every correction; the next correction follows after 1s",
 		},

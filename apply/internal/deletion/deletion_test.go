@@ -3,6 +3,7 @@
 package deletion
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -12,9 +13,7 @@ import (
 func TestText(t *testing.T) {
 	object := func(kind string, finalizers []any, more map[string]any) *unstructured.Unstructured {
 		out := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "a", "finalizers": finalizers}}
-		for key, value := range more {
-			out[key] = value
-		}
+		maps.Copy(out, more)
 		return &unstructured.Unstructured{Object: out}
 	}
 	condition := func(kind, status, message string) map[string]any {
