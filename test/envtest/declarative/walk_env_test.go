@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/declarative"
 )
 
 // squatter is the annotation of an object that another client created under a name that the deployer uses.
@@ -141,7 +142,7 @@ func (w *walk) forgive() {
 // describes such a ConfigMap.
 func (w *walk) squat(ctx context.Context, random *rand.Rand) error {
 	cm := &corev1.ConfigMap{Data: data{"key": "squatted"}}
-	cm.Namespace, cm.Name = w.Namespace, w.item(random)+"-child-"+string(rune('0'+random.IntN(walkNames)))
+	cm.Namespace, cm.Name = w.Namespace, declarative.Name(w.item(random), fmt.Sprintf("child-%d", random.IntN(walkNames)))
 	cm.Annotations = map[string]string{squatter: "true"}
 	return ignoreRaces(w.Client.Create(ctx, cm, client.FieldOwner("squatter")))
 }

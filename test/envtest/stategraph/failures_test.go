@@ -61,7 +61,7 @@ var _ = Describe("a component that fails", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().
 			Add("good", configMap("good")).
-			Add("bad", stategraph.Object(unknownKind)).
+			Add("bad", stategraph.Object(invalidConfigMap)).
 			Add("behind", configMap("behind"), "good")))
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))

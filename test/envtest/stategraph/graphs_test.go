@@ -124,13 +124,13 @@ func numbered(prefix string, n int) []string {
 	return out
 }
 
-// unknownKind returns an object of a kind that no cluster serves.
-func unknownKind(ctx context.Context) (*unstructured.Unstructured, error) {
+// invalidConfigMap returns an object that no API server accepts.
+func invalidConfigMap(ctx context.Context) (*unstructured.Unstructured, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "nobody.test.deployerkit.dev/v1", "kind": "Unknown", "metadata": map[string]any{"namespace": item.Namespace, "name": item.Name},
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": item.Namespace, "name": item.Name}, "data": "text",
 	}}, nil
 }
