@@ -4,11 +4,15 @@ package world
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -42,4 +46,38 @@ func (w *World) Define(ctx context.Context) (kind schema.GroupVersionKind, remov
 	NewWithT(w.t).Eventually(func() error { return w.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).
 		WithContext(ctx).WithTimeout(w.options.Patience).Should(Succeed())
 	return kind, remove
+}
+
+// Serve changes the versions in which the API server serves a kind that Define created, and waits for the change. The
+// versions are v1, in which the objects are stored, and v2.
+func (w *World) Serve(ctx context.Context, kind schema.GroupVersionKind, served ...string) {
+	w.t.Helper()
+	type object = map[string]any
+	versions := []any{}
+	for _, name := range []string{"v1", "v2"} {
+		versions = append(versions, object{"name": name, "served": slices.Contains(served, name), "storage": name == "v1", "schema": object{
+			"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+		}})
+	}
+	patch, err := json.Marshal(object{"spec": object{"versions": versions}})
+	w.must(err)
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("samples." + kind.Group)
+	w.must(w.Client.Patch(ctx, definition, client.RawPatch(types.MergePatchType, patch)))
+	for _, version := range []string{"v1", "v2"} {
+		NewWithT(w.t).Eventually(func(g Gomega) {
+			_, err := w.Sample(ctx, kind, version, "none")
+			isServed := apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !apierrors.IsUnexpectedServerError(err)
+			g.Expect(isServed).To(Equal(slices.Contains(served, version)), "version %s: %v", version, err)
+		}).WithContext(ctx).WithTimeout(w.options.Patience).Should(Succeed())
+	}
+}
+
+// Sample reads an object of a kind that Define created, in the given version.
+func (w *World) Sample(ctx context.Context, kind schema.GroupVersionKind, version, name string) (*unstructured.Unstructured, error) {
+	sample := &unstructured.Unstructured{}
+	sample.SetGroupVersionKind(kind.GroupKind().WithVersion(version))
+	return sample, w.Client.Get(ctx, w.Key(name), sample)
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+var _ = Describe("A child whose kind is not served", func() {
+	sample := func(kind schema.GroupVersionKind) object {
+		return object{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": object{"name": "a"}, "spec": object{"size": int64(1)}}
+	}
+
+	It("stops the calls of the handler until it is served, and is then deleted with the item [F70]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		kind, _ := w.Define(ctx)
+		w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, configMapKind}
+		var calls, without atomic.Int32
+		w.start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			if calls.Add(1) > 1 && len(req.Children) == 0 {
+				without.Add(1)
+			}
+			return &declarative.SyncResponse{Children: []any{sample(kind)}}, nil
+		}))
+		Expect(w.Deploy(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+		w.Serve(ctx, kind)
+		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
+		Expect(err).NotTo(HaveOccurred())
+		// The job may still succeed with the state that the watch reported last. A background run then waits.
+		waits := HaveField("Status.Conditions", ContainElement(HaveField("Message", ContainSubstring("Kind=Sample"))))
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(waits)
+		w.Serve(ctx, kind, "v1")
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).ShouldNot(waits)
+		Expect(without.Load()).To(BeZero(), "calls with a request from which the child is missing")
+		w.Delete(ctx, "item")
+		_, err = w.Sample(ctx, kind, "v1", "a")
+		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	}, SpecTimeout(5*time.Minute))
+
+	It("is watched as soon as it exists, if the item also has its definition [F105]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		kind := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
+		definitions := declarative.ChildKind{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
+		w.options.Children = []declarative.ChildKind{definitions, {APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
+		w.start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			return &declarative.SyncResponse{Children: []any{sampleDefinition(kind), sample(kind)}}, nil
+		}))
+		Expect(w.Deploy(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Conditions",
+			Not(ContainElement(HaveField("Type", upkeep.ConditionDriftDetection)))))
+		live, err := w.Sample(ctx, kind, "v1", "a")
+		Expect(err).NotTo(HaveOccurred())
+		live.Object["spec"] = object{"size": int64(2)}
+		Expect(w.Client.Update(ctx, live, client.FieldOwner("hand"))).To(Succeed())
+		Eventually(func(g Gomega) any {
+			live, err := w.Sample(ctx, kind, "v1", "a")
+			g.Expect(err).NotTo(HaveOccurred())
+			return live.Object["spec"]
+		}).WithTimeout(patience).Should(HaveKeyWithValue("size", int64(1)))
+		w.Delete(ctx, "item")
+	}, SpecTimeout(5*time.Minute))
+})
+
+// sampleDefinition returns a CustomResourceDefinition of a kind for a handler to return.
+func sampleDefinition(kind schema.GroupVersionKind) object {
+	return object{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "samples." + kind.Group},
+		"spec": object{
+			"group": kind.Group, "scope": "Namespaced", "names": object{"plural": "samples", "singular": "sample", "kind": kind.Kind, "listKind": "SampleList"},
+			"versions": []any{object{"name": kind.Version, "served": true, "storage": true, "schema": object{
+				"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			}}},
+		},
+	}
+}

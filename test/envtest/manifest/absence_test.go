@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// sample returns the manifest of an object of a kind that World.Define created.
+func (w *env) sample(kind schema.GroupVersionKind, name string) map[string]any {
+	return map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"namespace": w.Namespace, "name": name}}
+}
+
+var _ = Describe("An object whose kind is not served", func() {
+	for title, restart := range map[string]bool{"": false, ", also after a restart": true} {
+		It("is deleted through another served version"+title+" [F70]", func(ctx SpecContext) {
+			w := newEnv(ctx, contract.RevisionJobID).start()
+			kind, _ := w.Define(ctx)
+			w.Serve(ctx, kind, "v1", "v2")
+			w.Deploy(ctx, "item", config(nil, w.sample(kind, "a")))
+			w.Serve(ctx, kind, "v2")
+			if restart {
+				w.Manager.Stop()
+				w.start()
+			}
+			_, err := w.Sample(ctx, kind, "v2", "a")
+			Expect(err).NotTo(HaveOccurred())
+			w.Delete(ctx, "item")
+			_, err = w.Sample(ctx, kind, "v2", "a")
+			Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		}, SpecTimeout(5*time.Minute))
+
+		It("holds up the deletion with a reason until it is served"+title+" [F70]", func(ctx SpecContext) {
+			w := newEnv(ctx, contract.RevisionJobID).start()
+			kind, _ := w.Define(ctx)
+			w.Deploy(ctx, "item", config(nil, w.sample(kind, "a")))
+			w.Serve(ctx, kind)
+			if restart {
+				w.Manager.Stop()
+				w.start()
+			}
+			Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+			_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
+			Expect(err).NotTo(HaveOccurred())
+			Eventually(func(g Gomega) string {
+				di := w.Stored(ctx, "item")(g)
+				for _, condition := range di.Status.Conditions {
+					if condition.Type == contract.ConditionWaiting {
+						return condition.Message
+					}
+				}
+				return ""
+			}).WithTimeout(patience).Should(And(ContainSubstring("Sample"), ContainSubstring("CustomResourceDefinition samples."+kind.Group)))
+			w.Serve(ctx, kind, "v1")
+			Eventually(func() error { return w.Landscaper.AwaitGone(ctx, w.Key("item")) }).WithTimeout(patience).Should(Succeed())
+			_, err = w.Sample(ctx, kind, "v1", "a")
+			Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		}, SpecTimeout(5*time.Minute))
+	}
+
+	It("does not hold up the deletion if its definition is gone [F70]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		kind, remove := w.Define(ctx)
+		w.Deploy(ctx, "item", config(nil, w.sample(kind, "a")))
+		remove()
+		w.Delete(ctx, "item")
+	}, SpecTimeout(5*time.Minute))
+
+	It("is applied as soon as another program defines the kind, after the other objects [F71]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		group := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
+		w.Create(ctx, "item", config(nil, w.sample(group, "a"), w.configMap("b", map[string]string{"key": "1"})))
+		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "1")))
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Progressing))
+		kind, _ := w.Define(ctx)
+		di := w.Finished(ctx, "item")
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		_, err := w.Sample(ctx, kind, "v1", "a")
+		Expect(err).NotTo(HaveOccurred())
+	}, SpecTimeout(5*time.Minute))
+})

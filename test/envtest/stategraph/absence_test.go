@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+var _ = Describe("A component whose kind is not served", func() {
+	It("is deleted through another served version [F70]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		kind, _ := w.Define(ctx)
+		w.Serve(ctx, kind, "v1", "v2")
+		w.start(build(stategraph.NewGraph().Add("sample", stategraph.Object(sample))))
+		w.deploy(ctx, "item", settings{})
+		w.Serve(ctx, kind, "v2")
+		w.Delete(ctx, "item")
+		_, err := w.Sample(ctx, kind, "v2", "item")
+		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	}, SpecTimeout(5*time.Minute))
+
+	It("holds up the deletion until it is served [F70]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		kind, _ := w.Define(ctx)
+		w.start(build(stategraph.NewGraph().Add("sample", stategraph.Object(sample))))
+		w.deploy(ctx, "item", settings{})
+		w.Serve(ctx, kind)
+		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", contract.ConditionWaiting), HaveField("Message", ContainSubstring("Sample"))))))
+		w.Serve(ctx, kind, "v1")
+		Eventually(func() error { return w.Landscaper.AwaitGone(ctx, w.Key("item")) }).WithTimeout(patience).Should(Succeed())
+		_, err = w.Sample(ctx, kind, "v1", "item")
+		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	}, SpecTimeout(5*time.Minute))
+
+	It("is applied as soon as another program defines the kind [F71]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.start(build(stategraph.NewGraph().Add("sample", stategraph.Object(sample))))
+		w.begin(ctx, "item", settings{})
+		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("sample", "Progressing"))
+		kind, _ := w.Define(ctx)
+		w.succeeded(ctx, "item")
+		_, err := w.Sample(ctx, kind, "v1", "item")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kind.GroupKind()).To(Equal(schema.GroupKind{Group: w.Namespace + ".test.deployerkit.dev", Kind: "Sample"}))
+	}, SpecTimeout(5*time.Minute))
+})
