@@ -169,8 +169,8 @@ func (w *walk) isAsWanted(ctx context.Context) func(Gomega) {
 			g.Expect(w.status(ctx, item)(g)).To(HaveKeyWithValue("children", BeNumerically("==", 2*len(wanted))), "the status of %s; %q", item, w.notes(ctx, "Drift")(g))
 			for name, values := range wanted {
 				for _, kind := range []string{"ConfigMap ", "Secret "} {
-					missing[kind+item+"-"+name] = values
-					owners[kind+item+"-"+name] = string(di.UID)
+					missing[kind+declarative.Name(item, name)] = values
+					owners[kind+declarative.Name(item, name)] = string(di.UID)
 				}
 			}
 		}
