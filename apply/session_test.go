@@ -169,14 +169,14 @@ func TestUnservedKind(t *testing.T) {
 			t.Errorf("got the waiting objects %v, want the reason %q", report.Waiting, reason)
 		}
 	})
-	t.Run("is claimed by its component although it is not served [F70]", func(t *testing.T) {
+	t.Run("an object is claimed by its component although it is not served [F70]", func(t *testing.T) {
 		before := Inventory{Entries: []Entry{{APIVersion: "v1", Kind: "Thing", Namespace: "shop", Name: "x", UID: "u", Hash: "h", Key: "k"}}}
 		s := New(unserving{}, configMaps(), Options{}).Session(ownership.Owner{UID: "item"}, before)
 		if err := s.Claim(t.Context(), thing); err != nil || len(s.Unclaimed()) != 0 {
 			t.Errorf("got the unclaimed objects %v and the error %v, want none", s.Unclaimed(), err)
 		}
 	})
-	t.Run("is known as soon as it is served in a session [F71]", func(t *testing.T) {
+	t.Run("a kind is known as soon as it is served in a session [F71]", func(t *testing.T) {
 		mapper := meta.NewDefaultRESTMapper(nil)
 		s := New(creates{}, mapper, Options{}).Session(ownership.Owner{UID: "item"}, Inventory{})
 		if err := s.Claim(t.Context(), thing); err != nil {

@@ -172,7 +172,7 @@ func TestTargetSelectorsReadLabels(t *testing.T) {
 }
 
 func TestMinInterval(t *testing.T) {
-	t.Run("at most one background run per second starts, and the last trigger is not lost [F66]", func(t *testing.T) {
+	t.Run("triggers start at most one background run per second, and the last trigger is not lost [F66]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks(extension.ShouldReconcileHook))
 		wanted, handled := 0, 0
 		w.hooks.On("hook", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
@@ -211,7 +211,7 @@ func TestMinInterval(t *testing.T) {
 }
 
 func TestTriggersInAJob(t *testing.T) {
-	t.Run("in a job, triggers start ten calls in quick succession and then one per second [F66]", func(t *testing.T) {
+	t.Run("triggers in a job start ten calls in quick succession and then one per second [F66]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("a pod", time.Hour))
 		w.flood(time.Second, func() {})

@@ -188,7 +188,7 @@ func TestHookRecipes(t *testing.T) {
 		}
 		w.wantCalls(contract.ActionReconcile)
 	})
-	t.Run("after success: a failure of the hook repeats the action until the deadline [F82]", func(t *testing.T) {
+	t.Run("a failure of a hook after success repeats the action until the deadline [F82]", func(t *testing.T) {
 		fails, notified := true, []string{}
 		w := newWorld(t, items(job("1")), recipe(func(_ *world, hooks extension.ReconcileExtensionHooks) extension.ReconcileExtensionHooks {
 			return afterSuccess(hooks, func(item string) error {

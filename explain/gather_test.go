@@ -215,7 +215,7 @@ func TestForgedRegistrations(t *testing.T) {
 		"in another namespace":             {"a-tenant"},
 		"in the namespace of the deployer": {"ls-system"},
 	} {
-		t.Run("do not displace a deployer: 400 "+name+" [F111]", func(t *testing.T) {
+		t.Run("forged registrations do not displace a deployer: 400 "+name+" [F111]", func(t *testing.T) {
 			objects := web()
 			objects[3].SetCreationTimestamp(before(24 * time.Hour))
 			for _, namespace := range namespaces {
@@ -241,7 +241,7 @@ func TestForgedRegistrations(t *testing.T) {
 		"older ones in another namespace":             {"a-tenant", metav1.NewTime(now.Add(time.Hour))},
 		"newer ones in the namespace of the deployer": {"ls-system", before(time.Hour)},
 	} {
-		t.Run("are ranked before they are cut, and the number of the others is known: "+name+" [F111]", func(t *testing.T) {
+		t.Run("registrations are ranked before their number is limited, and the others are counted: "+name+" [F111]", func(t *testing.T) {
 			objects := web()
 			objects[3].SetCreationTimestamp(test.created)
 			f := gather(t, cluster(t, nil, append(objects, forged(1500, test.namespace, manifestType)...)...), explain.Options{})
@@ -250,7 +250,7 @@ func TestForgedRegistrations(t *testing.T) {
 			}
 		})
 	}
-	t.Run("that all claim the item do not hide the deployer [F111]", func(t *testing.T) {
+	t.Run("registrations that all claim the item do not hide the deployer [F111]", func(t *testing.T) {
 		f := facts(job(0))
 		f.Deployers[0].LeaseNamespace, f.Deployers[0].Created = "ls-system", now.Add(-24*time.Hour)
 		for i := range 60 {
@@ -266,7 +266,7 @@ func TestForgedRegistrations(t *testing.T) {
 			t.Errorf("got %q", r.Summary)
 		}
 	})
-	t.Run("of other types name the known types [F87]", func(t *testing.T) {
+	t.Run("registrations of other types name the known types [F87]", func(t *testing.T) {
 		f := gather(t, cluster(t, nil, append(web()[:3], forged(40, "b", "example.org/other")...)...), explain.Options{})
 		if got, want := explain.Explain(f).Responsible.Summary, "No known deployer processes items of type "+manifestType+". Known types: example.org/other."; got != want {
 			t.Errorf("got %q, want %q", got, want)

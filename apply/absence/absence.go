@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package absence decides what it means that a cluster does not return an object. A response with the status 404, or a
-// kind that the discovery does not list, is no proof that an object does not exist: the API server may have stopped to
-// serve the kind, or may not have discovered it yet. All code that concludes that an object is gone calls Of.
+// kind that the discovery does not list, is no proof that an object does not exist: the API server may have stopped
+// serving the kind, or may not have discovered it yet. All code that concludes that an object is gone calls Of.
 package absence
 
 import (

@@ -131,7 +131,7 @@ func TestProver(t *testing.T) {
 
 func TestProverRequests(t *testing.T) {
 	cause := &meta.NoKindMatchError{GroupKind: lampKind, SearchedVersions: []string{"v1"}}
-	t.Run("are repeated only after another discovery [F70]", func(t *testing.T) {
+	t.Run("the requests of a proof are repeated only after another discovery [F70]", func(t *testing.T) {
 		c := newCluster()
 		p := NewProver(c, c)
 		for range 3 {
@@ -157,7 +157,7 @@ func TestProverRequests(t *testing.T) {
 			t.Errorf("got %+v after reading %d definitions, want the state %s after %d", kind, c.got, KindNotServed, maxDefinitions)
 		}
 	})
-	t.Run("are not needed for an unrelated error [F70]", func(t *testing.T) {
+	t.Run("an unrelated error needs no proof [F70]", func(t *testing.T) {
 		c := newCluster()
 		for _, err := range []error{nil, apierrors.NewNotFound(lamps, "a"), errors.New("dial"), &KindError{State: KindGone}} {
 			if got := NewProver(c, c).Explain(t.Context(), lampKind, err); !errors.Is(got, err) || c.lists != 0 {
@@ -165,7 +165,7 @@ func TestProverRequests(t *testing.T) {
 			}
 		}
 	})
-	t.Run("are not needed to write an object [F71]", func(t *testing.T) {
+	t.Run("the write of an object needs no proof [F71]", func(t *testing.T) {
 		c := newCluster()
 		kind, _ := errors.AsType[*KindError](NewProver(c, c).Find(t.Context(), lampKind, cause))
 		if kind == nil || kind.State != KindNotServed || c.lists != 0 {

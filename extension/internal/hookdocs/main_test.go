@@ -69,7 +69,7 @@ func TestGuideShowsExamples(t *testing.T) {
 
 // TestGuideImports checks that the guide imports each package that its Go blocks use.
 func TestGuideImports(t *testing.T) {
-	t.Run("a reader can compile the snippets as shown [F90]", func(t *testing.T) {
+	t.Run("the guide lists the imports of its snippets [F90]", func(t *testing.T) {
 		imported, used := map[string]bool{}, map[string]bool{}
 		for _, block := range strings.Split(read(t, guide), "```go\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
