@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -176,7 +177,8 @@ func perRevision(revision contract.Revision) {
 		w.failing(ctx, key)
 		for n, writes := range []int{1, 0, 1} {
 			before := w.Counter.Snapshot()
-			w.wake(key)
+			// A trigger does not start an attempt during the backoff [F65], but a change of the item does.
+			Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"attempt": strconv.Itoa(n)})).To(Succeed())
 			w.calls(ctx, key, contract.ActionReconcile, n+2)
 			w.spent(before, 0, writes)
 		}

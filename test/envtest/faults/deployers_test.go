@@ -5,6 +5,7 @@ package faults_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -122,7 +123,7 @@ var _ = Describe("a bad deployer", func() {
 			Expect(di.Status.LastError.Message).To(ContainSubstring(odd))
 			Eventually(func() []string { return w.events(ctx, key) }).Should(ConsistOf(ContainSubstring(odd)))
 			for n := range 2 {
-				w.wake(key)
+				Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"attempt": strconv.Itoa(n)})).To(Succeed())
 				w.calls(ctx, key, contract.ActionReconcile, n+2)
 			}
 			Eventually(func() []string { return w.events(ctx, key) }).Should(ConsistOf(ContainSubstring(odd), ContainSubstring("another")))
