@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -179,17 +180,26 @@ func (r *reconciler) resultOf(a *attempt, f facts, o outcome, w statuswriter.Res
 }
 
 // isOver reports whether a failed attempt is not retried. This is the case if its run ended, or if a hook returned an
-// unrecoverable error while no run was due. A run that ended is followed by another attempt if the hooks of the type
-// ShouldReconcile have to be called once more: after a background run, because the deployer may have returned the
-// triggers of the run, and after the error of a phase, because the time that the hooks requested is lost.
+// unrecoverable error while no run was due. There are two exceptions, in which the hooks of the type ShouldReconcile are
+// called once more after a run ended: after the error of a phase, because the time that the hooks requested is lost, and
+// after a background run, because the deployer may have returned the triggers of the run. After an unrecoverable error of
+// the deployer, however, a background run would fail again until the item changes. A run that only missed its deadline
+// may succeed later.
 func (r *reconciler) isOver(o outcome) bool {
 	switch {
+	case o.run != nil && o.run.Final && o.decision.Background:
+		return !r.walker.has(extension.ShouldReconcileHook) || o.run.Err != nil && needsChange(o.run.Err.Codes)
 	case o.run != nil && o.run.Final:
-		return !r.walker.has(extension.ShouldReconcileHook) || o.err == nil && !o.decision.Background
+		return !r.walker.has(extension.ShouldReconcileHook) || o.err == nil
 	case o.run == nil && !o.decision.Due:
 		return contract.Unrecoverable(contract.Codes(o.err))
 	}
 	return false
+}
+
+// needsChange reports whether a run that ended with these codes cannot succeed before something is changed.
+func needsChange(codes []lsv1alpha1.ErrorCode) bool {
+	return contract.Unrecoverable(slices.DeleteFunc(slices.Clone(codes), func(c lsv1alpha1.ErrorCode) bool { return c == lsv1alpha1.ErrorTimeout }))
 }
 
 // plainResult returns a result without an outcome. The result contains the parameter `err` or, if err is nil, the

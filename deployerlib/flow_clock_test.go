@@ -91,6 +91,35 @@ func TestBackoffPrecedesTriggers(t *testing.T) {
 	}
 }
 
+func TestFinalBackgroundFailureIsNotRetried(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		answer error
+		most   int // calls in a day
+		least  int
+	}{
+		"Config": {"a configuration error cannot go away by itself", deployerlib.ConfigError("spec.config", "is odd"), 1, 1},
+		"Other":  {"another error may go away", errBoom, 400, 20},
+	}
+	for name, tc := range cases {
+		t.Run(name+": without a change, only a failure that may go away is retried in the background [F65]", func(t *testing.T) {
+			w := newWorld(t, items(finishedJob("1", phases.Failed)), withHooks(extension.ShouldReconcileHook))
+			w.on(extension.ShouldReconcileHook, &extension.HookResult{}, nil) // like a deployer that has returned its triggers
+			w.fake.Always(contract.ActionReconcile, landscapertest.Fail(tc.answer))
+			for end := w.clock.Now().Add(24 * time.Hour); w.clock.Now().Before(end); {
+				res := w.reconcile()
+				if res.RequeueAfter <= 0 {
+					break
+				}
+				w.clock.Step(res.RequeueAfter)
+			}
+			if got := len(w.actions()); got > tc.most || got < tc.least {
+				t.Errorf("%s: %d calls in a day, want %d to %d", tc.reason, got, tc.least, tc.most)
+			}
+		})
+	}
+}
+
 func TestExceptionsToTheBackoff(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -47,7 +47,7 @@ var _ = Describe("manifest-deployer", func() {
 		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
 		Expect(di.Status.Deployer.Name).To(Equal(manifest.Name))
 		Eventually(get).WithArguments("http://"+metrics+"/metrics").WithTimeout(patience).Should(
-			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 3\n`), "the number of workers is that of the configuration file")
+			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 103\n`), "3 workers of the configuration file, and 100 for runs on targets that stall")
 		Expect(ls.Delete(ctx, item)).To(Succeed())
 		Eventually(session.Terminate(), patience).Should(gexec.Exit(0))
 		Expect(session.Err).NotTo(gbytes.Say("DATA RACE"))
