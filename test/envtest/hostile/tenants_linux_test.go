@@ -15,7 +15,6 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
@@ -77,7 +76,8 @@ var _ = Describe("a deployer with hostile targets", func() {
 				Expect(ls.Deploy(ctx, item(name, fmt.Sprint("item-", i), "target", configMap(fmt.Sprint(name, i))))).To(Succeed())
 			}
 		}
-		for _, name := range []string{quiet, "healthy", "others", "busy"} {
+		quietNamespace(ctx)
+		for _, name := range []string{"healthy", "others", "busy"} {
 			namespace(ctx, name)
 		}
 		for _, name := range []string{"healthy", "others"} {
@@ -207,9 +207,7 @@ var _ = Describe("a deployer with many new targets", func() {
 		}
 		namespace(ctx, "new")
 		target(ctx, "new", "target", cp.Kubeconfig())
-		if err := c.Get(ctx, client.ObjectKey{Name: quiet}, &corev1.Namespace{}); err != nil {
-			namespace(ctx, quiet)
-		}
+		quietNamespace(ctx)
 		start(mockDeployer)
 		control := mockItem(quiet, "control")
 		Expect(ls.Deploy(ctx, control)).To(Succeed())

@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +32,17 @@ func namespace(ctx SpecContext, name string) {
 	GinkgoHelper()
 	Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	Expect(ls.EnsureContext(ctx, name)).To(Succeed())
+}
+
+// quietNamespace creates the namespace of the items that are not attacked, unless another spec has created it.
+func quietNamespace(ctx SpecContext) {
+	GinkgoHelper()
+	err := c.Get(ctx, client.ObjectKey{Name: quiet}, &corev1.Namespace{})
+	if apierrors.IsNotFound(err) {
+		namespace(ctx, quiet)
+		return
+	}
+	Expect(err).NotTo(HaveOccurred())
 }
 
 // target creates a Target.
