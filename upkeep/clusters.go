@@ -130,6 +130,7 @@ func (s *clusters) start(open *Cluster, release func()) {
 	open.identity <- nil
 	open.ctx, open.end = context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
+	open.watcher.FollowLosses(s.lost)
 	if changed := s.keeper.options.ObjectChanged; changed != nil {
 		open.watcher.FollowObjects(changed)
 	}

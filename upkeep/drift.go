@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
@@ -81,6 +82,14 @@ func (s *clusters) drifted(e watch.Event) {
 	if d.Fight && first {
 		s.announce(it, d)
 		it.queue.wake(s.keeper.rt.Clock.Now()) // an immediate run reports the fight in a condition
+	}
+}
+
+// lost triggers a run of an item that has lost a watch. The run opens the watch again, or reports why it cannot.
+// Watchers call lost, so it must not block.
+func (s *clusters) lost(uid types.UID) {
+	if it := s.keeper.items.find(uid); it != nil {
+		it.queue.wake(s.keeper.rt.Clock.Now())
 	}
 }
 

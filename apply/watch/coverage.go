@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -195,8 +196,9 @@ func (o opening) await(ctx context.Context) error {
 	}
 }
 
-// refuse ends a stream that the target does not allow, and stores the refusal. The caller holds the lock.
-func (w *Watcher) refuse(s *stream, err error) {
+// refuse ends a stream that the target does not allow, and stores the refusal. It returns the items that lose the watch,
+// for tellLoss. The caller holds the lock.
+func (w *Watcher) refuse(s *stream, err error) (losers sets.Set[types.UID]) {
 	rest := retryRefused
 	if !apierrors.IsForbidden(err) {
 		rest = retryMissing
@@ -206,7 +208,22 @@ func (w *Watcher) refuse(s *stream, err error) {
 		reason: reason, forbidden: apierrors.IsForbidden(err), missing: apierrors.IsNotFound(err), until: w.opts.Clock.Now().Add(rest),
 	}
 	w.refusals[s.place] = s.refused
+	if s.synced {
+		losers = w.itemsOf(s.place)
+	}
 	w.end(s)
+	return losers
+}
+
+// itemsOf returns the items that expect an object in a place. The caller holds the lock.
+func (w *Watcher) itemsOf(p place) sets.Set[types.UID] {
+	items := sets.New[types.UID]()
+	for id, e := range w.expected[p.gvr] {
+		if p.contains(id) {
+			items.Insert(e.plan.item)
+		}
+	}
+	return items
 }
 
 // end stops a stream and discards its objects. The caller holds the lock.

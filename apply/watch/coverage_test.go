@@ -16,6 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -296,5 +299,31 @@ func TestCallerGivesUp(t *testing.T) {
 	c, err := w.Watch(ctx, configMaps)
 	if !errors.Is(err, context.DeadlineExceeded) || c.Scope != None {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestLossOfAWatchIsReportedToItsItems checks that the items that expect objects of a watch are notified when the target
+// refuses to continue it [F70]. Without this, an item that is finished would not notice that changes by other
+// writers are not detected any more.
+func TestLossOfAWatchIsReportedToItsItems(t *testing.T) {
+	w, whole, _ := fed(t)
+	must(t, whole.Replace([]any{object(ours(both))}, "10"))
+	var lost []types.UID
+	stop := w.FollowLosses(func(item types.UID) { lost = append(lost, item) })
+	w.Expect(item, []Expected{expected(object(ours(both)))})
+	w.Expect("elsewhere", []Expected{{Object: Object{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, settings.NamespacedName}}})
+	if err := whole.note(t.Context(), errNoWatch); !errors.Is(err, errNoWatch) || lost != nil {
+		t.Fatalf("after an error that is no refusal: %v, lost %v", err, lost)
+	}
+	refused := apierrors.NewNotFound(configMaps.GroupResource(), "")
+	if err := whole.note(t.Context(), refused); !errors.Is(err, refused) {
+		t.Fatalf("error %v, want the refusal", err)
+	}
+	if diff := cmp.Diff([]types.UID{item}, lost); diff != "" {
+		t.Errorf("items (-want +got):\n%s", diff)
+	}
+	stop()
+	if w.tellLoss(sets.New(item)); len(lost) != 1 {
+		t.Errorf("notified after the end of the registration: %v", lost)
 	}
 }

@@ -142,12 +142,15 @@ func (s *stream) note(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
 	if isRefusal(err) {
-		s.w.refuse(s, err)
+		s.w.mu.Lock()
+		losers := s.w.refuse(s, err)
+		s.w.mu.Unlock()
+		s.w.tellLoss(losers)
 		return err
 	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
 	if !apierrors.IsResourceExpired(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		// Three errors are excluded here: they only make the reflector send another kind of request.
 		if (err == nil) != (s.trouble == nil) {
@@ -207,8 +210,9 @@ func (s *stream) put(obj any) error {
 	}
 	before := s.objects[id]
 	if before == nil && len(s.objects) >= maxObjects || s.index.bytes+r.size() > maxBytes {
-		s.w.refuse(s, errTooMany)
+		losers := s.w.refuse(s, errTooMany)
 		s.w.mu.Unlock()
+		s.w.tellLoss(losers)
 		return errTooMany
 	}
 	s.set(id, r)
@@ -279,8 +283,9 @@ func (s *stream) Replace(list []any, listed string) error {
 		s.w.rewound(s.place)
 	}
 	if listedIndex.bytes > maxBytes {
-		s.w.refuse(s, errTooMany)
+		losers := s.w.refuse(s, errTooMany)
 		s.w.mu.Unlock()
+		s.w.tellLoss(losers)
 		return errTooMany
 	}
 	before := s.objects

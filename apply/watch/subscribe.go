@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Subscribe registers a function that is called for every drift. It is called in the goroutine that detected the drift
@@ -44,6 +45,26 @@ func (w *Watcher) Follow(item types.UID, f func(Object)) (stop func()) {
 		delete(w.followers[item], id)
 		if len(w.followers[item]) == 0 {
 			delete(w.followers, item)
+		}
+	}
+}
+
+// FollowLosses registers a function that is called when the target refuses to continue a watch, for example because it
+// does not serve the resource any more. It is called with the UID of each item that expects an object of this watch. f
+// must not block. The returned function ends the registration.
+func (w *Watcher) FollowLosses(f func(item types.UID)) (stop func()) {
+	return register(w, w.losses, f)
+}
+
+// tellLoss calls the functions that FollowLosses registered for each of the items. It does not hold the lock during the
+// calls.
+func (w *Watcher) tellLoss(items sets.Set[types.UID]) {
+	w.mu.Lock()
+	calls := slices.Collect(maps.Values(w.losses))
+	w.mu.Unlock()
+	for item := range items {
+		for _, f := range calls {
+			f(item)
 		}
 	}
 }

@@ -51,6 +51,7 @@ type Watcher struct {
 	subscribers map[int]func(Event)
 	followers   map[types.UID]map[int]func(Object)
 	observers   map[int]func(types.UID) // registered by FollowObjects
+	losses      map[int]func(types.UID) // registered by FollowLosses
 	lastID      int
 }
 
@@ -83,6 +84,7 @@ func New(client metadata.Interface, opts Options) *Watcher {
 		subscribers: map[int]func(Event){},
 		followers:   map[types.UID]map[int]func(Object){},
 		observers:   map[int]func(types.UID){},
+		losses:      map[int]func(types.UID){},
 	}
 }
 
