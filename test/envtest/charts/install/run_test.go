@@ -46,7 +46,7 @@ var _ = Describe("the program that a chart runs", func() {
 		i.life(ctx, "self")
 		Expect(i.value(ctx, "foreign")).To(Equal("gone"), "the selectors do not match the Target of the item")
 		Eventually(func() string { return p.metrics() + standby.metrics() }).WithTimeout(patience).Should(
-			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 3\n`), "the metric is that of the leader")
+			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 103\n`), "the metric is that of the leader")
 		Expect(p.stop() + standby.stop()).To(SatisfyAll(ContainSubstring(`"level":"debug"`), Not(ContainSubstring("is forbidden"))))
 		Expect(refused(ctx, r.namespace, d.Spec.Template.Spec.ServiceAccountName)).To(BeEmpty())
 	})
