@@ -3,6 +3,7 @@
 package deployerlib
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ type attempt struct {
 	since       time.Time             // set by phase `responsibility`: the Target and the Context must not be older; zero if the cache is good enough
 	target      foundTarget           // set by phase `responsibility`
 	responsible bool                  // set by phase `responsibility`: whether the deployer may write the status
-	decision    contract.Decision     // set by phase `contract`; a ShouldReconcile hook may change it
+	decision    contract.Decision     // set by phase `pause` or `contract`, or by a ShouldReconcile hook; empty if the attempt ended before
 	call        callResult            // set by phase `operate`
 
 	aborts  []extension.Call // the hooks of the type that ran last whose results abort
@@ -103,6 +104,11 @@ func (r *reconciler) newAttempt(ctx context.Context, key types.NamespacedName, s
 // writable reports whether the attempt may write to the item.
 func (a *attempt) writable() bool { return a.responsible && a.session != nil }
 
+// ending returns the end of an attempt that has had no effect so far.
+func (a *attempt) ending() ending {
+	return ending{decision: a.decision, responsible: a.responsible, wait: cmp.Or(a.wait, a.call.wait)}
+}
+
 // merge adds the result of hooks to the results of earlier hooks.
 func (a *attempt) merge(res *extension.HookResult) {
 	if res == nil {
@@ -112,10 +118,10 @@ func (a *attempt) merge(res *extension.HookResult) {
 	a.hooks.AbortReconcile = false
 }
 
-// work returns the stored version of the item and the decision of the attempt. Once the start of the run is stored, the
-// field New of the decision is false.
-func (a *attempt) work() itemstate.Work {
-	w := itemstate.Work{Item: a.session.Stored(), Decision: a.decision}
+// work returns the stored version of the item and a decision about it. Once the start of the run is stored, the field New
+// of the returned decision is false.
+func (a *attempt) work(d contract.Decision) itemstate.Work {
+	w := itemstate.Work{Item: a.session.Stored(), Decision: d}
 	w.Decision.New = w.Decision.New && !a.session.Started()
 	return w
 }

@@ -21,30 +21,17 @@ import (
 // abortTimeout is the time limit for a call of Abort after Landscaper has ended the job.
 const abortTimeout = 5 * time.Minute
 
-// result describes how an attempt ended. The time of the next attempt depends on these values.
-type result struct {
-	hooks   reconcile.Result // the requeue that hooks requested; empty after an error
-	err     error            // the error of the attempt; WaitFor is not an error
-	failure bool             // the attempt counts as a failure for the backoff
-	over    bool             // the failure is not retried: a change of the item, a hook or a trigger leads to the next attempt
-	again   bool             // reconcile again immediately
-	settled bool             // the attempt succeeded, or there was nothing to do
-
-	outcome    *contract.Outcome // the outcome of the call or the run; nil if there was none
-	unchanged  bool              // the call returned ErrUnchanged
-	superseded bool              // the item changed; the event of the newer version follows
-}
-
 // conclude judges an attempt and writes its outcome to the item.
-func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err error) result {
+func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err error) ending {
+	e := a.ending()
 	if !a.inflight.Seal() {
-		return result{}
+		return e
+	}
+	if v != drop {
+		e.hooks = a.hooks.ReconcileResult
 	}
 	if !a.writable() {
-		if a.pause != nil {
-			a.wait = r.caller.limit.AtLeast(a.log, "WaitFor", a.pause.after)
-		}
-		return plainResult(a, v, err)
+		return r.concludeUnwritten(a, e, err)
 	}
 	cause := a.call.cause
 	if cause == nil && (err != nil || a.call.outcome == nil) {
@@ -53,70 +40,96 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	if cause != nil {
 		a.log.Info("the running call was cancelled", "cause", cause.Error())
 	}
-	f := r.lateFacts(ctx, a, cause, err)
+	f := r.lateFacts(a, cause, err)
+	e.decision = f.decision
 	o := judge(f)
 	if a.pause != nil && cause == nil && (o.run == nil || !o.run.Final) {
-		a.wait = r.caller.limit.AtLeast(a.log, "WaitFor", a.pause.after)
+		e.wait = r.pauseOf(a)
 	}
 	switch o.kind {
 	case outcomeInterrupted:
-		return r.keepProviderStatus(ctx, a)
+		return r.keepProviderStatus(ctx, a, e)
 	case outcomeSuperseded:
 		a.session.NoteForeign()
-		return result{superseded: true}
+		return e.supersede()
 	case outcomeFailed:
-		return result{err: o.err, failure: true}
+		return e.fail(o.err)
 	case outcomeWrite:
 	}
-	return r.store(ctx, a, f, o, v)
+	return r.store(ctx, a, e, f, o)
 }
 
-// lateFacts collects the input of the function `judge` at the end of an attempt. If a hook ended the attempt before the
-// contract was evaluated, lateFacts evaluates the contract. After an abort, the run does not start.
-func (r *reconciler) lateFacts(ctx context.Context, a *attempt, cause, err error) facts {
-	stopped := a.stopped
-	if a.decision.Revision == "" {
-		switch due := r.due(a.session.Read()); {
-		case cause == nil && (err != nil || a.pause != nil):
-			_, _ = r.evaluate(ctx, a)
-		case due.Due && !due.New && !due.Background: // the deadline of a run in progress has an effect despite the abort
-			due.Remove = nil
-			a.decision = due
-		default:
-			a.decision.Revision = due.Revision
-			if !due.Due {
-				stopped = ""
-			}
-		}
+// concludeUnwritten returns the end of an attempt that may not write to the item.
+func (r *reconciler) concludeUnwritten(a *attempt, e ending, err error) ending {
+	if a.pause != nil {
+		e.wait = r.pauseOf(a)
 	}
-	if cause == nil && a.pause != nil && a.decision.Due && !a.session.Started() {
+	if err != nil {
+		return e.fail(err)
+	}
+	e.settled = e.wait == 0
+	return e
+}
+
+// pauseOf returns the delay that a hook requested with WaitFor.
+func (r *reconciler) pauseOf(a *attempt) time.Duration {
+	return r.caller.limit.AtLeast(a.log, "WaitFor", a.pause.after)
+}
+
+// lateFacts collects the input of the function `judge` at the end of an attempt.
+func (r *reconciler) lateFacts(a *attempt, cause, err error) facts {
+	d, stopped := r.lateDecision(a, cause, err)
+	if cause == nil && a.pause != nil && d.Due && !a.session.Started() {
 		markNeverDeployed(a)
 	}
-	f := r.facts(a)
+	f := r.facts(a, d)
 	f.cause, f.err = cause, shownError(err)
 	if cause == nil {
 		f.pause = a.pause
-		if !f.decision.Background {
+		if !d.Background {
 			f.stopped = stopped
 		}
 	}
 	return f
 }
 
+// lateDecision returns the decision of an attempt, and which hooks stopped a run that is due. If the attempt ended before
+// the contract was evaluated, lateDecision evaluates it. After an abort, the run does not start: the decision only has
+// an effect if a run is in progress, whose deadline may have passed.
+func (r *reconciler) lateDecision(a *attempt, cause, err error) (d contract.Decision, stopped string) {
+	if a.decision.Revision != "" {
+		return a.decision, a.stopped
+	}
+	if cause == nil && (err != nil || a.pause != nil) {
+		d = r.due(a.session.Working())
+		r.prepare(a, d)
+		return d, a.stopped
+	}
+	d = r.due(a.session.Read())
+	switch {
+	case d.Due && !d.New && !d.Background:
+		d.Remove = nil
+		return d, a.stopped
+	case d.Due:
+		return contract.Decision{Revision: d.Revision}, a.stopped
+	}
+	return contract.Decision{Revision: d.Revision}, ""
+}
+
 // facts collects the input of the function `judge`.
-func (r *reconciler) facts(a *attempt) facts {
+func (r *reconciler) facts(a *attempt, d contract.Decision) facts {
 	f := facts{
-		now: r.args.Clock.Now(), began: a.began, start: r.startInfo(a), decision: a.decision,
+		now: r.args.Clock.Now(), began: a.began, start: r.startInfo(a, d), decision: d,
 		read: a.session.Read(), stored: a.session.Stored(), working: a.session.Working(), started: a.session.Started(), call: a.call,
 	}
-	if a.decision.Action == contract.ActionAbort {
+	if d.Action == contract.ActionAbort {
 		f.abortDeadline = a.state.AbortDeadline(f.read, f.now)
 	}
 	return f
 }
 
 // store writes an outcome. If the write is refused, store judges the attempt once more and writes the new outcome.
-func (r *reconciler) store(ctx context.Context, a *attempt, f facts, o outcome, v verdict) result {
+func (r *reconciler) store(ctx context.Context, a *attempt, e ending, f facts, o outcome) ending {
 	if statuswriter.IsWriteError(f.err) {
 		a.session.DropUserChanges() // drops the changes of user code, because the refused start contained them
 	}
@@ -131,7 +144,7 @@ func (r *reconciler) store(ctx context.Context, a *attempt, f facts, o outcome, 
 	if event != nil && (res.Err == nil || o.mustNotBeLost()) {
 		r.warn(a.session.Stored(), event.Reason, event.Message)
 	}
-	return r.resultOf(a, f, o, res, v)
+	return r.endStored(a, e, f, o, res)
 }
 
 // write stores an outcome if there is anything to store.
@@ -147,36 +160,36 @@ func (o outcome) update(working *lsv1alpha1.DeployItem) statuswriter.Update {
 	return statuswriter.Update{Decision: o.decision, Replaces: o.replaces, Status: cmp.Or(o.status, &working.Status), Metadata: o.metadata, IsOutcome: o.run != nil, Keep: o.mustNotBeLost()}
 }
 
-// resultOf returns the result of an attempt whose outcome was written.
-func (r *reconciler) resultOf(a *attempt, f facts, o outcome, w statuswriter.Result, v verdict) result {
-	res := result{outcome: o.run, unchanged: f.call.unchanged}
+// endStored returns the end of an attempt whose outcome was written.
+func (r *reconciler) endStored(a *attempt, e ending, f facts, o outcome, w statuswriter.Result) ending {
+	e.outcome, e.unchanged = o.run, f.call.unchanged
 	switch {
 	case w.Kind == statuswriter.ResultSuperseded:
 		a.session.NoteForeign()
-		res.superseded, res.again = true, errors.Is(f.cause, ErrAborted)
-		return res
+		e = e.supersede()
+		e.again = errors.Is(f.cause, ErrAborted)
+		return e
 	case w.Err != nil:
-		res.err, res.failure = w.Err, true
-		return res
+		return e.fail(w.Err)
 	case f.cause != nil:
 		o.err = nil
 	case o.err == nil && o.run != nil && o.run.Err != nil && !o.run.Final:
 		o.err = &phaseError{phase: string(o.decision.Action), err: errors.New(o.run.Err.Message)}
 	}
-	plain := plainResult(a, v, nil)
 	if o.err != nil || o.run != nil && o.run.Err != nil {
-		res.err, res.failure, res.over = o.err, true, r.isOver(o)
-		if o.err == nil {
-			res.hooks = plain.hooks
+		hooks := e.hooks
+		e = e.fail(o.err)
+		if e.over = r.isOver(o); o.err == nil {
+			e.hooks = hooks
 		}
-		return res
+		return e
 	}
-	res.hooks, res.settled = plain.hooks, plain.settled
-	res.again = o.run != nil && o.run.Done && !o.run.Final && o.decision.Action == contract.ActionForceReconcile && !o.decision.Background
+	e.settled = e.wait == 0
+	e.again = o.run != nil && o.run.Done && !o.run.Final && o.decision.Action == contract.ActionForceReconcile && !o.decision.Background
 	if f.cause != nil {
-		res.again = errors.Is(f.cause, ErrAborted)
+		e.again = errors.Is(f.cause, ErrAborted)
 	}
-	return res
+	return e
 }
 
 // isOver reports whether a failed attempt is not retried. This is the case if its run ended, or if a hook returned an
@@ -202,26 +215,13 @@ func needsChange(codes []lsv1alpha1.ErrorCode) bool {
 	return contract.Unrecoverable(slices.DeleteFunc(slices.Clone(codes), func(c lsv1alpha1.ErrorCode) bool { return c == lsv1alpha1.ErrorTimeout }))
 }
 
-// plainResult returns a result without an outcome. The result contains the parameter `err` or, if err is nil, the
-// requeue that hooks requested.
-func plainResult(a *attempt, v verdict, err error) result {
-	if err != nil {
-		return result{err: err, failure: true}
-	}
-	res := result{settled: a.wait == 0 && a.call.wait == 0}
-	if v != drop {
-		res.hooks = a.hooks.ReconcileResult
-	}
-	return res
-}
-
 // keepProviderStatus ends an attempt whose job was ended by Landscaper during the call. It calls Abort, and stores the
 // provider status and the export reference, so that the deployer can still find the objects that it deployed. It writes
 // no other field.
-func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt) result {
+func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt, e ending) ending {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	if a.call.made && a.decision.Action != contract.ActionAbort {
+	if a.call.made && e.decision.Action != contract.ActionAbort {
 		callCtx, end := r.telemetry.call(ctx, a.key, contract.ActionAbort)
 		err := r.caller.contained(callCtx, a, r.args.Deployer.Abort, a.call.in)
 		end(err)
@@ -229,17 +229,21 @@ func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt) result 
 			a.log.Error(err, "Abort failed after the job was interrupted")
 		}
 	}
-	exists, err := a.session.KeepProviderStatus(ctx, a.decision)
+	exists, err := a.session.KeepProviderStatus(ctx, e.decision)
 	if err != nil && !errors.Is(err, ErrSuperseded) {
-		return result{err: err, failure: true}
+		return e.fail(err)
 	}
-	return result{again: exists}
+	e.hooks, e.again = reconcile.Result{}, exists
+	return e
 }
 
 // flush writes an outcome of an earlier attempt again, because the API server did not confirm the first write.
-func flush(ctx context.Context, u itemstate.Unconfirmed) result {
-	if w := statuswriter.ResultOf(u.Flush(ctx)); w.Err != nil && w.Kind != statuswriter.ResultSuperseded {
-		return result{err: w.Err, failure: true}
+func flush(ctx context.Context, u itemstate.Unconfirmed) ending {
+	w := statuswriter.ResultOf(u.Flush(ctx))
+	e := ending{item: u.Stored(), responsible: true, decision: u.Decision()}
+	if w.Err != nil && w.Kind != statuswriter.ResultSuperseded {
+		return e.fail(w.Err)
 	}
-	return result{again: true}
+	e.again = true
+	return e
 }

@@ -24,31 +24,36 @@ func (r *reconciler) checkPause(_ context.Context, a *attempt) (verdict, error) 
 	}
 	a.decision = d
 	a.state.ClearAbort()
-	markPaused(a)
+	markPaused(a, d)
 	return stop, nil
 }
 
 // markPaused records in memory that a pause holds back a run, or that the pause is over.
-func markPaused(a *attempt) {
-	if contract.PauseMarked(a.session.Working(), a.decision) {
+func markPaused(a *attempt, d contract.Decision) {
+	if contract.PauseMarked(a.session.Working(), d) {
 		return
 	}
-	contract.MarkPaused(a.session.EnsureCopy(), a.decision, a.began)
+	contract.MarkPaused(a.session.EnsureCopy(), d, a.began)
 	a.session.Snapshot()
 }
 
-// evaluate determines what is due according to the contract. If a run begins, evaluate applies the start of the run to
-// the item in memory, so that later hooks receive the new status. The phase `operate` stores the start.
+// evaluate determines what is due according to the contract.
 func (r *reconciler) evaluate(_ context.Context, a *attempt) (verdict, error) {
 	a.decision = r.due(a.session.Working())
-	markPaused(a)
-	if a.decision.Action != contract.ActionAbort {
+	r.prepare(a, a.decision)
+	return proceed, nil
+}
+
+// prepare changes the item in memory as a decision requires, so that later hooks receive the new status. If a run is due,
+// the phase `operate` stores its start.
+func (r *reconciler) prepare(a *attempt, d contract.Decision) {
+	markPaused(a, d)
+	if d.Action != contract.ActionAbort {
 		a.state.ClearAbort()
 	}
-	if a.decision.Due {
-		r.applyStart(a)
+	if d.Due {
+		r.applyStart(a, d)
 	}
-	return proceed, nil
 }
 
 // due returns the decision of the contract about an item.
@@ -58,39 +63,39 @@ func (r *reconciler) due(item *lsv1alpha1.DeployItem) contract.Decision {
 
 // applyStart sets the fields of the status that show the start of a run, in the copy of the item in memory. It limits
 // the attempt to the remaining time of the run.
-func (r *reconciler) applyStart(a *attempt) {
+func (r *reconciler) applyStart(a *attempt, d contract.Decision) {
 	item := a.session.EnsureCopy()
-	if a.decision.New {
-		contract.Start(item, a.decision, r.startInfo(a))
+	if d.New {
+		contract.Start(item, d, r.startInfo(a, d))
 	}
 	a.session.Snapshot()
-	a.inflight.Track(a.work())
-	if !a.decision.Expired {
-		r.limit(a)
+	a.inflight.Track(a.work(d))
+	if !d.Expired {
+		r.limit(a, d)
 	}
 }
 
 // startInfo returns the deployer, the time and, if needed, the new job ID of a start.
-func (r *reconciler) startInfo(a *attempt) contract.StartInfo {
+func (r *reconciler) startInfo(a *attempt, d contract.Decision) contract.StartInfo {
 	info := contract.StartInfo{Now: a.began, Deployer: r.args.info()}
-	if a.decision.NewJob {
+	if d.NewJob {
 		info.JobID = uuid.NewString()
 	}
 	return info
 }
 
 // limit cancels the attempt at the deadline of its run.
-func (r *reconciler) limit(a *attempt) {
+func (r *reconciler) limit(a *attempt, d contract.Decision) {
 	now := r.args.Clock.Now()
-	if a.decision.Action == contract.ActionAbort {
+	if d.Action == contract.ActionAbort {
 		a.inflight.Limit(a.state.AbortDeadline(a.session.Read(), now).Sub(now))
 		return
 	}
-	if deadline, ok := contract.Deadline(a.session.Working(), a.decision); ok {
+	if deadline, ok := contract.Deadline(a.session.Working(), d); ok {
 		a.inflight.Limit(deadline.Sub(now))
 		return
 	}
-	if timeout, ok, _ := contract.Timeout(a.session.Working()); ok && a.decision.Background {
+	if timeout, ok, _ := contract.Timeout(a.session.Working()); ok && d.Background {
 		a.inflight.Limit(timeout)
 	}
 }
@@ -115,7 +120,7 @@ func (r *reconciler) force(_ context.Context, a *attempt) (verdict, error) {
 	begins := forced.New && !a.decision.New
 	a.decision = forced
 	if a.session.EnsureCopy(); begins || forced.Background {
-		r.applyStart(a)
+		r.applyStart(a, forced)
 	}
 	return proceed, nil
 }

@@ -122,7 +122,7 @@ const (
 // cluster of the Target may be gone, together with the deployed objects. After the grace period, the error has the code
 // ERR_CONFIGURATION_PROBLEM, which ends the run.
 func (l *loader) targetMissing(a *attempt) error {
-	if rest, waits := l.targetGrace(a, a.session.Working()); waits && rest <= 0 {
+	if rest, waits := l.targetGrace(a, a.decision, a.session.Working()); waits && rest <= 0 {
 		return lserrors.NewError(opResolveTarget, reasonTargetNotFound,
 			fmt.Sprintf("%s; it was still missing after %s", a.target.err, l.grace), lsv1alpha1.ErrorConfigurationProblem)
 	}
@@ -133,8 +133,8 @@ func (l *loader) targetMissing(a *attempt) error {
 // belongs to a deletion and the Target of the item is missing. The grace period begins when the run first finds the
 // Target missing. The error in status.lastError contains the time at which the period began. When a new run begins,
 // status.lastError is cleared, and the run gets a new grace period.
-func (l *loader) targetGrace(a *attempt, item *lsv1alpha1.DeployItem) (rest time.Duration, waits bool) {
-	if a.target.err == nil || !a.decision.Due || a.decision.Action != contract.ActionDelete {
+func (l *loader) targetGrace(a *attempt, d contract.Decision, item *lsv1alpha1.DeployItem) (rest time.Duration, waits bool) {
+	if a.target.err == nil || !d.Due || d.Action != contract.ActionDelete {
 		return 0, false
 	}
 	missed := a.began

@@ -15,7 +15,7 @@ import (
 // operate runs exactly one action. It loads the arguments of the call, stores the start, and runs the phase of the
 // action.
 func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
-	if outcome := withoutCall(r.facts(a)); outcome != nil {
+	if outcome := withoutCall(r.facts(a, a.decision)); outcome != nil {
 		a.call = callResult{outcome: outcome}
 		return stop, nil
 	}
@@ -28,15 +28,14 @@ func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
 	if err := a.session.Start(ctx, a.decision); err != nil {
 		return stop, err
 	}
-	a.inflight.Track(a.work())
+	a.inflight.Track(a.work(a.decision))
 	a.session.Snapshot()
 	return r.walker.walk(ctx, a, []phase{r.operation(in, a.decision.Action)})
 }
 
 // markNeverDeployed is called if a run fails because the target or the Context does not exist, or waits for a hook before
-// its start. If nothing has been
-// deployed for the item so far, markNeverDeployed records this fact in the status. A deletion of the item then needs
-// neither a target nor a Context.
+// its start. If nothing has been deployed for the item so far, markNeverDeployed records this fact in the status. A
+// deletion of the item then needs neither a target nor a Context.
 func markNeverDeployed(a *attempt) {
 	if contract.NeverDeployed(a.session.Read()) {
 		item := a.session.EnsureCopy()
@@ -63,12 +62,12 @@ func forceOr(d Deployer) action {
 // act returns a function for a phase. The function calls an action and records the result.
 func (r *reconciler) act(do action, in inputs) func(context.Context, *attempt) (verdict, error) {
 	return func(ctx context.Context, a *attempt) (verdict, error) {
-		if cause := a.inflight.EnterCall(a.work()); cause != nil {
+		if cause := a.inflight.EnterCall(a.work(a.decision)); cause != nil {
 			a.call = callResult{cause: cause}
 			return stop, nil
 		}
 		a.inflight.Unlimit() // removes the limit that applied to the hooks; the call has a limit only if the run has a deadline
-		r.limit(a)
+		r.limit(a, a.decision)
 		a.call = r.caller.call(ctx, a, do, in)
 		a.inflight.LeaveCall()
 		return a.call.verdict(), nil

@@ -109,28 +109,27 @@ func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
 		if v := recover(); v != nil {
 			a.log.Error(&PanicError{Value: v}, "reconcile panicked", "stack", string(debug.Stack()))
 			r.telemetry.panicked()
-			e = r.ending(a, result{err: &PanicError{Value: v}, failure: true})
+			e = r.complete(a, a.ending().fail(&PanicError{Value: v}))
 		}
 	}()
 	if u := a.state.TakeUnconfirmed(); u != nil {
-		res := flush(ctx, u)
-		return ending{result: res, item: u.Stored(), responsible: true, decision: u.Decision()}
+		return flush(ctx, u)
 	}
 	ctx, end := r.telemetry.attempt(ctx, a.key)
 	a.inflight.Limit(contract.DefaultTimeout)
 	v, err := r.walker.walk(ctx, a, r.phases)
 	a.inflight.Unlimit()
-	res := r.resume(ctx, a, r.conclude(ctx, a, v, err))
-	end(res)
-	return r.ending(a, res)
+	e = r.resume(ctx, a, r.conclude(ctx, a, v, err))
+	end(e)
+	return r.complete(a, e)
 }
 
 // resume calls the method Resume of the deployer if no run of the item is due. It does so once per item after the start
 // of the process.
-func (r *reconciler) resume(ctx context.Context, a *attempt, res result) result {
+func (r *reconciler) resume(ctx context.Context, a *attempt, e ending) ending {
 	resumer, ok := optional[Resumer](r.args.Deployer)
-	if !ok || !res.settled || !a.writable() || a.decision.Due || a.decision.Held || a.state.Resumed() || a.session.Read().DeletionTimestamp != nil {
-		return res
+	if !ok || !e.settled || !a.writable() || e.decision.Due || e.decision.Held || a.state.Resumed() || a.session.Read().DeletionTimestamp != nil {
+		return e
 	}
 	resolved, err := r.loader.resolve(ctx, a)
 	if err == nil {
@@ -139,30 +138,26 @@ func (r *reconciler) resume(ctx context.Context, a *attempt, res result) result 
 		}, inputs{target: resolved})
 	}
 	if err != nil {
-		return result{err: fmt.Errorf("resume: %w", err), failure: true}
+		return ending{decision: e.decision, responsible: e.responsible, wait: e.wait}.fail(fmt.Errorf("resume: %w", err))
 	}
 	a.state.MarkResumed()
-	return res
+	return e
 }
 
-// ending collects the values that determine the time of the next attempt.
-func (r *reconciler) ending(a *attempt, res result) ending {
-	e := ending{result: res, responsible: a.responsible, decision: a.decision, wait: a.wait}
+// complete adds the state of the item and of its run after the attempt.
+func (r *reconciler) complete(a *attempt, e ending) ending {
 	if a.session == nil {
 		return e
 	}
 	now := r.args.Clock.Now()
 	e.item, e.known = a.session.Stored(), !a.session.MetForeign()
-	if e.wait == 0 {
-		e.wait = a.call.wait
-	}
 	if e.endedRun() {
 		e.due = r.due(e.item)
 	}
 	if e.decision.Action == contract.ActionAbort {
 		e.abortDeadline = a.state.AbortDeadline(a.session.Read(), now)
 	}
-	e.targetGrace, e.waitsTarget = r.loader.targetGrace(a, e.item)
+	e.targetGrace, e.waitsTarget = r.loader.targetGrace(a, e.decision, e.item)
 	if a.call.made {
 		e.rest = max(a.state.CountCall(a.began, r.args.MinInterval, e.decision.Background).Sub(now), 0)
 	}

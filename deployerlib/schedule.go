@@ -45,21 +45,44 @@ func priorityOf(di *lsv1alpha1.DeployItem) int {
 	return priorityJob
 }
 
-// ending describes the end of an attempt, with all values that determine the time of the next attempt.
+// ending describes the end of an attempt. The time of the next attempt depends on these values.
 type ending struct {
-	result
-
-	item        *lsv1alpha1.DeployItem // the item as it is stored now; nil if the attempt did not read it
-	known       bool                   // no change by another client was detected
-	responsible bool
 	decision    contract.Decision
-	due         contract.Decision // what is now due for the item; set if a run ended
-	wait        time.Duration     // how long to wait after WaitFor, for the next poll, or for a newer version in the cache
-	rest        time.Duration     // how long no trigger starts another background run
+	responsible bool
+	hooks       reconcile.Result // the requeue that hooks requested; empty after an error
+	wait        time.Duration    // how long to wait after WaitFor, for the next poll, or for a newer version in the cache
+
+	outcome    *contract.Outcome // the outcome of the call or the run; nil if there was none
+	err        error             // the error of the attempt; WaitFor is not an error
+	failure    bool              // the attempt counts as a failure for the backoff
+	over       bool              // the failure is not retried: a change of the item, a hook or a trigger leads to the next attempt
+	again      bool              // reconcile again immediately
+	settled    bool              // the attempt succeeded, or there was nothing to do
+	unchanged  bool              // the call returned ErrUnchanged
+	superseded bool              // the item changed; the event of the newer version follows
+
+	// The other fields describe the item and its run after the attempt. The method complete of the reconciler sets them.
+
+	item  *lsv1alpha1.DeployItem // the item as it is stored now; nil if the attempt did not read it
+	known bool                   // no change by another client was detected
+	due   contract.Decision      // what is now due for the item; set if a run ended
+	rest  time.Duration          // how long no trigger starts another background run
 
 	abortDeadline time.Time     // the time after which a failing Abort is not retried; zero for every other action
 	targetGrace   time.Duration // how long a deletion waits for its Target
 	waitsTarget   bool          // a deletion waits for its Target
+}
+
+// fail returns the ending of an attempt that failed with err. The requeue that hooks requested is lost.
+func (e ending) fail(err error) ending {
+	e.hooks, e.err, e.failure = reconcile.Result{}, err, true
+	return e
+}
+
+// supersede returns the ending of an attempt whose item was changed in the meantime.
+func (e ending) supersede() ending {
+	e.hooks, e.superseded = reconcile.Result{}, true
+	return e
 }
 
 // next is the time and priority of the next reconcile.

@@ -74,7 +74,7 @@ func TestEachPhaseAndHookHasASpan(t *testing.T) {
 	secret := errors.New("password=hunter2")
 	_, _ = w.runPhase(ctx, a, &phase{name: "start", gates: at(extension.StartHook)})
 	_, _ = w.runPhase(ctx, a, &phase{name: "fetch", do: func(context.Context, *attempt) (verdict, error) { return stop, secret }})
-	end(result{err: secret})
+	end(ending{err: secret})
 	want := []string{"hook audit", "start", "fetch failed", "reconcile deployItem failed"}
 	if !slices.Equal(spans.ended, want) {
 		t.Errorf("ended spans %q, want %q: errors are marked, their text is kept out", spans.ended, want)
@@ -87,14 +87,14 @@ func TestEachRunIsOneLine(t *testing.T) {
 		want   []string
 	}{
 		"done": {
-			ending{result: result{outcome: &contract.Outcome{Final: true, Done: true}}, decision: contract.Decision{Action: contract.ActionReconcile}},
+			ending{outcome: &contract.Outcome{Final: true, Done: true}, decision: contract.Decision{Action: contract.ActionReconcile}},
 			[]string{`"level"=0 "msg"="reconcile done"`, `"item"="n/i"`, `"action"="reconcile"`, `"phase"="Failed"`, `"duration"="2s"`, `"calls"=0`},
 		},
 		"failed for good": {
-			ending{result: result{outcome: &contract.Outcome{Final: true, Err: &lsv1alpha1.Error{Message: "boom", Codes: []lsv1alpha1.ErrorCode{"ERR_TIMEOUT"}}}}},
+			ending{outcome: &contract.Outcome{Final: true, Err: &lsv1alpha1.Error{Message: "boom", Codes: []lsv1alpha1.ErrorCode{"ERR_TIMEOUT"}}}},
 			[]string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`, `"codes"=["ERR_TIMEOUT"]`, `"phase"="Failed"`},
 		},
-		"failed before a run": {ending{result: result{err: errors.New("boom")}}, []string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`}},
+		"failed before a run": {ending{err: errors.New("boom")}, []string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`}},
 		"nothing to do":       {ending{}, []string{`"level"=1 "msg"="nothing to do"`}},
 	} {
 		t.Run(name+" [E7]", func(t *testing.T) {

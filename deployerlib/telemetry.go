@@ -86,14 +86,14 @@ func (t *telemetry) step(s Step) {
 }
 
 // attempt begins the span of an attempt. The returned function ends the span.
-func (t *telemetry) attempt(ctx context.Context, item types.NamespacedName) (context.Context, func(result)) {
+func (t *telemetry) attempt(ctx context.Context, item types.NamespacedName) (context.Context, func(ending)) {
 	ctx, span := t.tracer.Start(ctx, "reconcile")
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("deployItem", item.String()), attribute.String("deployerType", t.typ))
 	}
-	return ctx, func(res result) {
-		t.metrics.passes.WithLabelValues(t.typ, res.label()).Inc()
-		endSpan(span, res.err)
+	return ctx, func(e ending) {
+		t.metrics.passes.WithLabelValues(t.typ, e.label()).Inc()
+		endSpan(span, e.err)
 	}
 }
 
@@ -125,15 +125,15 @@ func (t *telemetry) recorded(a *attempt, e ending, n next, now time.Time) {
 }
 
 // label returns the result of an attempt in one word, for the metric and the history.
-func (r result) label() string {
+func (e ending) label() string {
 	switch {
-	case r.err != nil:
+	case e.err != nil:
 		return "error"
-	case r.outcome == nil:
+	case e.outcome == nil:
 		return "nothing"
-	case r.outcome.Err != nil:
+	case e.outcome.Err != nil:
 		return "failed"
-	case r.outcome.Waiting:
+	case e.outcome.Waiting:
 		return "waiting"
 	}
 	return "done"
