@@ -71,13 +71,13 @@ const (
 
 // These constants are the reasons of conditions.
 const (
-	conditionReasonSucceeded  = "Succeeded"     // ConditionBackground=False: the run succeeded
-	conditionReasonFailed     = "Failed"        // ConditionBackground: True if the run will be retried, False if it will not
-	conditionReasonTimedOut   = "TimedOut"      // ConditionBackground=False: the deadline passed
-	conditionReasonWaiting    = "Waiting"       // ConditionBackground=True or ConditionWaiting=True: the deployer waits
-	conditionReasonStopped    = "StoppedByHook" // ConditionWaiting=True: a hook stops a run that is due
-	conditionReasonHookFailed = "HookFailed"    // ConditionBackground or lastError: a hook failed while no run was due
-	conditionReasonHeldBack   = "HeldBack"      // ConditionPaused=True: a run waits for the end of the pause
+	conditionReasonSucceeded  = "Succeeded"      // ConditionBackground=False: the run succeeded
+	conditionReasonFailed     = "Failed"         // ConditionBackground: True if the run will be retried, False if it will not
+	conditionReasonTimedOut   = "EndedByLibrary" // ConditionBackground=False: the deadline passed
+	conditionReasonWaiting    = "Waiting"        // ConditionBackground=True or ConditionWaiting=True: the deployer waits
+	conditionReasonStopped    = "StoppedByHook"  // ConditionWaiting=True: a hook stops a run that is due
+	conditionReasonHookFailed = "HookFailed"     // ConditionBackground or lastError: a hook failed while no run was due
+	conditionReasonHeldBack   = "HeldBack"       // ConditionPaused=True: a run waits for the end of the pause
 )
 
 // DefaultTimeout is the timeout of a run if the item does not set spec.timeout. Landscaper has the same default.

@@ -151,7 +151,7 @@ func TestTimeAlwaysEnds(t *testing.T) {
 					starts++
 					contract.Start(di, d, contract.StartInfo{Now: now})
 				}
-				o := contract.Judge(contract.Return{Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Err: errBoom, Now: now})
+				o := contract.Judge(contract.CallResult{Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Err: errBoom, Now: now})
 				contract.Apply(di, d, o, now, now)
 				now = now.Add(time.Minute)
 			}

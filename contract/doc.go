@@ -7,7 +7,7 @@
 //
 //	d := contract.Evaluate(item, contract.Options{Now: now})       // what has to be done?
 //	contract.Start(item, d, contract.StartInfo{Now: now, …})       // if d.Due && d.New: the status of a started run; persist it
-//	o := contract.Judge(contract.Return{Action: d.Action, …})      // what does the deployer's result mean?
+//	o := contract.Judge(contract.CallResult{Action: d.Action, …})      // what does the deployer's result mean?
 //	contract.Apply(item, d, o, now, started)                       // the status of the outcome, all fields together; persist it
 //
 // The contract has two revisions, and [Detect] chooses one for each item. The annotation revision uses the operation

@@ -56,7 +56,7 @@ type Decision struct {
 	// SkipUninstall reports whether the deletion only removes the finalizer, without a call of the deployer.
 	SkipUninstall bool
 	// Expired reports whether the deadline has passed. In this case, the run ends as failed without a deployer call; see
-	// [TimedOut].
+	// [EndedByLibrary].
 	Expired bool
 	// NewJob reports whether the operation test-reconcile was requested for an item whose job is finished. In this case,
 	// [Start] needs a new StartInfo.JobID.

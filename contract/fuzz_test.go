@@ -64,7 +64,7 @@ func lead(t *testing.T, di *lsv1alpha1.DeployItem, d contract.Decision, now time
 	}
 	before := di.Status.DeepCopy()
 	contract.FinishUnchanged(di, d, contract.StartInfo{Now: now})
-	o := contract.Judge(contract.Return{
+	o := contract.Judge(contract.CallResult{
 		Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Phase: di.Status.Phase, LastError: di.Status.LastError, Now: now,
 	})
 	contract.Apply(di, d, o, now, now)

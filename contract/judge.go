@@ -10,13 +10,13 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Return describes the result of a deployer call.
-type Return struct {
+// CallResult describes the result of a deployer call.
+type CallResult struct {
 	// Revision and Action are copied from the decision. Deleting reports whether the item has a deletionTimestamp.
 	Revision Revision
 	Action   Action
 	Deleting bool
-	// Phase is the value of di.Status.Phase after the call. Before the call, it was the result of [HandedPhase].
+	// Phase is the value of di.Status.Phase after the call. Before the call, it was the result of [InitialPhase].
 	Phase lsv1alpha1.DeployItemPhase
 	// KeepPhase lets the deployer manage the phase, as in Landscaper's library. If the deployer sets a phase that belongs
 	// to a run in progress, such as Progressing, this phase is stored unchanged, even if the call returns an error. If the
@@ -62,7 +62,7 @@ type Outcome struct {
 // Judge returns the outcome for a deployer's result. An error takes precedence over everything else. Without an error,
 // the phase after the call determines the outcome. If this phase is unknown, or if the deployer must not set it, the
 // run fails with the code ERR_INTERNAL_PROBLEM.
-func Judge(r Return) Outcome {
+func Judge(r CallResult) Outcome {
 	var o Outcome
 	switch {
 	case r.Err != nil:
@@ -84,14 +84,14 @@ func Judge(r Return) Outcome {
 	return o
 }
 
-// TimedOut returns the outcome of a run or an Abort that did not end in time. The argument e is the result of
+// EndedByLibrary returns the outcome of a run or an Abort that did not end in time. The argument e is the result of
 // [TimeoutError] or [AbortTimeoutError].
-func TimedOut(r Revision, deleting bool, e *lsv1alpha1.Error) Outcome {
+func EndedByLibrary(r Revision, deleting bool, e *lsv1alpha1.Error) Outcome {
 	return Outcome{Phase: FailedPhase(r, deleting), Final: true, Consumed: true, Err: e}
 }
 
 // operation returns the value of lastError.operation for an error of this call.
-func (r Return) operation() string {
+func (r CallResult) operation() string {
 	switch r.Action {
 	case ActionAbort:
 		return "Abort"
@@ -105,12 +105,12 @@ func (r Return) operation() string {
 }
 
 // deletes reports whether the run belongs to a deletion.
-func (r Return) deletes() bool { return r.Deleting || r.Action == ActionDelete }
+func (r CallResult) deletes() bool { return r.Deleting || r.Action == ActionDelete }
 
 // failedWith returns the outcome of a call that failed with the error e. Abort is retried until its deadline. Any other
 // action ends the run if the error has an unrecoverable code or if the deployer set a failed phase. Otherwise, the call
 // is retried, and the stored phase does not change unless the deployer manages the phase or reports progress.
-func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
+func (r CallResult) failedWith(e *lsv1alpha1.Error) Outcome {
 	switch {
 	case r.Action != ActionAbort && (Unrecoverable(e.Codes) || isFailure(r.Phase)):
 		return r.failed(e)
@@ -122,7 +122,7 @@ func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
 
 // keepsPhase reports whether the phase that the deployer set is stored unchanged. This is the case if the deployer
 // manages the phase and set a phase that belongs to a run in progress.
-func (r Return) keepsPhase() bool {
+func (r CallResult) keepsPhase() bool {
 	switch r.Phase {
 	case phaseInit, phaseProgressing:
 		return r.KeepPhase && !r.deletes()
@@ -135,34 +135,34 @@ func (r Return) keepsPhase() bool {
 
 // progress returns the phase to store after an error. If the deployer reported progress, this is Progressing or
 // Deleting. Otherwise it is empty, and the stored phase does not change.
-func (r Return) progress() lsv1alpha1.DeployItemPhase {
+func (r CallResult) progress() lsv1alpha1.DeployItemPhase {
 	if r.Action != ActionAbort && !r.KeepPhase && (r.Phase == phaseProgressing || r.Action == ActionDelete && r.Phase == phaseDeleting) {
 		return workPhase(r.deletes())
 	}
 	return ""
 }
 
-func (r Return) failed(e *lsv1alpha1.Error) Outcome {
+func (r CallResult) failed(e *lsv1alpha1.Error) Outcome {
 	return Outcome{Phase: FailedPhase(r.Revision, r.deletes()), Final: true, Err: e}
 }
 
 // aborted returns the outcome of a call of Abort that returned no error. The run ends as failed, unless Abort waits.
-func (r Return) aborted() Outcome {
+func (r CallResult) aborted() Outcome {
 	if r.Waiting {
 		return Outcome{Waiting: true, Message: r.Message}
 	}
 	return r.failed(newError(r.operation(), AbortedReason, withCause("the run was aborted", r.Cause), r.Now))
 }
 
-func (r Return) goesOn() Outcome {
+func (r CallResult) goesOn() Outcome {
 	return Outcome{Phase: workPhase(r.deletes()), Waiting: true, Message: r.Message}
 }
 
-func (r Return) byPhase() Outcome {
+func (r CallResult) byPhase() Outcome {
 	switch {
 	case r.keepsPhase():
 		return Outcome{Phase: r.Phase, Waiting: true, Message: r.Message}
-	case r.Phase == "" || r.Phase == HandedPhase(r.Revision, r.Action) || r.Phase == phaseSucceeded:
+	case r.Phase == "" || r.Phase == InitialPhase(r.Revision, r.Action) || r.Phase == phaseSucceeded:
 		return r.succeeded()
 	case r.Phase == phaseProgressing || (r.Action == ActionDelete && r.Phase == phaseDeleting):
 		return r.goesOn()
@@ -178,7 +178,7 @@ func (r Return) byPhase() Outcome {
 // succeeded returns the outcome of a successful action. After a Delete, nothing is stored, because the item no longer
 // exists once its finalizer is removed. A force-reconcile of a terminating item does not end the run, because Delete
 // follows.
-func (r Return) succeeded() Outcome {
+func (r CallResult) succeeded() Outcome {
 	if r.deletes() {
 		return Outcome{Done: true}
 	}
@@ -187,7 +187,7 @@ func (r Return) succeeded() Outcome {
 
 // ownError returns the error that the deployer set in the status. If the deployer set no error, ownError returns an
 // error with the reason DeployerFailed.
-func (r Return) ownError() *lsv1alpha1.Error {
+func (r CallResult) ownError() *lsv1alpha1.Error {
 	e := r.LastError
 	if e == nil || (e.Message == "" && e.Reason == "" && len(e.Codes) == 0) {
 		return newError(r.operation(), errorReasonDeployerFailed,

@@ -85,7 +85,7 @@ func TestJudgeNil(t *testing.T) {
 				{contract.ActionAbort, false, "final Failed Aborted consumed"},
 				{contract.ActionAbort, true, "final DeleteFailed Aborted consumed"},
 			} {
-				o := contract.Judge(contract.Return{
+				o := contract.Judge(contract.CallResult{
 					Revision: contract.RevisionJobID, Action: tc.action, Deleting: tc.deleting, Phase: row.left, Now: epoch,
 				})
 				if got := short(o); got != tc.want {
@@ -103,17 +103,17 @@ func TestJudgeNil(t *testing.T) {
 func TestJudgeAnnotation(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		r    contract.Return
+		r    contract.CallResult
 		want string
 	}{
-		"Delete, left alone":   {contract.Return{Action: contract.ActionDelete, Phase: phInit}, "done"},
-		"Delete, InitDelete":   {contract.Return{Action: contract.ActionDelete, Phase: phInitDelete}, "final Failed InvalidPhase"},
-		"Delete, Deleting":     {contract.Return{Action: contract.ActionDelete, Phase: phDeleting}, "wait Deleting"},
-		"Delete, Failed":       {contract.Return{Action: contract.ActionDelete, Phase: phFailed}, "final Failed DeployerFailed"},
-		"Delete, DeleteFailed": {contract.Return{Action: contract.ActionDelete, Phase: phDeleteFailed}, "final Failed DeployerFailed"},
-		"Delete, config error": {contract.Return{Action: contract.ActionDelete, Err: errConfig}, "final Failed BadConfig"},
-		"Abort of a deletion":  {contract.Return{Action: contract.ActionAbort, Deleting: true}, "final Failed Aborted consumed"},
-		"Reconcile":            {contract.Return{Action: contract.ActionReconcile, Phase: phInit}, "done+final Succeeded"},
+		"Delete, left alone":   {contract.CallResult{Action: contract.ActionDelete, Phase: phInit}, "done"},
+		"Delete, InitDelete":   {contract.CallResult{Action: contract.ActionDelete, Phase: phInitDelete}, "final Failed InvalidPhase"},
+		"Delete, Deleting":     {contract.CallResult{Action: contract.ActionDelete, Phase: phDeleting}, "wait Deleting"},
+		"Delete, Failed":       {contract.CallResult{Action: contract.ActionDelete, Phase: phFailed}, "final Failed DeployerFailed"},
+		"Delete, DeleteFailed": {contract.CallResult{Action: contract.ActionDelete, Phase: phDeleteFailed}, "final Failed DeployerFailed"},
+		"Delete, config error": {contract.CallResult{Action: contract.ActionDelete, Err: errConfig}, "final Failed BadConfig"},
+		"Abort of a deletion":  {contract.CallResult{Action: contract.ActionAbort, Deleting: true}, "final Failed Aborted consumed"},
+		"Reconcile":            {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit}, "done+final Succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,34 +132,34 @@ func TestJudgeErrors(t *testing.T) {
 	rec, force, del, abort := contract.ActionReconcile, contract.ActionForceReconcile, contract.ActionDelete, contract.ActionAbort
 	for name, tc := range map[string]struct {
 		reason string
-		r      contract.Return
+		r      contract.CallResult
 		want   string
 	}{
-		"error":                      {"tried again", contract.Return{Action: rec, Err: errBoom, Phase: phInit}, "again ReconcileFailed"},
-		"error with Progressing":     {"the rest makes progress", contract.Return{Action: rec, Err: errBoom, Phase: phProgressing}, "again Progressing ReconcileFailed"},
-		"error with Deleting":        {"the rest makes progress", contract.Return{Action: del, Err: errBoom, Phase: phDeleting}, "again Deleting DeleteFailed"},
-		"error with Succeeded":       {"the error wins", contract.Return{Action: rec, Err: errBoom, Phase: phSucceeded}, "again ReconcileFailed"},
-		"error with Failed":          {"the deployer's verdict is kept", contract.Return{Action: rec, Err: errBoom, Phase: phFailed}, "final Failed ReconcileFailed"},
-		"error with DeleteFailed":    {"the deployer's verdict is kept", contract.Return{Action: del, Err: errBoom, Phase: phDeleteFailed}, "final DeleteFailed DeleteFailed"},
-		"error with unknown phase":   {"the error wins", contract.Return{Action: rec, Err: errBoom, Phase: phUnknown}, "again ReconcileFailed"},
-		"code":                       {"pointless to retry", contract.Return{Action: rec, Err: errConfig}, "final Failed BadConfig"},
-		"code, wrapped":              {"found inside", contract.Return{Action: rec, Err: fmt.Errorf("x: %w", errConfig)}, "final Failed BadConfig"},
-		"code, joined [H-15]":        {"found inside", contract.Return{Action: rec, Err: errors.Join(errBoom, errConfig)}, "final Failed BadConfig"},
-		"code in Delete":             {"DeleteFailed", contract.Return{Action: del, Err: errConfig}, "final DeleteFailed BadConfig"},
-		"harmless code":              {"tried again", contract.Return{Action: rec, Err: lserrors.NewError("o", "Hook", "m", lsv1alpha1.ErrorWebhook)}, "again Hook"},
-		"waiting":                    {"not a failure", contract.Return{Action: rec, Waiting: true, Message: "pods"}, "wait Progressing"},
-		"waiting, phase set":         {"waiting wins over the phase", contract.Return{Action: rec, Waiting: true, Phase: phFailed}, "wait Progressing"},
-		"waiting in Delete":          {"Deleting", contract.Return{Action: del, Waiting: true}, "wait Deleting"},
-		"waiting joined with error":  {"the error wins", contract.Return{Action: rec, Waiting: true, Err: errBoom}, "again ReconcileFailed"},
-		"waiting in Abort":           {"not aborted yet", contract.Return{Action: abort, Waiting: true}, "wait"},
-		"Abort error":                {"tried until its deadline", contract.Return{Action: abort, Err: errBoom}, "again AbortFailed"},
-		"Abort unrecoverable":        {"even then", contract.Return{Action: abort, Err: errConfig, Phase: phFailed}, "again BadConfig"},
-		"force error [Lx8]":          {"the annotation stays", contract.Return{Action: force, Err: errBoom}, "again ForceReconcileFailed"},
-		"force unrecoverable [Lx8]":  {"would repeat for ever", contract.Return{Action: force, Err: errConfig}, "final Failed BadConfig consumed"},
-		"force waiting [Lx8]":        {"later polls reconcile", contract.Return{Action: force, Waiting: true}, "wait Progressing consumed"},
-		"nil pointer as error":       {"an error that says so", contract.Return{Action: rec, Err: (*lserrors.Error)(nil)}, "again ReconcileFailed"},
-		"no action":                  {"judged like Reconcile", contract.Return{}, "done+final Succeeded"},
-		"Reconcile on a terminating": {"Delete follows", contract.Return{Action: rec, Phase: phInit}, "done"},
+		"error":                      {"tried again", contract.CallResult{Action: rec, Err: errBoom, Phase: phInit}, "again ReconcileFailed"},
+		"error with Progressing":     {"the rest makes progress", contract.CallResult{Action: rec, Err: errBoom, Phase: phProgressing}, "again Progressing ReconcileFailed"},
+		"error with Deleting":        {"the rest makes progress", contract.CallResult{Action: del, Err: errBoom, Phase: phDeleting}, "again Deleting DeleteFailed"},
+		"error with Succeeded":       {"the error wins", contract.CallResult{Action: rec, Err: errBoom, Phase: phSucceeded}, "again ReconcileFailed"},
+		"error with Failed":          {"the deployer's verdict is kept", contract.CallResult{Action: rec, Err: errBoom, Phase: phFailed}, "final Failed ReconcileFailed"},
+		"error with DeleteFailed":    {"the deployer's verdict is kept", contract.CallResult{Action: del, Err: errBoom, Phase: phDeleteFailed}, "final DeleteFailed DeleteFailed"},
+		"error with unknown phase":   {"the error wins", contract.CallResult{Action: rec, Err: errBoom, Phase: phUnknown}, "again ReconcileFailed"},
+		"code":                       {"pointless to retry", contract.CallResult{Action: rec, Err: errConfig}, "final Failed BadConfig"},
+		"code, wrapped":              {"found inside", contract.CallResult{Action: rec, Err: fmt.Errorf("x: %w", errConfig)}, "final Failed BadConfig"},
+		"code, joined [H-15]":        {"found inside", contract.CallResult{Action: rec, Err: errors.Join(errBoom, errConfig)}, "final Failed BadConfig"},
+		"code in Delete":             {"DeleteFailed", contract.CallResult{Action: del, Err: errConfig}, "final DeleteFailed BadConfig"},
+		"harmless code":              {"tried again", contract.CallResult{Action: rec, Err: lserrors.NewError("o", "Hook", "m", lsv1alpha1.ErrorWebhook)}, "again Hook"},
+		"waiting":                    {"not a failure", contract.CallResult{Action: rec, Waiting: true, Message: "pods"}, "wait Progressing"},
+		"waiting, phase set":         {"waiting wins over the phase", contract.CallResult{Action: rec, Waiting: true, Phase: phFailed}, "wait Progressing"},
+		"waiting in Delete":          {"Deleting", contract.CallResult{Action: del, Waiting: true}, "wait Deleting"},
+		"waiting joined with error":  {"the error wins", contract.CallResult{Action: rec, Waiting: true, Err: errBoom}, "again ReconcileFailed"},
+		"waiting in Abort":           {"not aborted yet", contract.CallResult{Action: abort, Waiting: true}, "wait"},
+		"Abort error":                {"tried until its deadline", contract.CallResult{Action: abort, Err: errBoom}, "again AbortFailed"},
+		"Abort unrecoverable":        {"even then", contract.CallResult{Action: abort, Err: errConfig, Phase: phFailed}, "again BadConfig"},
+		"force error [Lx8]":          {"the annotation stays", contract.CallResult{Action: force, Err: errBoom}, "again ForceReconcileFailed"},
+		"force unrecoverable [Lx8]":  {"would repeat for ever", contract.CallResult{Action: force, Err: errConfig}, "final Failed BadConfig consumed"},
+		"force waiting [Lx8]":        {"later polls reconcile", contract.CallResult{Action: force, Waiting: true}, "wait Progressing consumed"},
+		"nil pointer as error":       {"an error that says so", contract.CallResult{Action: rec, Err: (*lserrors.Error)(nil)}, "again ReconcileFailed"},
+		"no action":                  {"judged like Reconcile", contract.CallResult{}, "done+final Succeeded"},
+		"Reconcile on a terminating": {"Delete follows", contract.CallResult{Action: rec, Phase: phInit}, "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,30 +180,30 @@ func TestJudgeTexts(t *testing.T) {
 		return &e
 	}
 	for name, tc := range map[string]struct {
-		r    contract.Return
+		r    contract.CallResult
 		want *lsv1alpha1.Error
 	}{
 		"synthesised [C10]": {
-			contract.Return{Action: contract.ActionReconcile, Phase: phFailed},
+			contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed},
 			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and returned no error"}),
 		},
 		"the deployer's own [C10]": {
-			contract.Return{Action: contract.ActionDelete, Phase: phDeleteFailed, LastError: own},
+			contract.CallResult{Action: contract.ActionDelete, Phase: phDeleteFailed, LastError: own},
 			stamped(lsv1alpha1.Error{Operation: "Delete", Reason: "DeployerFailed", Message: "two; lines", Codes: own.Codes}),
 		},
 		"an empty own one [C10]": {
-			contract.Return{Action: contract.ActionReconcile, Phase: phFailed, LastError: &lsv1alpha1.Error{Operation: "x"}},
+			contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed, LastError: &lsv1alpha1.Error{Operation: "x"}},
 			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and returned no error"}),
 		},
 		"aborted, whatever it set [C4]": {
-			contract.Return{Action: contract.ActionAbort, Phase: phSucceeded, LastError: own},
+			contract.CallResult{Action: contract.ActionAbort, Phase: phSucceeded, LastError: own},
 			stamped(lsv1alpha1.Error{Operation: "Abort", Reason: "Aborted", Message: "the run was aborted"}),
 		},
 		"aborted, with what it waited for [F64]": {
-			contract.Return{Action: contract.ActionAbort, Cause: &lsv1alpha1.Error{Message: "Deployment.apps a/b: is not ready"}},
+			contract.CallResult{Action: contract.ActionAbort, Cause: &lsv1alpha1.Error{Message: "Deployment.apps a/b: is not ready"}},
 			stamped(lsv1alpha1.Error{Operation: "Abort", Reason: "Aborted", Message: "the run was aborted; last error: Deployment.apps a/b: is not ready"}),
 		},
-		"left alone": {contract.Return{Action: contract.ActionReconcile, Phase: phInit, LastError: own}, nil},
+		"left alone": {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit, LastError: own}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,10 +218,10 @@ func TestJudgeTexts(t *testing.T) {
 func TestTimedOut(t *testing.T) {
 	t.Parallel()
 	e := contract.TimeoutError(nil, 0, epoch)
-	if got := short(contract.TimedOut(contract.RevisionJobID, true, e)); got != "final DeleteFailed ProgressingTimeout consumed" {
+	if got := short(contract.EndedByLibrary(contract.RevisionJobID, true, e)); got != "final DeleteFailed ProgressingTimeout consumed" {
 		t.Error(got)
 	}
-	if got := short(contract.TimedOut(contract.RevisionAnnotation, true, e)); got != "final Failed ProgressingTimeout consumed" {
+	if got := short(contract.EndedByLibrary(contract.RevisionAnnotation, true, e)); got != "final Failed ProgressingTimeout consumed" {
 		t.Error(got)
 	}
 }
@@ -230,26 +230,26 @@ func TestTimedOut(t *testing.T) {
 func TestJudgeKeepPhase(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		r    contract.Return
+		r    contract.CallResult
 		want string
 	}{
-		"Reconcile leaves Init":                 {contract.Return{Action: contract.ActionReconcile, Phase: phInit}, "wait Init"},
-		"Reconcile leaves Progressing":          {contract.Return{Action: contract.ActionReconcile, Phase: phProgressing}, "wait Progressing"},
-		"Reconcile leaves Succeeded":            {contract.Return{Action: contract.ActionReconcile, Phase: phSucceeded}, "done+final Succeeded"},
-		"Reconcile leaves Failed":               {contract.Return{Action: contract.ActionReconcile, Phase: phFailed}, "final Failed DeployerFailed"},
-		"Reconcile leaves Deleting":             {contract.Return{Action: contract.ActionReconcile, Phase: phDeleting}, "final Failed InvalidPhase"},
-		"Reconcile fails in Init":               {contract.Return{Action: contract.ActionReconcile, Phase: phInit, Err: errBoom}, "again Init ReconcileFailed"},
-		"Reconcile fails in Progressing":        {contract.Return{Action: contract.ActionReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ReconcileFailed"},
-		"Reconcile fails in Succeeded":          {contract.Return{Action: contract.ActionReconcile, Phase: phSucceeded, Err: errBoom}, "again ReconcileFailed"},
-		"Reconcile fails in Failed":             {contract.Return{Action: contract.ActionReconcile, Phase: phFailed, Err: errBoom}, "final Failed ReconcileFailed"},
-		"Reconcile fails for good":              {contract.Return{Action: contract.ActionReconcile, Phase: phProgressing, Err: errConfig}, "final Failed BadConfig"},
-		"Delete fails in InitDelete":            {contract.Return{Action: contract.ActionDelete, Phase: phInitDelete, Err: errBoom}, "again InitDelete DeleteFailed"},
-		"Delete fails in Deleting":              {contract.Return{Action: contract.ActionDelete, Phase: phDeleting, Err: errBoom}, "again Deleting DeleteFailed"},
-		"Delete fails in Progressing":           {contract.Return{Action: contract.ActionDelete, Phase: phProgressing, Err: errBoom}, "again DeleteFailed"},
-		"Delete, nothing left":                  {contract.Return{Action: contract.ActionDelete}, "done"},
-		"ForceReconcile leaves Progressing":     {contract.Return{Action: contract.ActionForceReconcile, Phase: phProgressing}, "wait Progressing consumed"},
-		"ForceReconcile fails in Progressing":   {contract.Return{Action: contract.ActionForceReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ForceReconcileFailed"},
-		"WaitFor is the same, whatever it left": {contract.Return{Action: contract.ActionReconcile, Phase: phInit, Waiting: true}, "wait Progressing"},
+		"Reconcile leaves Init":                 {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit}, "wait Init"},
+		"Reconcile leaves Progressing":          {contract.CallResult{Action: contract.ActionReconcile, Phase: phProgressing}, "wait Progressing"},
+		"Reconcile leaves Succeeded":            {contract.CallResult{Action: contract.ActionReconcile, Phase: phSucceeded}, "done+final Succeeded"},
+		"Reconcile leaves Failed":               {contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed}, "final Failed DeployerFailed"},
+		"Reconcile leaves Deleting":             {contract.CallResult{Action: contract.ActionReconcile, Phase: phDeleting}, "final Failed InvalidPhase"},
+		"Reconcile fails in Init":               {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit, Err: errBoom}, "again Init ReconcileFailed"},
+		"Reconcile fails in Progressing":        {contract.CallResult{Action: contract.ActionReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ReconcileFailed"},
+		"Reconcile fails in Succeeded":          {contract.CallResult{Action: contract.ActionReconcile, Phase: phSucceeded, Err: errBoom}, "again ReconcileFailed"},
+		"Reconcile fails in Failed":             {contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed, Err: errBoom}, "final Failed ReconcileFailed"},
+		"Reconcile fails for good":              {contract.CallResult{Action: contract.ActionReconcile, Phase: phProgressing, Err: errConfig}, "final Failed BadConfig"},
+		"Delete fails in InitDelete":            {contract.CallResult{Action: contract.ActionDelete, Phase: phInitDelete, Err: errBoom}, "again InitDelete DeleteFailed"},
+		"Delete fails in Deleting":              {contract.CallResult{Action: contract.ActionDelete, Phase: phDeleting, Err: errBoom}, "again Deleting DeleteFailed"},
+		"Delete fails in Progressing":           {contract.CallResult{Action: contract.ActionDelete, Phase: phProgressing, Err: errBoom}, "again DeleteFailed"},
+		"Delete, nothing left":                  {contract.CallResult{Action: contract.ActionDelete}, "done"},
+		"ForceReconcile leaves Progressing":     {contract.CallResult{Action: contract.ActionForceReconcile, Phase: phProgressing}, "wait Progressing consumed"},
+		"ForceReconcile fails in Progressing":   {contract.CallResult{Action: contract.ActionForceReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ForceReconcileFailed"},
+		"WaitFor is the same, whatever it left": {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit, Waiting: true}, "wait Progressing"},
 	} {
 		t.Run(name+" [F44]", func(t *testing.T) {
 			t.Parallel()

@@ -156,13 +156,13 @@ func (w *world) outcome(d contract.Decision) contract.Outcome {
 	deleting := w.di.DeletionTimestamp != nil
 	switch {
 	case d.Expired:
-		return contract.TimedOut(d.Revision, deleting, contract.TimeoutError(nil, time.Minute, w.now))
+		return contract.EndedByLibrary(d.Revision, deleting, contract.TimeoutError(nil, time.Minute, w.now))
 	case d.SkipUninstall:
 		return contract.Outcome{Done: true}
 	}
-	r := contract.Return{
+	r := contract.CallResult{
 		Revision: d.Revision, Action: d.Action, Deleting: deleting, Now: w.now,
-		Phase: contract.HandedPhase(d.Revision, d.Action), LastError: vandal().LastError,
+		Phase: contract.InitialPhase(d.Revision, d.Action), LastError: vandal().LastError,
 	}
 	if w.kind {
 		return contract.Judge(r)

@@ -13,9 +13,9 @@ func IsPaused(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && di.Annotations[PausedAnnotation] == "true"
 }
 
-// PauseMarked reports whether [MarkPaused] would change nothing, for example because the item already has the
+// HasPausedCondition reports whether [MarkPaused] would change nothing, for example because the item already has the
 // condition.
-func PauseMarked(di *lsv1alpha1.DeployItem, d Decision) bool {
+func HasPausedCondition(di *lsv1alpha1.DeployItem, d Decision) bool {
 	if di == nil || d.Action == ActionNone {
 		return true
 	}
@@ -31,7 +31,7 @@ func PauseMarked(di *lsv1alpha1.DeployItem, d Decision) bool {
 // therefore cause only one write. MarkPaused does not change an item for which no run is allowed.
 func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 	switch {
-	case PauseMarked(di, d):
+	case HasPausedCondition(di, d):
 	case d.Held:
 		di.Status.Conditions = SetCondition(di.Status.Conditions, ConditionPaused, lsv1alpha1.ConditionTrue, conditionReasonHeldBack,
 			"annotation "+PausedAnnotation+" holds back new runs", now)

@@ -105,8 +105,8 @@ func TestMarkPaused(t *testing.T) {
 			t.Parallel()
 			before := tc.di.DeepCopy()
 			d := contract.Evaluate(tc.di, annotated())
-			if got := contract.PauseMarked(tc.di, d); got != tc.same {
-				t.Errorf("PauseMarked = %t, want %t", got, tc.same)
+			if got := contract.HasPausedCondition(tc.di, d); got != tc.same {
+				t.Errorf("HasPausedCondition = %t, want %t", got, tc.same)
 			}
 			contract.MarkPaused(tc.di, d, epoch)
 			if same := cmp.Equal(before, tc.di); same != tc.same {
@@ -122,7 +122,7 @@ func TestMarkPaused(t *testing.T) {
 			if status != tc.want {
 				t.Errorf("condition is %q, want %q", status, tc.want)
 			}
-			if !contract.PauseMarked(tc.di, d) {
+			if !contract.HasPausedCondition(tc.di, d) {
 				t.Error("a second write would follow")
 			}
 		})

@@ -46,10 +46,10 @@ func IsWorking(p lsv1alpha1.DeployItemPhase) bool {
 // isFailure reports whether a phase means that the last run failed.
 func isFailure(p phase) bool { return p == phaseFailed || p == phaseDeleteFailed }
 
-// HandedPhase returns the phase that the item has when a deployer is called: InitDelete for Delete under
+// InitialPhase returns the phase that the item has when a deployer is called: InitDelete for Delete under
 // [RevisionJobID], and Init otherwise. It does not depend on the stored phase. The caller can therefore distinguish a
 // deployer that did not change the phase from a deployer that set the phase to Progressing.
-func HandedPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
+func InitialPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
 	if a == ActionDelete {
 		return rulesOf(r).phases().initDelete
 	}

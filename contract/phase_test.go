@@ -24,11 +24,11 @@ func TestHandedAndFailedPhase(t *testing.T) {
 		if a == contract.ActionDelete {
 			want = phInitDelete
 		}
-		if got := contract.HandedPhase(contract.RevisionJobID, a); got != want {
-			t.Errorf("HandedPhase(job ID, %s) = %s, want %s", a, got, want)
+		if got := contract.InitialPhase(contract.RevisionJobID, a); got != want {
+			t.Errorf("InitialPhase(job ID, %s) = %s, want %s", a, got, want)
 		}
-		if got := contract.HandedPhase(contract.RevisionAnnotation, a); got != phInit {
-			t.Errorf("HandedPhase(annotation, %s) = %s", a, got)
+		if got := contract.InitialPhase(contract.RevisionAnnotation, a); got != phInit {
+			t.Errorf("InitialPhase(annotation, %s) = %s", a, got)
 		}
 	}
 	for _, tc := range []struct {

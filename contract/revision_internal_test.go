@@ -133,9 +133,9 @@ func TestThirdRevision(t *testing.T) {
 		}
 	})
 	t.Run("names its phases [F52]", func(t *testing.T) {
-		o := Judge(Return{Revision: thirdRevision, Action: ActionDelete, Deleting: true, Phase: phaseFailed, Now: thirdTime(0)})
+		o := Judge(CallResult{Revision: thirdRevision, Action: ActionDelete, Deleting: true, Phase: phaseFailed, Now: thirdTime(0)})
 		for got, want := range map[phase]phase{
-			HandedPhase(thirdRevision, ActionDelete): "ThirdInitDelete", startPhase(thirdRevision, true): "ThirdInitDelete",
+			InitialPhase(thirdRevision, ActionDelete): "ThirdInitDelete", startPhase(thirdRevision, true): "ThirdInitDelete",
 			FailedPhase(thirdRevision, true): "ThirdDeleteFailed", storedPhase(thirdRevision, phaseDeleteFailed): "ThirdDeleteFailed",
 			o.Phase: "ThirdDeleteFailed",
 		} {

@@ -61,7 +61,7 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 		item.Status.ProviderStatus = nil
 	}
 	storedPhase, storedErr := item.Status.Phase, item.Status.LastError
-	item.Status.Phase = contract.HandedPhase(a.decision.Revision, a.decision.Action)
+	item.Status.Phase = contract.InitialPhase(a.decision.Revision, a.decision.Action)
 	callCtx, end := c.telemetry.call(ctx, a.key, a.decision.Action)
 	err, keepPhase := splitKeptPhase(c.contained(callCtx, a, do, in))
 	unchanged := isUnchanged(a.decision.Action, err)
@@ -69,7 +69,7 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 		err = nil
 	}
 	end(err)
-	ret := contract.Return{
+	ret := contract.CallResult{
 		Revision: a.decision.Revision, Action: a.decision.Action, Deleting: a.session.Read().DeletionTimestamp != nil,
 		Phase: item.Status.Phase, KeepPhase: keepPhase, LastError: item.Status.LastError, Cause: lastCause(a.session.Stored()), Now: c.clock.Now(),
 	}
@@ -88,7 +88,7 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 }
 
 // judge converts the result of a call to an outcome.
-func (c *caller) judge(res callResult, ret contract.Return, err error, a *attempt) callResult {
+func (c *caller) judge(res callResult, ret contract.CallResult, err error, a *attempt) callResult {
 	if reason, after, ok := AsWait(err); ok {
 		ret.Waiting, ret.Message, res.wait = true, reason, c.limit.AtLeast(a.log, "WaitFor", after)
 	} else {

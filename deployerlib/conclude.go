@@ -50,7 +50,7 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	case outcomeInterrupted:
 		return r.keepProviderStatus(ctx, a, e)
 	case outcomeSuperseded:
-		a.session.NoteForeign()
+		a.session.MarkStale()
 		return e.supersede()
 	case outcomeFailed:
 		return e.fail(o.err)
@@ -165,7 +165,7 @@ func (r *reconciler) endStored(a *attempt, e ending, f facts, o outcome, w statu
 	e.outcome, e.unchanged = o.run, f.call.unchanged
 	switch {
 	case w.Kind == statuswriter.ResultSuperseded:
-		a.session.NoteForeign()
+		a.session.MarkStale()
 		e = e.supersede()
 		e.again = errors.Is(f.cause, ErrAborted)
 		return e

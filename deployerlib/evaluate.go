@@ -30,7 +30,7 @@ func (r *reconciler) checkPause(_ context.Context, a *attempt) (verdict, error) 
 
 // markPaused records in memory that a pause holds back a run, or that the pause is over.
 func markPaused(a *attempt, d contract.Decision) {
-	if contract.PauseMarked(a.session.Working(), d) {
+	if contract.HasPausedCondition(a.session.Working(), d) {
 		return
 	}
 	contract.MarkPaused(a.session.EnsureCopy(), d, a.began)

@@ -226,8 +226,8 @@ func TestDefaultFlow(t *testing.T) {
 			if call.Action == contract.ActionDelete {
 				want = phases.InitDelete
 			}
-			if call.HandedPhase != want || call.StoredPhase != phases.Progressing {
-				t.Errorf("%s: handed %q, stored %q", call.Action, call.HandedPhase, call.StoredPhase)
+			if call.InitialPhase != want || call.StoredPhase != phases.Progressing {
+				t.Errorf("%s: handed %q, stored %q", call.Action, call.InitialPhase, call.StoredPhase)
 			}
 		}
 	})

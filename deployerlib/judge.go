@@ -162,9 +162,9 @@ func judgePause(f facts, run *contract.Outcome) *contract.Outcome {
 			return over
 		}
 	}
-	judged := contract.Judge(contract.Return{
+	judged := contract.Judge(contract.CallResult{
 		Revision: f.decision.Revision, Action: f.decision.Action, Deleting: f.read.DeletionTimestamp != nil,
-		Phase: contract.HandedPhase(f.decision.Revision, f.decision.Action), Waiting: true, Message: f.pause.message, Now: f.now,
+		Phase: contract.InitialPhase(f.decision.Revision, f.decision.Action), Waiting: true, Message: f.pause.message, Now: f.now,
 	})
 	judged.Consumed = judged.Consumed && f.call.made // without a call, the operation has not taken effect
 	return &judged
@@ -190,9 +190,9 @@ func judgeError(f facts, run *contract.Outcome) *contract.Outcome {
 			return over
 		}
 	}
-	judged := contract.Judge(contract.Return{
+	judged := contract.Judge(contract.CallResult{
 		Revision: f.decision.Revision, Action: f.decision.Action, Deleting: f.read.DeletionTimestamp != nil,
-		Phase: contract.HandedPhase(f.decision.Revision, f.decision.Action), Err: f.err, Now: f.now,
+		Phase: contract.InitialPhase(f.decision.Revision, f.decision.Action), Err: f.err, Now: f.now,
 	})
 	return &judged
 }
@@ -229,7 +229,7 @@ func timeoutError(f facts, cause *lsv1alpha1.Error) *lsv1alpha1.Error {
 
 // timedOut returns the outcome of a run that the library ends without the deployer.
 func timedOut(f facts, e *lsv1alpha1.Error) *contract.Outcome {
-	o := contract.TimedOut(f.decision.Revision, f.read.DeletionTimestamp != nil, e)
+	o := contract.EndedByLibrary(f.decision.Revision, f.read.DeletionTimestamp != nil, e)
 	return &o
 }
 

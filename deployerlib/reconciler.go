@@ -150,7 +150,7 @@ func (r *reconciler) complete(a *attempt, e ending) ending {
 		return e
 	}
 	now := r.args.Clock.Now()
-	e.item, e.known = a.session.Stored(), !a.session.MetForeign()
+	e.item, e.known = a.session.Stored(), !a.session.IsStale()
 	if e.endedRun() {
 		e.due = r.due(e.item)
 	}

@@ -113,7 +113,7 @@ func (w *watchdog) storeAbandoned(ctx context.Context, state *itemstate.Item, wo
 		} else if !contract.SameRun(fresh, work.Item, d) {
 			return false
 		}
-		contract.Apply(fresh, d, contract.TimedOut(d.Revision, work.Item.DeletionTimestamp != nil, e), now, now)
+		contract.Apply(fresh, d, contract.EndedByLibrary(d.Revision, work.Item.DeletionTimestamp != nil, e), now, now)
 		return true
 	})
 	if err != nil {

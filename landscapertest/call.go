@@ -21,9 +21,9 @@ type Call struct {
 	JobID      string
 	// Action is the method that was called.
 	Action contract.Action
-	// HandedPhase is the phase of the item that the Fake received. StoredPhase is the phase that was stored in the
+	// InitialPhase is the phase of the item that the Fake received. StoredPhase is the phase that was stored in the
 	// cluster at that time.
-	HandedPhase, StoredPhase lsv1alpha1.DeployItemPhase
+	InitialPhase, StoredPhase lsv1alpha1.DeployItemPhase
 	// HasContext and HasTarget report whether the call received a Context and a target.
 	HasContext, HasTarget bool
 	// Returned reports whether the call has returned. The fields below are set only after it has returned.
@@ -40,7 +40,7 @@ type Call struct {
 func newCall(ctx context.Context, in Input) *Call {
 	return &Call{
 		Item: keyOf(in.Item), Generation: in.Item.Generation, JobID: in.Item.Status.JobID, Action: in.Action,
-		HandedPhase: in.Item.Status.Phase, StoredPhase: deployerlib.StoredPhase(ctx),
+		InitialPhase: in.Item.Status.Phase, StoredPhase: deployerlib.StoredPhase(ctx),
 		HasContext: in.Context != nil, HasTarget: in.Target != nil,
 	}
 }

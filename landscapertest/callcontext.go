@@ -48,7 +48,7 @@ func NewUnitCall(ctx context.Context, di *lsv1alpha1.DeployItem) (context.Contex
 	if di.DeletionTimestamp != nil {
 		action = contract.ActionDelete
 	}
-	di.Status.Phase = contract.HandedPhase(d.Revision, action)
+	di.Status.Phase = contract.InitialPhase(d.Revision, action)
 	return patch.NewContext(runningcall.With(ctx, unitCall{c}), c.Patch), c
 }
 

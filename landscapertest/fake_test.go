@@ -55,7 +55,7 @@ func TestFakeAnswers(t *testing.T) {
 		t.Errorf("%d calls logged", n)
 	}
 	first := fake.Calls(key)[0]
-	if !first.Returned || !errors.Is(first.Err, errBoom) || first.HandedPhase != lsv1alpha1.DeployItemPhases.Init || first.HasContext || first.HasTarget {
+	if !first.Returned || !errors.Is(first.Err, errBoom) || first.InitialPhase != lsv1alpha1.DeployItemPhases.Init || first.HasContext || first.HasTarget {
 		t.Errorf("logged %+v", first)
 	}
 }

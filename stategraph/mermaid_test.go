@@ -49,7 +49,7 @@ func TestRBAC(t *testing.T) {
 			Add("ext", External(ExternalSpec{Reconcile: stub{}.Reconcile})))
 		got, err := g.RBAC()
 		want := "component file: the kinds of its objects are not known before a run; set them with WithKinds\n" +
-			"component own: its resource is not a Ruler, so its rights are not known\n" +
+			"component own: its resource is not an RBACProvider, so its rights are not known\n" +
 			"component ext: the field Rules of the External is nil; set it to an empty list if no rights are needed"
 		if err == nil || err.Error() != want || len(got) != 1 {
 			t.Error(got, err)

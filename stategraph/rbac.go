@@ -16,7 +16,7 @@ import (
 var verbs = []string{"create", "delete", "get", "list", "patch", "watch"}
 
 // RBAC returns the rights that the graph needs in the target cluster, as a minimal list of rules in a fixed order. It
-// collects the rules from each Resource that implements Ruler. The resources of this package derive the rules from the
+// collects the rules from each Resource that implements RBACProvider. The resources of this package derive the rules from the
 // kinds of their objects, and guess the resource names from the kinds. If the rights of some components are not known,
 // RBAC returns the rules of the other components, and an error that names the components whose rights are not known.
 func (g *Graph) RBAC() ([]rbacv1.PolicyRule, error) {
@@ -24,12 +24,12 @@ func (g *Graph) RBAC() ([]rbacv1.PolicyRule, error) {
 	var errs []error
 	for i := range g.nodes {
 		node := &g.nodes[i]
-		ruler, ok := node.resource.(Ruler)
+		provider, ok := node.resource.(RBACProvider)
 		if !ok {
-			errs = append(errs, fmt.Errorf("component %s: its resource is not a Ruler, so its rights are not known", node.component))
+			errs = append(errs, fmt.Errorf("component %s: its resource is not an RBACProvider, so its rights are not known", node.component))
 			continue
 		}
-		own, err := ruler.Rules()
+		own, err := provider.Rules()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("component %s: %w", node.component, err))
 		}

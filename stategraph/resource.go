@@ -60,8 +60,8 @@ type AlwaysReady interface {
 	AlwaysReady() bool
 }
 
-// Ruler is implemented by a Resource that knows which rights it needs in the target cluster. See Graph.RBAC.
-type Ruler interface {
+// RBACProvider is implemented by a Resource that knows which rights it needs in the target cluster. See Graph.RBAC.
+type RBACProvider interface {
 	// Rules returns the rights. If some rights are not known, Rules returns an error that describes them.
 	Rules() ([]rbacv1.PolicyRule, error)
 }

@@ -13,8 +13,8 @@ import (
 type Health string
 
 const (
-	// HealthUnproven means that the target has not completed the responses to the first discovery yet.
-	HealthUnproven Health = "Unproven"
+	// HealthUnknown means that the target has not completed the responses to the first discovery yet.
+	HealthUnknown Health = "Unknown"
 	// HealthStalled means that a request has been in progress for 100 ms and no response was completed during that time.
 	// After two seconds, the target counts as HealthBad.
 	HealthStalled Health = "Stalled"
@@ -30,13 +30,13 @@ const (
 const stalledAfter, slowAfter = 100 * time.Millisecond, 2 * time.Second
 
 // Health returns the health of the cluster that a Target refers to, without making a request. It does not consider
-// watches. It returns HealthUnproven if Get has not been called for the Target.
+// watches. It returns HealthUnknown if Get has not been called for the Target.
 func (p *Pool) Health(target types.NamespacedName) Health {
 	p.mu.Lock()
 	known := p.ties[target]
 	p.mu.Unlock()
 	if known == nil {
-		return HealthUnproven
+		return HealthUnknown
 	}
 	return known.client.wire.health.state(p.o.Clock.Now())
 }
@@ -54,7 +54,7 @@ func (h *health) state(now time.Time) Health {
 	case waited >= stalledAfter:
 		return HealthStalled
 	case !h.settled:
-		return HealthUnproven
+		return HealthUnknown
 	}
 	return HealthGood
 }

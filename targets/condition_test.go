@@ -96,7 +96,7 @@ func TestTricklingBodies(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		got = append(got, health())
-		if fmt.Sprint(got) != "[Unproven Good Stalled Bad Good]" {
+		if fmt.Sprint(got) != "[Unknown Good Stalled Bad Good]" {
 			t.Errorf("before, connected, soon, after 2 s, ended: got %v", got)
 		}
 	})

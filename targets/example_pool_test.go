@@ -71,11 +71,11 @@ func ExampleRESTConfig() {
 
 // Call Hold before each call of a client that was created from Client.Config. The memory of the response is then
 // counted until the response has been decoded.
-func ExampleHold() {
+func ExampleReserveMemory() {
 	ctx := context.Background()
 	pool := targets.NewPool(targets.PoolOptions{Limits: targets.Limits{Object: 16 << 20}})
 
-	held, release := targets.Hold(ctx) // before the call of the client
+	held, release := targets.ReserveMemory(ctx) // before the call of the client
 	defer release()
 
 	fmt.Println(held.Err())

@@ -25,7 +25,7 @@ type limited struct {
 // held runs a function that makes one call of a client. The memory of the responses counts against the budgets until
 // the function has returned.
 func held(ctx context.Context, call func(context.Context) error) error {
-	ctx, release := Hold(ctx)
+	ctx, release := ReserveMemory(ctx)
 	defer release()
 	return call(ctx)
 }

@@ -118,11 +118,11 @@ func (l *Limits) check(depth int, cost int64) error {
 	return nil
 }
 
-// Hold returns a context for one call of a client, such as a dynamic client, that was created from Client.Config and
+// ReserveMemory returns a context for one call of a client, such as a dynamic client, that was created from Client.Config and
 // Client.HTTPClient. The memory for decoding the response counts against Limits.Decoding until the function `release`
-// is called. Call `release` when the call of the client has returned. The methods of Client call Hold themselves. If a
-// caller does not call Hold, the time until the response is decoded is estimated.
-func Hold(ctx context.Context) (held context.Context, release func()) {
+// is called. Call `release` when the call of the client has returned. The methods of Client call ReserveMemory themselves. If a
+// caller does not call ReserveMemory, the time until the response is decoded is estimated.
+func ReserveMemory(ctx context.Context) (held context.Context, release func()) {
 	ctx, h := budget.WithHold(ctx)
 	return ctx, h.Release
 }

@@ -51,7 +51,7 @@ type mapper struct {
 func (m *mapper) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, errNoAnswer)
 	defer cancel()
-	ctx, release := Hold(ctx)
+	ctx, release := ReserveMemory(ctx)
 	defer release()
 	began := m.clk.Now()
 	groups, lists, err := m.disco.ServerGroupsAndResourcesWithContext(ctx)
@@ -110,7 +110,7 @@ func (m *mapper) CanRead(resource schema.GroupVersionResource) bool {
 func (c *Client) Deletable(ctx context.Context) (found []metav1.APIResource, missing []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.mapper.timeout, errNoAnswer)
 	defer cancel()
-	ctx, release := Hold(ctx)
+	ctx, release := ReserveMemory(ctx)
 	defer release()
 	lists, err := discovery.ServerPreferredResourcesWithContext(ctx, c.mapper.disco)
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)

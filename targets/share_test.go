@@ -31,7 +31,7 @@ func largeServer(t *testing.T) *hostile.Server {
 func exhaust(t *testing.T, p *targets.Pool, budget string) (release func()) {
 	t.Helper()
 	c := get(t, p, resolved("greedy", string(largeServer(t).Kubeconfig("t"))))
-	ctx, end := targets.Hold(t.Context())
+	ctx, end := targets.ReserveMemory(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Config().Host+"/api/v1/namespaces/default/configmaps/a", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestWaitsForABudgetAreNobodysFault(t *testing.T) {
 		}
 		waits := func() float64 { return metrics(t, p)[`deployerkit_target_budget_waits_total{decoding}`] }
 		await(t, func() bool { return connecting() && waits() >= 2 }) // the second attempt follows the first without a pause
-		if h := p.Health(types.NamespacedName{Namespace: "garden", Name: "patient"}); h != targets.HealthUnproven {
+		if h := p.Health(types.NamespacedName{Namespace: "garden", Name: "patient"}); h != targets.HealthUnknown {
 			t.Errorf("the target counts as %s", h)
 		}
 		if n := metrics(t, p)[`deployerkit_target_client_events_total{unreachable}`]; n != 0 {

@@ -101,7 +101,7 @@ func TestDecodingIsHeld(t *testing.T) {
 	}
 	t.Run("with Hold, until release [F2]", func(t *testing.T) {
 		a := testAnswers(Limits{})
-		ctx, release := Hold(t.Context())
+		ctx, release := ReserveMemory(t.Context())
 		read(ctx, a)
 		if used, _ := a.decoding.State(); used < int64(3*len(text)) {
 			t.Errorf("%d bytes in use for %d bytes of text that may still be decoded", used, len(text))
@@ -118,7 +118,7 @@ func TestDecodingIsHeld(t *testing.T) {
 	})
 	t.Run("the next one waits, and can give up [F2]", func(t *testing.T) {
 		a := testAnswers(Limits{Decoding: 5 << 20})
-		ctx, release := Hold(t.Context())
+		ctx, release := ReserveMemory(t.Context())
 		read(ctx, a)
 		waiting, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -128,7 +128,7 @@ func TestDecodingIsHeld(t *testing.T) {
 			t.Errorf("error %v, want canceled", err)
 		}
 		release()
-		ctx, release = Hold(t.Context())
+		ctx, release = ReserveMemory(t.Context())
 		defer release()
 		read(ctx, a)
 	})

@@ -148,7 +148,7 @@ func (w *kindWatch) ended() {
 
 func (w *kindWatch) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	w.open.Store(false)
-	held, release := targets.Hold(ctx)
+	held, release := targets.ReserveMemory(ctx)
 	defer release()
 	list, err := w.place.cluster.metadata.Resource(w.place.resource).Namespace(w.place.namespace).List(held, opts)
 	if err != nil {

@@ -153,7 +153,7 @@ func (s Sight) wait(ctx context.Context, watched func()) sightResult {
 	if s.name != "" {
 		selects.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String()
 	}
-	held, release := targets.Hold(ctx)
+	held, release := targets.ReserveMemory(ctx)
 	list, err := resource.Namespace(s.namespace).List(held, selects)
 	release()
 	switch {

@@ -246,7 +246,7 @@ func (s *search) list(ctx context.Context, gvk schema.GroupVersionKind, resource
 // page reads one page of a list. It returns the token of the next page, and the number of objects in this page. If the
 // objects of the item do not fit into an inventory, it returns a [targets.LimitError].
 func (s *search) page(ctx context.Context, gvk schema.GroupVersionKind, from metadata.ResourceInterface, options metav1.ListOptions) (next string, n int, err error) {
-	held, release := targets.Hold(ctx)
+	held, release := targets.ReserveMemory(ctx)
 	defer release()
 	list, err := from.List(held, options)
 	if err != nil {

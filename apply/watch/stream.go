@@ -89,7 +89,7 @@ const (
 
 func (s *stream) list(ctx context.Context, opts metav1.ListOptions) (list runtime.Object, err error) {
 	opts.LabelSelector = ownership.LabelItem
-	held, release := targets.Hold(ctx)
+	held, release := targets.ReserveMemory(ctx)
 	defer release()
 	if p := s.place; s.whole {
 		list, err = s.w.opts.Objects.Resource(p.gvr).Namespace(p.namespace).List(held, opts)

@@ -24,7 +24,7 @@ func Foreign(stored, fresh *lsv1alpha1.DeployItemStatus) string {
 	if e := fresh.LastError; e != nil && slices.Contains(landscapersOwn, e.Operation) {
 		return ""
 	}
-	if path := statusTrespass(stored, fresh); path != "" {
+	if path := protectedStatusField(stored, fresh); path != "" {
 		return path
 	}
 	switch {

@@ -31,8 +31,8 @@ func FuzzGuards(f *testing.F) {
 			return
 		}
 		was := b.DeepCopy()
-		Trespass(&lsv1alpha1.DeployItem{Status: b}, &lsv1alpha1.DeployItem{Status: a})
-		Insist(&b, &a, contract.Decision{})
+		ChangedProtectedField(&lsv1alpha1.DeployItem{Status: b}, &lsv1alpha1.DeployItem{Status: a})
+		OverwriteOutcome(&b, &a, contract.Decision{})
 		Protect(&b, &a)
 		protected := a.DeepCopy()
 		Protect(&b, &a)

@@ -54,9 +54,9 @@ func TestProtectConditions(t *testing.T) {
 	}
 }
 
-// TestInsist checks that Insist changes only the fields that the library sets, and that it replaces the values of an
+// TestOverwriteOutcome checks that OverwriteOutcome changes only the fields that the library sets, and that it replaces the values of an
 // earlier attempt in these fields.
-func TestInsist(t *testing.T) {
+func TestOverwriteOutcome(t *testing.T) {
 	told := func() *lsv1alpha1.DeployItemStatus {
 		return &lsv1alpha1.DeployItemStatus{
 			Phase: "Progressing", LastError: lastErr("Reconcile", "told", 1, 1), ExportReference: &lsv1alpha1.ObjectReference{Name: "told"},
@@ -75,7 +75,7 @@ func TestInsist(t *testing.T) {
 			if background {
 				want.Phase = "Theirs"
 			}
-			Insist(from, got, contract.Decision{Background: background})
+			OverwriteOutcome(from, got, contract.Decision{Background: background})
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -84,6 +84,6 @@ func TestInsist(t *testing.T) {
 			}
 		})
 	}
-	Insist(nil, vandal(), contract.Decision{})
-	Insist(told(), nil, contract.Decision{})
+	OverwriteOutcome(nil, vandal(), contract.Decision{})
+	OverwriteOutcome(told(), nil, contract.Decision{})
 }

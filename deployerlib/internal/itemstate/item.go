@@ -213,8 +213,8 @@ func (i *Item) Released(uid types.UID) {
 	i.versions.released = uid
 }
 
-// MetForeign records that another client has changed the item.
-func (i *Item) MetForeign() {
+// MarkStale records that another client has changed the item.
+func (i *Item) MarkStale() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.versions.foreign = true

@@ -52,7 +52,7 @@ func TestObserve(t *testing.T) {
 		"OwnWrite":  {"it is the answer to the last write", func() *Item { return wrote("10") }, nil, false},
 		"BeforeOwn": {"the last write was based on it or on a later one", func() *Item { return wrote("11") }, nil, false},
 		"AfterOwn":  {"it is newer than the last write", func() *Item { return wrote("9") }, nil, true},
-		"Foreign":   {"the last write met a change that was not looked at", func() *Item { i := wrote("11"); i.MetForeign(); return i }, nil, true},
+		"Foreign":   {"the last write met a change that was not looked at", func() *Item { i := wrote("11"); i.MarkStale(); return i }, nil, true},
 		"Backwards": {"the cache went backwards, so the etcd may have been restored", func() *Item { return wrote("11") }, versioned("11", "Init"), true},
 		"Forwards":  {"the cache went forwards", func() *Item { return wrote("11") }, versioned("9", "Init"), false},
 		"Awaited": {"a reconcile waits for it", func() *Item {

@@ -179,7 +179,7 @@ func (s *Shares) healthOf(place Place, use *usage) targets.Health {
 		health = s.ask(place)
 		switch {
 		case health == targets.HealthGood && s.isJudged(place) && !s.proven[place]:
-			health = targets.HealthUnproven
+			health = targets.HealthUnknown
 		case health == targets.HealthStalled && s.proven[place]:
 			health = targets.HealthGood // a proven target may be slow
 		}

@@ -211,7 +211,7 @@ func (s *Shares) learn(place Place) {
 		return
 	case targets.HealthBad:
 		now, before = s.failed, s.proven
-	case targets.HealthUnproven:
+	case targets.HealthUnknown:
 		delete(s.proven, place)
 		return
 	}

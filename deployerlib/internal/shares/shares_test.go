@@ -116,7 +116,7 @@ func TestShares(t *testing.T) {
 			nil, slices.Concat(items("a/1", 9), items("b/1", 9), items("c/1", 9), items("d/1", 9), items("e/1", 9), items("f/1", 9)),
 			map[string]int{"a/1": 1, "b/1": 1, "c/1": 1},
 		},
-		"a target that did not answer": {10, map[string]targets.Health{"a/x": targets.HealthUnproven}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
+		"a target that did not answer": {10, map[string]targets.Health{"a/x": targets.HealthUnknown}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
 		"targets of unknown manners":   {10, nil, nil, slices.Concat(items("a/1", 4), items("a/2", 4), items("a/3", 4), items("a/4", 4), items("b/1", 4), items("b/2", 4), items("c/1", 4)), map[string]int{"a/1": 1, "a/2": 1, "a/3": 1, "b/1": 1, "b/2": 1}},
 		"and one that is proven":       {10, nil, []string{"p/p"}, slices.Concat(items("a/x", 4), items("b/y", 4), items("c/z", 4), items("p/p", 9)), map[string]int{"a/x": 1, "b/y": 1, "c/z": 1, "p/p": 5}},
 		"while others wait":            {10, nil, []string{"p/p"}, slices.Concat(items("a/x", 4), items("p/p", 20)), map[string]int{"a/x": 1, "p/p": 5}},
@@ -284,7 +284,7 @@ func TestNewTargets(t *testing.T) {
 	t.Run("a target that no item has used is new [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		bad(w, "a", "b", "c")
-		w.health["new/x"] = targets.HealthUnproven
+		w.health["new/x"] = targets.HealthUnknown
 		w.give(w.take("new/x/1")...)
 		w.take("a/x/1", "b/x/1", "c/x/1")
 		w.want("new", w.take("new/x/2"), "new/x/2")

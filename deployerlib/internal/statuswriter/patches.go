@@ -115,7 +115,7 @@ func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
 	if !equality.Semantic.DeepEqual(foreignMetadata(before), foreignMetadata(after)) {
 		return &patch.FieldError{Path: "metadata", Reason: "must not change, except for labels, annotations, finalizers and ownerReferences"}
 	}
-	if path := guard.Trespass(before, after); path != "" {
+	if path := guard.ChangedProtectedField(before, after); path != "" {
 		return &patch.FieldError{Path: path, Reason: "must not change, because it belongs to Landscaper's contract"}
 	}
 	if err := contract.CheckProviderStatus(after.Status.ProviderStatus); err != nil {

@@ -51,13 +51,13 @@ func (s *Session) Decision() contract.Decision { return s.decision }
 // Started reports whether the start of the run is stored.
 func (s *Session) Started() bool { return s.started }
 
-// MetForeign reports whether another client has changed the item. The next attempt must handle the change.
-func (s *Session) MetForeign() bool { return s.foreign }
+// IsStale reports whether another client has changed the item. The next attempt must handle the change.
+func (s *Session) IsStale() bool { return s.foreign }
 
-// NoteForeign records that another client has changed the item. The next attempt must handle the change.
-func (s *Session) NoteForeign() {
+// MarkStale records that another client has changed the item. The next attempt must handle the change.
+func (s *Session) MarkStale() {
 	s.foreign = true
-	s.state.MetForeign()
+	s.state.MarkStale()
 }
 
 // Start stores the start of a run before any action of the run: first the status, and then the finalizer and the
@@ -88,7 +88,7 @@ func (s *Session) Start(ctx context.Context, d contract.Decision) error {
 
 // showsOld reports whether the item shows conditions that become obsolete when the deployer is called.
 func showsOld(stored *lsv1alpha1.DeployItem, d contract.Decision) bool {
-	return contract.GetCondition(stored.Status.Conditions, contract.ConditionDeployed) != nil || !contract.PauseMarked(stored, d)
+	return contract.GetCondition(stored.Status.Conditions, contract.ConditionDeployed) != nil || !contract.HasPausedCondition(stored, d)
 }
 
 // Checkpoint stores progress during a call. It never writes phase, errors or job fields.
@@ -127,7 +127,7 @@ func (s *Session) Foreign(ctx context.Context) string {
 	}
 	path := guard.Foreign(&s.stored.Status, &fresh.Status)
 	if path != "" {
-		s.NoteForeign()
+		s.MarkStale()
 		s.stored, s.raw = fresh, nil
 	}
 	return path
@@ -163,7 +163,7 @@ func (s *Session) Outcome(ctx context.Context, u Update) Result {
 // dropped, because the run is no longer current. KeepProviderStatus reports whether the item still exists.
 func (s *Session) KeepProviderStatus(ctx context.Context, d contract.Decision) (exists bool, err error) {
 	s.decision = d
-	s.NoteForeign()
+	s.MarkStale()
 	fresh, err := s.readLive(ctx)
 	if err != nil || fresh == nil {
 		return false, err

@@ -79,7 +79,7 @@ func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pe
 		case !apierrors.IsConflict(err):
 			return refused(s.read, err)
 		case rule == conflictGivesUp:
-			s.NoteForeign()
+			s.MarkStale()
 			return errConflict
 		}
 		statusStored := changes.Status != nil && left.Status == nil
@@ -114,7 +114,7 @@ func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (item
 // to another run, rebase stores only the provider status and the export reference, so that the deployer can still find
 // the objects that it deployed. It then returns an error.
 func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored bool) (itempatch.Changes, error) {
-	s.NoteForeign()
+	s.MarkStale()
 	mine := s.stored
 	fresh, err := s.readLive(ctx)
 	if err != nil || fresh == nil {

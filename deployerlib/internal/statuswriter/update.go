@@ -50,7 +50,7 @@ type Update struct {
 	Status *lsv1alpha1.DeployItemStatus
 	// Metadata is the change of the metadata.
 	Metadata MetadataPatch
-	// IsOutcome is set if Status is the outcome of a call or run. If the write is rebased after a conflict, guard.Insist
+	// IsOutcome is set if Status is the outcome of a call or run. If the write is rebased after a conflict, guard.OverwriteOutcome
 	// restores this outcome.
 	IsOutcome bool
 	// Replaces is set if an earlier update was refused and this update replaces it. After a conflict, this update is
@@ -81,7 +81,7 @@ func (u pendingUpdate) applyTo(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1a
 		return nil, fmt.Errorf("rebase changes: %T is not a deploy item", changed)
 	}
 	if u.own.Status != nil {
-		guard.Insist(u.outcomeStatus, &own.Status, s.decision)
+		guard.OverwriteOutcome(u.outcomeStatus, &own.Status, s.decision)
 	}
 	fresh.ObjectMeta.DeepCopyInto(&own.ObjectMeta)
 	u.metadata.apply(own, s.read)

@@ -55,7 +55,7 @@ var _ = Describe("an odd item", func() {
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 			Expect(di.Status.LastReconcileTime).NotTo(BeNil())
 			Expect(w.fake.Calls(key)).To(HaveLen(1))
-			Expect(w.fake.Calls(key)[0].HandedPhase).To(Equal(phases.Init))
+			Expect(w.fake.Calls(key)[0].InitialPhase).To(Equal(phases.Init))
 		},
 			Entry("with a phase that nobody knows", "Dancing"),
 			Entry("in phase Progressing without lastReconcileTime", "Progressing"),

@@ -56,7 +56,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		w.gone("a")
 		var handed, stored []lsv1alpha1.DeployItemPhase
 		for _, call := range w.fake.Calls(w.key("a")) {
-			handed, stored = append(handed, call.HandedPhase), append(stored, call.StoredPhase)
+			handed, stored = append(handed, call.InitialPhase), append(stored, call.StoredPhase)
 		}
 		last := phases.Init
 		if e.jobs() {

@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-func TestTrespass(t *testing.T) {
+func TestChangedProtectedField(t *testing.T) {
 	type item = lsv1alpha1.DeployItem
 	tests := map[string]struct {
 		change func(*item)
@@ -55,21 +55,21 @@ func TestTrespass(t *testing.T) {
 			before.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}
 			after := before.DeepCopy()
 			test.change(after)
-			if got := Trespass(before, after); got != test.want {
+			if got := ChangedProtectedField(before, after); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
-	if Trespass(nil, &item{}) != "" || Trespass(&item{}, nil) != "" {
+	if ChangedProtectedField(nil, &item{}) != "" || ChangedProtectedField(&item{}, nil) != "" {
 		t.Error("nil is another version")
 	}
 }
 
-// TestTrespassKnowsEveryField checks that a new status field of the API is assigned either to user code or to the
+// TestChangedProtectedFieldKnowsEveryField checks that a new status field of the API is assigned either to user code or to the
 // contract.
-func TestTrespassKnowsEveryField(t *testing.T) {
+func TestChangedProtectedFieldKnowsEveryField(t *testing.T) {
 	users := []string{"Conditions", "ProviderStatus", "ExportReference"}
 	if got, want := reflect.TypeFor[lsv1alpha1.DeployItemStatus]().NumField()-len(users), 12; got != want {
-		t.Errorf("the contract has %d status fields, Trespass looks at %d", got, want)
+		t.Errorf("the contract has %d status fields, ChangedProtectedField looks at %d", got, want)
 	}
 }

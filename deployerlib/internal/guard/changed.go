@@ -24,15 +24,15 @@ var (
 	reservedLabels = []string{lsv1alpha1.ExecutionManagedByLabel}
 )
 
-// Trespass returns the path of the first field that belongs to the contract and differs between two versions of one
+// ChangedProtectedField returns the path of the first field that belongs to the contract and differs between two versions of one
 // item. It returns "" if there is no such field or if one version is nil. Patches of hooks and deployers must not
 // change the fields that belong to the contract. These fields are the spec, Landscaper's finalizer, the annotations
 // "operation", "abort-time", "reconcile-time" and "deployer-type", the label "managed-by" of items that an Execution
 // manages, and every status field except providerStatus, exportRef and the conditions.
 //
-// Trespass is not used for changes that a deployer makes to the item in memory, for example to the phase; see
+// ChangedProtectedField is not used for changes that a deployer makes to the item in memory, for example to the phase; see
 // [Protect].
-func Trespass(before, after *lsv1alpha1.DeployItem) string {
+func ChangedProtectedField(before, after *lsv1alpha1.DeployItem) string {
 	if before == nil || after == nil {
 		return ""
 	}
@@ -49,7 +49,7 @@ func Trespass(before, after *lsv1alpha1.DeployItem) string {
 	if key, found := changedKey(before.Labels, after.Labels, reservedLabels); found {
 		return fmt.Sprintf("metadata.labels[%q]", key)
 	}
-	return statusTrespass(&before.Status, &after.Status)
+	return protectedStatusField(&before.Status, &after.Status)
 }
 
 // changedKey returns the first of the given keys that has different values in the two maps or exists in only one of
@@ -65,9 +65,9 @@ func changedKey(before, after map[string]string, keys []string) (string, bool) {
 	return "", false
 }
 
-// statusTrespass returns the path of the first status field that belongs to the contract and differs, or "" if there is
+// protectedStatusField returns the path of the first status field that belongs to the contract and differs, or "" if there is
 // none.
-func statusTrespass(b, a *lsv1alpha1.DeployItemStatus) string {
+func protectedStatusField(b, a *lsv1alpha1.DeployItemStatus) string {
 	for _, field := range []struct {
 		name          string
 		before, after any
