@@ -212,7 +212,7 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 	if response.Wait != "" && !background {
 		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.schedule(response).poll())
 	}
-	exported, err := r.export(ctx, response)
+	exported, err := r.export(ctx, response, background)
 	if err != nil {
 		return err
 	}
@@ -240,9 +240,10 @@ func (r *run) cleanUp(ctx context.Context, response *SyncResponse) (bool, error)
 	return r.up.CleanUp(ctx, apply.Options{}, nil)
 }
 
-// export stores the exports of a response, unless they are known to be stored already. It reports whether it has
-// written or deleted the export Secret.
-func (r *run) export(ctx context.Context, response *SyncResponse) (bool, error) {
+// export stores the exports of a response. Each job reads the export Secret, because another client may have changed it.
+// A background run only stores exports that differ from those of the previous run. The first result reports whether
+// export has accessed the Secret.
+func (r *run) export(ctx context.Context, response *SyncResponse, background bool) (bool, error) {
 	if response.Exports == nil || response.Wait != "" {
 		return false, nil
 	}
@@ -250,7 +251,7 @@ func (r *run) export(ctx context.Context, response *SyncResponse) (bool, error) 
 	if err != nil {
 		return false, deployerlib.ConfigError("status.exportRef", "the exports cannot be encoded: %s", err.Error())
 	}
-	if !r.up.Thorough() && bytes.Equal(raw, r.memory.exports) {
+	if background && !r.up.Thorough() && bytes.Equal(raw, r.memory.exports) {
 		return false, nil
 	}
 	if len(response.Exports) == 0 {

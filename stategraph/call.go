@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/internal/pace"
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
@@ -89,7 +90,8 @@ func (c *call) reconcile(ctx context.Context) error {
 	if recheck := c.target.Recheck(); recheck > 0 {
 		next = shorter(next, max(recheck, pace.Min))
 	}
-	exportWaits, exportErr := c.export(ctx, walk, w, c.run.Thorough())
+	endsJob := w.ready() && !contract.IsFinal(deployerlib.StoredPhase(ctx))
+	exportWaits, exportErr := c.export(ctx, walk, w, c.run.Thorough() || endsJob)
 	result := c.conclude(w, left, err)
 	if result.err = errors.Join(result.err, exportErr); result.waits == "" {
 		result.waits = exportWaits

@@ -166,8 +166,9 @@ func (r *run) exportValue(ctx context.Context, e export) (raw json.RawMessage, e
 }
 
 // export writes the exports of an item unless they are known to be up to date. The exports of components that are not
-// ready stay unchanged. If a value does not exist yet, the result `waits` is a text that names the missing value.
-func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) (waits string, err error) {
+// ready stay unchanged. If a value does not exist yet, the result `waits` is a text that names the missing value. If the
+// parameter `check` is true, export reads the export Secret, because another client may have changed it.
+func (c *call) export(ctx context.Context, walk *run, w *walked, check bool) (waits string, err error) {
 	if len(c.graph.exports) == 0 || w.ended != nil {
 		return "", nil
 	}
@@ -183,7 +184,7 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) 
 	}
 	c.graph.keepExports(values, before, w)
 	same := maps.EqualFunc(values, before, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
-	if !same || thorough && len(values) > 0 || c.memory.Exports == nil && c.item.Status.ExportReference == nil && len(values) > 0 {
+	if !same || check && len(values) > 0 || c.memory.Exports == nil && c.item.Status.ExportReference == nil && len(values) > 0 {
 		if err := deployerlib.WriteExport(ctx, c.keeper.Secrets(), c.item, values); err != nil {
 			return "", err
 		}

@@ -76,6 +76,15 @@ var _ = Describe("exports of a handler", func() {
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
+	It("are restored by the next job after another client has changed or deleted them [F74]", func(ctx SpecContext) {
+		w := newEnv(ctx, configMapKind)
+		w.start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			return declarative.Respond(nil).Export("host", "a").Response()
+		}))
+		w.Deploy(ctx, "item", config(nil))
+		w.BreakExport(ctx, "item", w.Again)
+	}, SpecTimeout(5*time.Minute))
+
 	It("work also if another deployer wraps that of the handler [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		args := declarative.Args("declarative.test.deployerkit.dev", w.Type, declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {

@@ -35,6 +35,12 @@ var _ = Describe("the examples of exports", func() {
 		Expect(w.exists(ctx, &corev1.Secret{}, "exports-export")).To(BeFalse())
 	}, SpecTimeout(5*time.Minute))
 
+	It("are restored by the next job after another client has changed or deleted them [F74]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		w.succeed(ctx, "exports")
+		w.BreakExport(ctx, "exports", w.Again)
+	}, SpecTimeout(5*time.Minute))
+
 	It("read from another target, and wait for what is not there yet [D14]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())

@@ -68,6 +68,15 @@ var _ = Describe("exports of a graph", func() {
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
+	It("are restored by the next job after another client has changed or deleted them [F74]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start(graph())
+		w.begin(ctx, "item", settings{Value: "a"})
+		Eventually(w.exports(ctx, "item")).WithTimeout(patience).ShouldNot(BeNil())
+		w.sign(ctx, "item-late", true)
+		w.succeeded(ctx, "item")
+		w.BreakExport(ctx, "item", w.again)
+	}, SpecTimeout(5*time.Minute))
+
 	It("work also if another deployer wraps that of the graph [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Deployer = &wrapper{Deployer: args.Deployer} }
