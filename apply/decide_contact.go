@@ -208,12 +208,17 @@ func decideTakeOver(r rules, k known, updaters []string, next decision) step {
 	case rename == nil:
 		return next(r, k)
 	}
+	return decideRename(k, rename, next)
+}
+
+// decideRename sends a patch of managedFields.
+func decideRename(k known, rename []byte, next decision) step {
 	return step{known: k, effect: effectTakeOver, rename: rename, next: func(r rules, k known) step {
 		switch {
 		case k.result == resultOK:
 			return next(r, k)
 		case k.result == resultConflict || k.result == resultMismatch || apierrors.IsNotFound(k.err):
-			return k.wait("changed while it was taken over")
+			return k.wait("changed while the managers of its fields were changed")
 		}
 		return k.fail(k.err)
 	}}

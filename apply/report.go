@@ -91,6 +91,9 @@ type Event struct {
 const (
 	// ReasonAdopted means that the object already existed without an owner and now belongs to this item.
 	ReasonAdopted = "Adopted"
+	// ReasonMigrated means that managedFields contained an API version that the cluster does not serve any more, and that
+	// the engine has replaced this version.
+	ReasonMigrated = "Migrated"
 	// ReasonTakenOver means that the object belonged to an earlier item with the same name or to Landscaper's own
 	// deployer, and now belongs to this item.
 	ReasonTakenOver = "TakenOver"

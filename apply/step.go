@@ -108,6 +108,7 @@ type known struct {
 	mayExist bool              // a write of this call succeeded, or may have had an effect although it failed
 	written  bool              // the object belonged to the item before the first apply of this call
 	prepared bool              // AnnotateBeforeDelete and PatchBeforeDelete were sent
+	migrated string            // the API version that this call has last replaced in managedFields
 	fault    error             // the error of an earlier step; it is returned unless reading the object shows how to continue
 	outcome  *unstructured.Unstructured
 	events   []Event
@@ -121,6 +122,9 @@ func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 	k.result, k.err = resultOf(k.absent, err), err
 	if err != nil {
 		live = nil
+	}
+	if removed := removedVersionIn(err); removed != "" && removed != k.migrated {
+		return s.migrate(r, k, removed)
 	}
 	switch s.effect {
 	case effectAsk:

@@ -114,6 +114,28 @@ func TakeOverPatch(obj metav1.Object, owner Owner, updaters ...string) ([]byte, 
 	if err != nil || !changed {
 		return nil, err
 	}
+	return patchOf(obj, entries)
+}
+
+// MigratePatch returns the JSON patch that replaces an API version in managedFields by another version. Use it if the API
+// server does not know the earlier version any more, because it then rejects each write of the object. Like
+// TakeOverPatch, the patch contains the object's resourceVersion. MigratePatch returns nil if managedFields does not
+// contain the earlier version.
+func MigratePatch(obj metav1.Object, from, to string) ([]byte, error) {
+	entries, changed := slices.Clone(obj.GetManagedFields()), false
+	for i := range entries {
+		if entries[i].APIVersion == from {
+			entries[i].APIVersion, changed = to, true
+		}
+	}
+	if !changed {
+		return nil, nil
+	}
+	return patchOf(obj, entries)
+}
+
+// patchOf returns the JSON patch that replaces managedFields, provided that the object has not changed.
+func patchOf(obj metav1.Object, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
 	return json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": obj.GetResourceVersion()},

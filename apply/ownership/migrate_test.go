@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestMigratePatch checks that the patch changes only the entries with the removed version, and only if the object is
+// unchanged [F95].
+func TestMigratePatch(t *testing.T) {
+	obj := &metav1.ObjectMeta{ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{
+		{Manager: "a", APIVersion: "x/v1beta1"}, {Manager: "b", APIVersion: "x/v1"}, {Manager: "c", APIVersion: "x/v1alpha1"},
+	}}
+	raw, err := MigratePatch(obj, "x/v1beta1", "x/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patch []struct {
+		Op, Path string
+		Value    any
+	}
+	if err := json.Unmarshal(raw, &patch); err != nil {
+		t.Fatal(err)
+	}
+	var entries []metav1.ManagedFieldsEntry
+	for _, one := range patch {
+		data, err := json.Marshal(one.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch one.Path {
+		case "/metadata/managedFields":
+			if err := json.Unmarshal(data, &entries); err != nil {
+				t.Fatal(err)
+			}
+		case "/metadata/resourceVersion":
+			if string(data) != `"7"` {
+				t.Errorf("resourceVersion %s, want 7", data)
+			}
+		}
+	}
+	if len(entries) != 3 || entries[0].APIVersion != "x/v1" || entries[2].APIVersion != "x/v1alpha1" || len(patch) != 2 {
+		t.Errorf("got %s", raw)
+	}
+	if obj.ManagedFields[0].APIVersion != "x/v1beta1" {
+		t.Error("the object was changed")
+	}
+	if raw, err := MigratePatch(obj, "x/v2", "x/v1"); raw != nil || err != nil {
+		t.Errorf("without such an entry: %s, %v", raw, err)
+	}
+}
