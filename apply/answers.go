@@ -57,8 +57,11 @@ func resultOf(absent absence.Meaning, err error) result {
 // isRejected reports whether the API server rejected a write, so that the write had no effect.
 func isRejected(err error) bool {
 	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) {
+	switch {
+	case !errors.As(err, &status):
 		return false
+	case absence.IsDenied(err), apierrors.IsConflict(err):
+		return true
 	}
 	switch status.Status().Code {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed,

@@ -77,6 +77,10 @@ type Entry struct {
 	// Finish describes how far an object has come that finishes its work and may then disappear. It is empty for all
 	// other objects.
 	Finish Finish `json:"f,omitempty"`
+	// Aggregates means that a controller fills the object from other objects of its kind, such as the rules of an
+	// aggregated ClusterRole. It is deleted before these objects, because the controller would otherwise react to their
+	// deletion and create it again.
+	Aggregates bool `json:"g,omitempty"`
 	// Shared means that several items own the object, and that the owner label does not name this item.
 	Shared bool `json:"s,omitempty"`
 	Part

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -39,6 +40,15 @@ func stageOf(gk schema.GroupKind, namespaced bool) stage {
 	return stageCluster
 }
 
+// aggregates reports whether a controller fills an object from other objects of its kind.
+func aggregates(obj *unstructured.Unstructured) bool {
+	if obj == nil || obj.GroupVersionKind().Group != "rbac.authorization.k8s.io" {
+		return false
+	}
+	rule, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "aggregationRule")
+	return rule != nil
+}
+
 // isWebhook reports whether the objects of a kind make the API server call admission webhooks.
 func isWebhook(gk schema.GroupKind) bool {
 	return gk.Group == "admissionregistration.k8s.io" && (gk.Kind == "ValidatingWebhookConfiguration" || gk.Kind == "MutatingWebhookConfiguration")
@@ -61,10 +71,11 @@ func stages(objects []*object) [][]*object {
 // withoutBlocked returns the objects of a stage without those that depend on an unfinished object, and records that the
 // others wait. An object depends on the CustomResourceDefinition of its kind, if the item contains it. A new webhook
 // configuration or APIService depends on all other objects of the item, because one of them may be its server: as long
-// as the server does not run, the API server refuses the objects that it asks this server about. An object in a
-// namespace that does not exist is written nevertheless, because only the answer shows whether the namespace exists.
+// as the server does not run, the API server refuses the objects that it asks this server about. It does not wait for
+// objects that the cluster does not serve, because the new APIService may serve them. An object in a namespace that does
+// not exist is written nevertheless, because only the answer shows whether the namespace exists.
 func (r *run) withoutBlocked(ctx context.Context, objects []*object) []*object {
-	complete := r.results.complete(ctx)
+	complete := r.results.completeIfServed(ctx)
 	return slices.DeleteFunc(objects, func(o *object) bool {
 		reason := ""
 		switch stage := stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced); {

@@ -31,10 +31,15 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 	for _, group := range groups {
 		members := slices.DeleteFunc(slices.Clone(left), func(s entryState) bool { return !group.takes(s.Ref()) })
 		left = slices.DeleteFunc(left, func(s entryState) bool { return group.takes(s.Ref()) })
-		forEach(ctx, r.rules.Concurrency, members, func(_ int, s entryState) {
-			end := r.work(ctx, s.Ref(), known{removeFinalizers: group.ForceDelete}, decideRemove)
-			r.results.fail(r.conclude(ctx, end))
-		})
+		for i, batch := range batches(members, func(s entryState) bool { return s.Aggregates }) {
+			if i > 0 && !r.results.complete(ctx) {
+				return
+			}
+			forEach(ctx, r.rules.Concurrency, batch, func(_ int, s entryState) {
+				end := r.work(ctx, s.Ref(), known{removeFinalizers: group.ForceDelete}, decideRemove)
+				r.results.fail(r.conclude(ctx, end))
+			})
+		}
 		if group.DeleteAll {
 			for _, one := range group.Resources {
 				r.removeKind(ctx, group, one)
@@ -47,6 +52,20 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 	for _, s := range left {
 		r.results.leave(s.Ref())
 	}
+}
+
+// batches splits objects into those that are deleted first (see Entry.Aggregates) and the others. The order within a batch
+// stays the same. There are no empty batches.
+func batches[T any](objects []T, isFirst func(T) bool) [][]T {
+	var first, others []T
+	for _, one := range objects {
+		if isFirst(one) {
+			first = append(first, one)
+		} else {
+			others = append(others, one)
+		}
+	}
+	return slices.DeleteFunc([][]T{first, others}, func(batch []T) bool { return len(batch) == 0 })
 }
 
 // removeKind lists and deletes the objects of a kind. Kubernetes recreates some objects after each deletion, such as

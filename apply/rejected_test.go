@@ -21,14 +21,16 @@ func TestRejectedFirstWrite(t *testing.T) {
 		before *Entry
 		want   int // the number of entries
 	}{
-		"a forbidden first write leaves no entry [F96]":                          {err: apierrors.NewForbidden(configMaps, "a", errDenied)},
-		"an invalid first write leaves no entry [F96]":                           {err: answer(422, "bad", nil)},
-		"a first write that an admission policy denies leaves no entry [F96]":    {err: answer(422, `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, nil)},
-		"a first write without an answer leaves an entry [F96]":                  {err: errors.New("dial: refused"), want: 1},
-		"a first write that fails in the server leaves an entry [F96]":           {err: apierrors.NewInternalError(errDenied), want: 1},
-		"a first write in a namespace that is being deleted leaves an entry":     {err: terminating, want: 1},
-		"a forbidden write leaves the entry of an earlier write [F96]":           {err: apierrors.NewForbidden(configMaps, "a", errDenied), before: &Entry{UID: "u", Hash: "h"}, want: 1},
-		"a forbidden write leaves the entry of an interrupted first write [F96]": {err: apierrors.NewForbidden(configMaps, "a", errDenied), before: &Entry{}, want: 1},
+		"a forbidden first write leaves no entry [F96]":                               {err: apierrors.NewForbidden(configMaps, "a", errDenied)},
+		"an invalid first write leaves no entry [F96]":                                {err: answer(422, "bad", nil)},
+		"a first write that an admission policy denies leaves no entry [F96]":         {err: answer(422, `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, nil)},
+		"a first write that a webhook denies with the code 500 leaves no entry [F96]": {err: answer(500, `admission webhook "w.x" denied the request: no`, nil)},
+		"a first write that conflicts with another manager leaves no entry [F96]":     {err: apierrors.NewConflict(configMaps, "a", errDenied)},
+		"a first write without an answer leaves an entry [F96]":                       {err: errors.New("dial: refused"), want: 1},
+		"a first write that fails in the server leaves an entry [F96]":                {err: apierrors.NewInternalError(errDenied), want: 1},
+		"a first write in a namespace that is being deleted leaves an entry":          {err: terminating, want: 1},
+		"a forbidden write leaves the entry of an earlier write [F96]":                {err: apierrors.NewForbidden(configMaps, "a", errDenied), before: &Entry{UID: "u", Hash: "h"}, want: 1},
+		"a forbidden write leaves the entry of an interrupted first write [F96]":      {err: apierrors.NewForbidden(configMaps, "a", errDenied), before: &Entry{}, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, inv := newApplyServer(), Inventory{}
@@ -38,8 +40,8 @@ func TestRejectedFirstWrite(t *testing.T) {
 				inv.Entries = []Entry{*tc.before}
 			}
 			inv, _, _ = s.apply(t, inv, manifest("ConfigMap", "a", nil))
-			if len(inv.Entries) != tc.want || len(s.written) != 1 {
-				t.Errorf("want %d entries after one write, got %v after %d", tc.want, inv.Entries, len(s.written))
+			if len(inv.Entries) != tc.want || len(s.written) == 0 {
+				t.Errorf("want %d entries, got %v after %d writes", tc.want, inv.Entries, len(s.written))
 			}
 		})
 	}

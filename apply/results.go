@@ -122,6 +122,14 @@ func (r *results) complete(ctx context.Context) bool {
 	return ctx.Err() == nil && len(r.errs) == 0 && len(r.waits) == 0 && len(r.blocked) == 0
 }
 
+// completeIfServed is like complete, but ignores objects that wait only because the cluster does not serve their kind.
+func (r *results) completeIfServed(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waits := slices.ContainsFunc(slices.Collect(maps.Values(r.waits)), func(w Waiting) bool { return !w.NotServed })
+	return ctx.Err() == nil && len(r.errs) == 0 && !waits && len(r.blocked) == 0
+}
+
 // reported returns the report of the call so far, without Report.Owned. The order in the report does not depend on the
 // order in which the goroutines ran.
 func (r *results) reported() Report {

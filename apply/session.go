@@ -83,8 +83,9 @@ func (s *Session) claim(ctx context.Context, desired []Desired) (objects []*obje
 }
 
 // Apply claims the objects that are not claimed yet. It then writes the objects, except those that are known to be
-// unchanged. It writes at most Options.Concurrency objects at a time, and starts them in the given order. The outcomes
-// have the same order.
+// unchanged. It writes CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects, and finally
+// webhook configurations and APIServices, in this order. Of each of these, it writes at most Options.Concurrency objects
+// at a time, and starts them in the given order. The outcomes are in the order of the objects.
 //
 // The error contains the errors of all outcomes. An object that is only waiting is not an error. If the objects cannot
 // be claimed, Apply writes nothing and returns the error of Claim without outcomes. If the context ends, the outcome of
@@ -101,7 +102,13 @@ func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, err
 	r.watch(ctx, objects)
 	out := make([]Outcome, len(objects))
 	errs := make(Errors, len(objects))
-	forEach(ctx, r.rules.Concurrency, objects, func(i int, o *object) { out[i], errs[i] = r.apply(ctx, o) })
+	places := map[*object]int{}
+	for i, o := range objects {
+		places[o] = i
+	}
+	for _, stage := range stages(objects) {
+		forEach(ctx, r.rules.Concurrency, stage, func(_ int, o *object) { out[places[o]], errs[places[o]] = r.apply(ctx, o) })
+	}
 	for i, o := range objects {
 		if out[i].Ref == (Ref{}) { // not started
 			out[i] = Outcome{Ref: o.ref, Err: r.results.stopped(ctx, o.ref)}
@@ -120,10 +127,20 @@ func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, err
 // contains the errors of all objects.
 func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	r := s.run
-	errs := make(Errors, len(refs))
-	waits := make([]Waiting, len(refs))
-	forEach(ctx, r.rules.Concurrency, refs, func(i int, ref Ref) { errs[i], waits[i] = r.dismiss(ctx, ref) })
-	waits = slices.DeleteFunc(waits, func(w Waiting) bool { return w.Reason == "" })
+	var errs Errors
+	var waits []Waiting
+	for _, batch := range batches(refs, func(ref Ref) bool { return r.objects.at(ref).Aggregates }) {
+		if len(waits)+len(errs) > 0 {
+			for _, ref := range batch {
+				waits = append(waits, Waiting{Ref: ref, Reason: "is deleted after the objects that are filled from it"})
+			}
+			break
+		}
+		failed, left := make(Errors, len(batch)), make([]Waiting, len(batch))
+		forEach(ctx, r.rules.Concurrency, batch, func(i int, ref Ref) { failed[i], left[i] = r.dismiss(ctx, ref) })
+		errs = append(errs, slices.DeleteFunc(failed, func(e *Error) bool { return e == nil })...)
+		waits = append(waits, slices.DeleteFunc(left, func(w Waiting) bool { return w.Reason == "" })...)
+	}
 	return waits, r.results.joined(ctx, errs)
 }
 

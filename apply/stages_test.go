@@ -89,8 +89,7 @@ func newApplyServer() *applyServer {
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			s.read = append(s.read, key.Name)
 			if live := s.lives[key.Name]; live != nil {
-				live.DeepCopyInto(obj.(*unstructured.Unstructured))
-				return nil
+				return runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, obj)
 			}
 			if err := s.hides[key.Name]; err != nil {
 				return err
@@ -189,6 +188,84 @@ func TestStages(t *testing.T) {
 			}
 			if pruned := len(s.deleted)+len(s.read) > 0; pruned != (err == nil && report.Done()) {
 				t.Error("want objects to be pruned only after a complete apply, got", s.deleted, s.read)
+			}
+		})
+	}
+}
+
+// TestServedObjects checks that a new APIService does not wait for the objects that it serves, and that an object without
+// its APIService waits [F93].
+func TestServedObjects(t *testing.T) {
+	object := func(apiVersion, kind, namespace, name string) Desired {
+		obj := &unstructured.Unstructured{Object: map[string]any{}}
+		obj.SetAPIVersion(apiVersion)
+		obj.SetKind(kind)
+		obj.SetNamespace(namespace)
+		obj.SetName(name)
+		return Desired{Object: obj}
+	}
+	s := newApplyServer()
+	_, report, err := s.apply(t, Inventory{},
+		object("apiregistration.k8s.io/v1", "APIService", "", "v1.metrics.example.org"),
+		object("metrics.example.org/v1", "Flavor", "shop", "flavor"))
+	if err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"v1.metrics.example.org"}, s.written); diff != "" {
+		t.Error("written:", diff)
+	}
+	if len(report.Waiting) != 1 || report.Waiting[0].Ref.Kind != "Flavor" {
+		t.Errorf("waiting: %v, want the object whose kind is not served", report.Waiting)
+	}
+}
+
+// TestAggregatedRoleIsDeletedFirst checks that an aggregated ClusterRole is deleted before the roles from which the
+// controller fills it. Otherwise the controller creates it again [F97].
+func TestAggregatedRoleIsDeletedFirst(t *testing.T) {
+	role := func(name string, body map[string]any) Desired {
+		obj := &unstructured.Unstructured{Object: body}
+		obj.SetAPIVersion("rbac.authorization.k8s.io/v1")
+		obj.SetKind("ClusterRole")
+		obj.SetName(name)
+		return Desired{Object: obj}
+	}
+	roles := []Desired{role("a-source", map[string]any{}), role("z-total", map[string]any{"aggregationRule": map[string]any{}, "rules": []any{}})}
+	owner := ownership.Owner{UID: "item"}
+	engine := func(s *applyServer) *Engine { return New(s, installedKinds(), Options{Concurrency: 1}) }
+	deletions := map[string]func(t *testing.T, s *applyServer, inv Inventory) bool{
+		"with the item": func(t *testing.T, s *applyServer, inv Inventory) bool {
+			_, report, err := engine(s).Delete(t.Context(), owner, inv, nil)
+			return err == nil && len(report.Waiting) > 0
+		},
+		"when they leave the manifest": func(t *testing.T, s *applyServer, inv Inventory) bool {
+			_, report, err := engine(s).Apply(t.Context(), owner, nil, inv)
+			return err == nil && len(report.Waiting) > 0
+		},
+		"one by one in a session": func(t *testing.T, s *applyServer, inv Inventory) bool {
+			session := engine(s).Session(owner, inv)
+			waits, err := session.Delete(t.Context(), inv.Entries[0].Ref(), inv.Entries[1].Ref())
+			return err == nil && len(waits) > 0
+		},
+	}
+	for name, remove := range deletions {
+		t.Run(name, func(t *testing.T) {
+			s := newApplyServer()
+			inv, _, err := s.apply(t, Inventory{}, roles...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.lives = map[string]*unstructured.Unstructured{}
+			for _, e := range inv.Entries {
+				live := e.Ref().empty()
+				live.SetUID(e.UID)
+				owner.Stamp(live)
+				s.lives[e.Name] = live
+			}
+			if !remove(t, s, inv) {
+				t.Error("want a deletion that waits for the aggregated role")
+			}
+			if diff := cmp.Diff([]string{"z-total"}, s.deleted); diff != "" {
+				t.Error("deleted first:", diff)
 			}
 		})
 	}

@@ -69,6 +69,7 @@ func (s *entryState) want(o *object) {
 		s.Policy = ""
 	}
 	s.OnDelete = o.Strategy == OnDelete && o.Policy != Immutable
+	s.Aggregates = aggregates(o.Object)
 	s.AnnotateBeforeDelete, s.PatchBeforeDelete = o.AnnotateBeforeDelete, o.PatchBeforeDelete
 }
 
