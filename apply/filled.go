@@ -32,11 +32,14 @@ const everyItem = "*"
 // certificate of the webhook's server.
 var webhookFields = []filledField{{path: []string{"webhooks", everyItem, "clientConfig", "caBundle"}, ignores: isBlankBundle}}
 
-// finalizersField is filled for some built-in kinds by the controller that has to clean up after an object.
+// finalizersField is filled by controllers that have to clean up after an object. Any kind may have such a controller.
 var finalizersField = filledField{path: []string{"metadata", "finalizers"}}
 
-// filledFields lists the fields that the controllers of Kubernetes fill, or programs that create certificates. In the
-// list of a kind, a field comes after the fields that it contains.
+// replicasField is filled by the API server, and then by an autoscaler.
+var replicasField = []filledField{{path: []string{"spec", "replicas"}, ignores: isNull}}
+
+// filledFields lists the fields that the controllers of Kubernetes fill, admission plugins of the API server, or programs
+// that create certificates. In the list of a kind, a field comes after the fields that it contains.
 var filledFields = map[schema.GroupKind][]filledField{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: {
 		{path: []string{"rules"}, applies: isAggregated, ignores: isAnything},
@@ -51,19 +54,20 @@ var filledFields = map[schema.GroupKind][]filledField{
 	{Kind: "PersistentVolumeClaim"}: {
 		{path: []string{"spec", "volumeName"}},
 		{path: []string{"spec", "storageClassName"}, ignores: isNull}, // "" means no class
-		finalizersField,
 	},
 	{Kind: "PersistentVolume"}: {
 		{path: []string{"spec", "claimRef", "uid"}},
 		{path: []string{"spec", "claimRef", "resourceVersion"}},
 		{path: []string{"spec", "claimRef"}},
-		finalizersField,
 	},
-	{Kind: "Service"}: {finalizersField},
-	{Kind: "Pod"}:     {{path: []string{"spec", "nodeName"}}},
+	{Kind: "Pod"}:                                 {{path: []string{"spec", "nodeName"}}},
+	{Kind: "ReplicationController"}:               replicasField,
+	{Group: "apps", Kind: "Deployment"}:           replicasField,
+	{Group: "apps", Kind: "ReplicaSet"}:           replicasField,
+	{Group: "apps", Kind: "StatefulSet"}:          replicasField,
+	{Group: "networking.k8s.io", Kind: "Ingress"}: {{path: []string{"spec", "ingressClassName"}, ignores: isNull}}, // the default class
 	{Group: "apiextensions.k8s.io", Kind: definitionKind}: {
 		{path: []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}, ignores: isBlankBundle},
-		finalizersField,
 	},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: {{path: []string{"spec", "caBundle"}, ignores: isBlankBundle}},
 
@@ -110,7 +114,7 @@ func isBlankBundle(value any) bool {
 
 // filledFieldsOf returns the filledFields that belong to an object.
 func filledFieldsOf(obj *unstructured.Unstructured) []filledField {
-	var out []filledField
+	out := []filledField{finalizersField}
 	for _, field := range filledFields[obj.GroupVersionKind().GroupKind()] {
 		if field.applies == nil || field.applies(obj.Object) {
 			out = append(out, field)

@@ -82,8 +82,17 @@ func TestFieldsThatOthersFill(t *testing.T) {
 		"the empty finalizers of a claim are dropped": {
 			claimObject + "metadata: {name: a, finalizers: []}", claimObject + "metadata: {name: a}",
 		},
-		"the empty finalizers of other kinds stay": {
-			"apiVersion: v1\nkind: ConfigMap\nmetadata: {finalizers: []}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {finalizers: []}",
+		"the empty finalizers of any other kind are dropped": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {finalizers: []}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {}",
+		},
+		"the replicas of a Deployment are dropped if they are null": {
+			"apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: null}", "apiVersion: apps/v1\nkind: Deployment\nspec: {}",
+		},
+		"the replicas of a Deployment stay if they are zero": {
+			"apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 0}", "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 0}",
+		},
+		"the class of an Ingress is dropped if it is null": {
+			"apiVersion: networking.k8s.io/v1\nkind: Ingress\nspec: {ingressClassName: null}", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nspec: {}",
 		},
 		"the empty token of a Secret is dropped": {tokenObject + "data: {token: '', a: ''}", tokenObject + "data: {a: ''}"},
 		"the empty data of a Secret for a token is dropped": {
