@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
@@ -96,7 +97,7 @@ func isAnother(err error) bool {
 }
 
 // immutableMessage matches the API server's message about the change of an immutable field.
-var immutableMessage = regexp.MustCompile(`immutable|may not change|cannot change|updates to`)
+var immutableMessage = regexp.MustCompile(`immutable|(?:may|can|must) ?not (?:be )?(?:chang|modif|updat|unset)|updates? (?:to|from|may not)`)
 
 // isImmutable reports whether the API server rejected the change of an immutable field.
 func isImmutable(err error) bool {
@@ -132,4 +133,24 @@ func immutableField(o *object, live *unstructured.Unstructured, refused error, h
 		out.Path = strings.Join(found[:min(len(found), maxImmutableFields)], ", ")
 	}
 	return out
+}
+
+// defaultedField returns the error for a manifest that server-side apply cannot write, because the API server set a field
+// by default that does not fit the new manifest. An example is spec.strategy.rollingUpdate of a Deployment that changes to
+// Recreate. Server-side apply removes only fields that the item has applied. It returns nil for other errors.
+func defaultedField(o *object, refused error, hide *redact.Redactor) *Error {
+	if o.Strategy != Apply || !apierrors.IsInvalid(refused) {
+		return nil
+	}
+	for _, cause := range causesOf(refused) {
+		path := strings.Split(cause.Field, ".")
+		_, given, err := unstructured.NestedFieldNoCopy(o.Object.Object, path...)
+		if cause.Type == metav1.CauseType(field.ErrorTypeForbidden) && !given && err == nil && len(path) > 1 && !strings.ContainsAny(cause.Field, "[]") {
+			out := classify(o.ref, refused, hide)
+			out.Reason += "; if the API server set this field by default, use the strategy update for this object, or two steps: " +
+				"first add the field to the manifest, then remove it together with this change"
+			return out
+		}
+	}
+	return nil
 }

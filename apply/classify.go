@@ -130,11 +130,18 @@ func noNamespace(ref Ref, status metav1.Status) bool {
 // captures the field and the reason.
 var typedPatch = regexp.MustCompile(`(?s)^failed to (?:create typed patch object|convert new object) \(.*?\): (?:errors:\s*)?(\.\S+): (.*)$`)
 
+// unknownField matches the API server's error about a field that the schema of the kind does not contain. The engine
+// requests this validation for all writes of a manifest. Without it, the API server drops the field silently.
+var unknownField = regexp.MustCompile(`strict decoding error: .*?unknown field "([^"]+)"`)
+
 // place extracts the field and the reason from an answer of the API server. It removes the values of Secrets from both.
 func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 	message := hide.Redact(status.Message)
 	if found := typedPatch.FindStringSubmatch(message); found != nil {
-		return found[1], withoutValues(found[2])
+		return found[1], gotValue.ReplaceAllString(found[2], "")
+	}
+	if found := unknownField.FindStringSubmatch(message); found != nil {
+		return "." + found[1], "field not declared in schema"
 	}
 	if details := status.Details; details != nil && status.Code == http.StatusUnprocessableEntity {
 		for _, cause := range details.Causes {

@@ -24,6 +24,10 @@ type cluster struct {
 	prover *absence.Prover
 }
 
+// strict makes the API server reject a field that the schema of the kind does not contain, as it does for server-side
+// apply. By default, it drops such a field silently.
+const strict = client.FieldValidation(metav1.FieldValidationStrict)
+
 // do sends the request of a step. It returns the object in the answer, or nil if the answer contains none. If the error
 // leaves open whether the object exists, do finds out why (see absence.Prover).
 func (c cluster) do(ctx context.Context, s step) (*unstructured.Unstructured, error) {
@@ -45,11 +49,11 @@ func (c cluster) send(ctx context.Context, s step) (*unstructured.Unstructured, 
 		return c.readMetadata(ctx, ref)
 	case effectCreate:
 		body := s.body.DeepCopy()
-		return body, c.client.Create(ctx, body, client.FieldOwner(s.manager))
+		return body, c.client.Create(ctx, body, client.FieldOwner(s.manager), strict)
 	case effectApply:
 		return c.apply(ctx, s)
 	case effectUpdate:
-		return s.body, c.client.Update(ctx, s.body, &client.UpdateOptions{FieldManager: s.manager, DryRun: s.dryRun()})
+		return s.body, c.client.Update(ctx, s.body, &client.UpdateOptions{FieldManager: s.manager, DryRun: s.dryRun()}, strict)
 	case effectPatch, effectMerge:
 		return c.merge(ctx, s)
 	case effectTakeOver:
@@ -102,6 +106,9 @@ func (c cluster) merge(ctx context.Context, s step) (*unstructured.Unstructured,
 		return nil, invalid(s.known.Ref(), "", "the patch is not JSON: %v", err)
 	}
 	options := &client.PatchOptions{FieldManager: s.manager, DryRun: s.dryRun()}
+	if s.strict {
+		strict.ApplyToPatch(options)
+	}
 	return obj, c.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, data), options)
 }
 

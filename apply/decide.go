@@ -219,7 +219,7 @@ func decideKnown(r rules, k known) step {
 
 // decideAfterDeployment sends PatchAfterDeployment.
 func decideAfterDeployment(r rules, k known) step {
-	return k.merge(r, k.UID, k.want.PatchAfterDeployment, func(r rules, k known) step {
+	out := k.merge(r, k.UID, k.want.PatchAfterDeployment, func(r rules, k known) step {
 		switch {
 		case k.absent == absence.Done:
 			k.Finish = FinishGone
@@ -233,4 +233,6 @@ func decideAfterDeployment(r rules, k known) step {
 		}
 		return step{known: k, count: countApplied}
 	})
+	out.strict = true
+	return out
 }

@@ -54,8 +54,8 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 	}
 }
 
-// batches splits objects into those that are deleted first (see Entry.Aggregates) and the others. The order within a batch
-// stays the same. There are no empty batches.
+// batches splits objects into those that come first and the others. The order within a batch stays the same. There are no
+// empty batches.
 func batches[T any](objects []T, isFirst func(T) bool) [][]T {
 	var first, others []T
 	for _, one := range objects {

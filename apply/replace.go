@@ -3,9 +3,11 @@
 package apply
 
 import (
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -65,7 +67,7 @@ func decideUpdate(r rules, k known, wanted *unstructured.Unstructured) step {
 	out := step{known: k, effect: effectUpdate, next: decideReplaced, body: wanted, manager: r.owner.Manager()}
 	if k.want.Strategy == Patch {
 		version := map[string]any{"metadata": map[string]any{"resourceVersion": k.live.GetResourceVersion()}}
-		out.effect, out.patch = effectPatch, fields.Overlay(fields.MergePatch(k.live.Object, wanted.Object), version)
+		out.strict, out.effect, out.patch = true, effectPatch, fields.Overlay(fields.MergePatch(k.live.Object, wanted.Object), version)
 	}
 	return out
 }
@@ -145,29 +147,53 @@ func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructu
 	return out
 }
 
-// keptFields lists the fields that keep their current values when an object is replaced, because they are immutable or
-// set by the API server. The key of the map is a kind. The empty key stands for all kinds.
+// keptFields lists the fields that keep their current values when an object is replaced, unless the manifest contains a
+// value. These fields are immutable or set by the API server. The key of the map is a kind. The empty key stands for all
+// kinds.
 var keptFields = map[string][][]string{
 	"":        {{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"}, {"metadata", "finalizers"}, {"metadata", "ownerReferences"}, {"status"}},
-	"Job":     {{"spec", "selector"}, {"spec", "template", "metadata", "labels"}},
-	"Service": {{"spec", "clusterIP"}, {"spec", "clusterIPs"}},
+	"Job":     {{"spec", "selector"}},
+	"Service": {{"spec", "clusterIP"}},
 }
 
-// alwaysKept contains the kinds whose keptFields are immutable. These fields keep their current values even if the
-// manifest contains different values.
-var alwaysKept = map[string]bool{"Job": true, "Service": true}
+// generatedLabels are the labels that the API server adds to the template of a Job.
+var generatedLabels = []string{batchv1.ControllerUidLabel, batchv1.JobNameLabel, "controller-uid", "job-name"}
 
-// retain copies the keptFields from the live object to obj. If obj already has a value, the value is replaced only for
-// the kinds in alwaysKept. retain also copies the filledFields that other managers have set.
+// retain copies fields from the live object to obj if obj does not contain them: the keptFields, and the filledFields
+// that other managers have set. A value that obj contains is sent, so that the API server reports it if the field is
+// immutable.
 func retain(obj, live *unstructured.Unstructured) {
 	for _, kind := range []string{"", obj.GetKind()} {
 		for _, path := range keptFields[kind] {
-			_, given, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
-			value, found, _ := unstructured.NestedFieldCopy(live.Object, path...)
-			if found && (!given || alwaysKept[kind]) {
-				_ = unstructured.SetNestedField(obj.Object, value, path...) // if a parent is not a map, the API server reports an error
-			}
+			keep(obj, live, path...)
+		}
+	}
+	switch obj.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}:
+		for _, label := range generatedLabels {
+			keep(obj, live, "spec", "template", "metadata", "labels", label)
+		}
+	case schema.GroupKind{Kind: "Service"}:
+		if fieldAt(obj, "spec", "clusterIP") == fieldAt(live, "spec", "clusterIP") {
+			keep(obj, live, "spec", "clusterIPs")
 		}
 	}
 	keepFilled(obj, live)
+}
+
+// keep copies a field from the live object to obj if obj does not contain it. An empty text counts as absent.
+func keep(obj, live *unstructured.Unstructured, path ...string) {
+	given, found, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	if found && given != "" {
+		return
+	}
+	if value, found, _ := unstructured.NestedFieldCopy(live.Object, path...); found {
+		_ = unstructured.SetNestedField(obj.Object, value, path...) // if a parent is not a map, the API server reports an error
+	}
+}
+
+// fieldAt returns a text at a path, or "".
+func fieldAt(obj *unstructured.Unstructured, path ...string) string {
+	text, _, _ := unstructured.NestedString(obj.Object, path...)
+	return text
 }

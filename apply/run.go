@@ -176,8 +176,14 @@ func (r *run) conclude(ctx context.Context, end step) *Error {
 	if apierrors.HasStatusCause(end.err, corev1.NamespaceTerminatingCause) {
 		end.err = waiting(k.Ref(), "the namespace %s %s", k.Namespace, r.namespaces.explain(ctx, r.cluster, k.Namespace))
 	}
-	if k.want != nil && isImmutable(end.err) {
+	switch {
+	case k.want == nil:
+	case isImmutable(end.err):
 		end.err = immutableField(k.want, k.live, end.err, r.hide)
+	default:
+		if one := defaultedField(k.want, end.err, r.hide); one != nil {
+			end.err = one
+		}
 	}
 	return r.results.record(end)
 }

@@ -83,9 +83,9 @@ func (s *Session) claim(ctx context.Context, desired []Desired) (objects []*obje
 }
 
 // Apply claims the objects that are not claimed yet. It then writes the objects, except those that are known to be
-// unchanged. It writes CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects, and finally
-// webhook configurations and APIServices, in this order. Of each of these, it writes at most Options.Concurrency objects
-// at a time, and starts them in the given order. The outcomes are in the order of the objects.
+// unchanged. It writes at most Options.Concurrency objects at a time, and starts them in the given order, except that it
+// writes webhook configurations and APIServices after all others, because one of these may be their server. The outcomes
+// are in the order of the objects.
 //
 // The error contains the errors of all outcomes. An object that is only waiting is not an error. If the objects cannot
 // be claimed, Apply writes nothing and returns the error of Claim without outcomes. If the context ends, the outcome of
@@ -106,8 +106,9 @@ func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, err
 	for i, o := range objects {
 		places[o] = i
 	}
-	for _, stage := range stages(objects) {
-		forEach(ctx, r.rules.Concurrency, stage, func(_ int, o *object) { out[places[o]], errs[places[o]] = r.apply(ctx, o) })
+	isEarly := func(o *object) bool { return stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced) != stageServed }
+	for _, batch := range batches(objects, isEarly) {
+		forEach(ctx, r.rules.Concurrency, batch, func(_ int, o *object) { out[places[o]], errs[places[o]] = r.apply(ctx, o) })
 	}
 	for i, o := range objects {
 		if out[i].Ref == (Ref{}) { // not started

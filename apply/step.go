@@ -57,6 +57,7 @@ type step struct {
 	uid     types.UID
 	version string
 	manager string
+	strict  bool // a merge patch with an unknown field is rejected
 	force   bool
 	dry     bool
 	drift   *Drift

@@ -117,6 +117,20 @@ var _ = Describe("a session", func() {
 		Expect(order).To(Equal([]string{"z", role.Object.GetName(), "a"}))
 	})
 
+	It("writes webhook configurations after all other objects, because one of them may be the server [F93]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.options.Concurrency = 1
+		webhook := w.manifest("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", w.namespace, map[string]any{"webhooks": []any{}})
+		webhook.Object.SetNamespace("")
+		order := w.written(func() {
+			outcomes, err := w.session().Apply(ctx, webhook, w.configMap("server"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(outcomes).To(HaveExactElements(HaveField("Ref.Name", w.namespace), HaveField("Ref.Name", "server")))
+		})
+		Expect(order).To(Equal([]string{"server", w.namespace}))
+		Expect(direct.Delete(ctx, webhook.Object)).To(Succeed())
+	})
+
 	It("tells what became of each object, and goes on after errors [Rx2]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
