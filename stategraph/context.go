@@ -40,6 +40,7 @@ type element struct {
 // kept contains the objects of a component in one run.
 type kept struct {
 	desired  []apply.Desired
+	faults   error // the errors of instances of a ForEach, whose objects are not in the field `desired`
 	outcomes []apply.Outcome
 }
 

@@ -9,6 +9,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
 // MaxInstances is the maximum number of instances of one ForEach for one item.
@@ -22,8 +25,10 @@ const MaxInstances = 1000
 // library computes also depend on the instance.
 //
 // The component is ready when all instances are ready. When an element is no longer in the list, the objects of its
-// instance are deleted. The component fails if `elements` returns an error, if two elements have the same name, or if
-// there are more than MaxInstances elements.
+// instance are deleted. The instances are independent: if an instance has an error, the component fails with an error that
+// names the instance, the objects that the instance already has stay, and the other instances are applied. Elements with
+// the same name have an error. The component fails as a whole if `elements` returns an error, or if there are more than
+// MaxInstances elements.
 func ForEach[E any](elements func(ctx context.Context) ([]E, error), name func(E) string, each Resource) Resource {
 	inner, ok := each.(*objects)
 	if !ok || inner == nil {
@@ -38,7 +43,7 @@ func ForEach[E any](elements func(ctx context.Context) ([]E, error), name func(E
 		if err != nil {
 			return nil, err
 		}
-		instances, err := instancesOf(ctx, n, elements, name)
+		instances, faults, err := instancesOf(ctx, n, elements, name)
 		if err != nil {
 			return nil, err
 		}
@@ -46,45 +51,102 @@ func ForEach[E any](elements func(ctx context.Context) ([]E, error), name func(E
 		for _, instance := range instances {
 			rendered, err := instance.render(ctx, inner)
 			if err != nil {
-				return nil, fmt.Errorf("instance %q: %w", instance.instance, err)
+				faults = append(faults, fmt.Errorf("instance %q: %w", instance.instance, err))
+				continue
 			}
 			all = append(all, rendered...)
 		}
-		return all, nil
+		return all, faultyOf(faults)
 	}
 	return &r
 }
 
-// instancesOf returns a node for each element.
-func instancesOf[E any](ctx context.Context, n *nodeRun, elements func(ctx context.Context) ([]E, error), name func(E) string) ([]*nodeRun, error) {
+// faultyInstances is the error of some instances of a ForEach. The objects of the other instances are valid.
+type faultyInstances struct{ error }
+
+func (f *faultyInstances) Unwrap() error { return f.error }
+
+// faultyOf joins the errors of instances. It returns nil if there are none.
+func faultyOf(faults []error) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return &faultyInstances{errors.Join(faults...)}
+}
+
+// splitFaulty returns err as the error of some instances, or as an error that concerns all objects.
+func splitFaulty(err error) (faults, whole error) {
+	if some, ok := err.(*faultyInstances); ok { //nolint:errorlint // a wrapped error concerns all objects
+		return some, nil
+	}
+	return nil, err
+}
+
+// instancesOf returns a node for each element. The result `faults` contains the errors of elements that have no node.
+func instancesOf[E any](ctx context.Context, n *nodeRun, elements func(ctx context.Context) ([]E, error), name func(E) string) (instances []*nodeRun, faults []error, err error) {
 	if n.element != nil {
-		return nil, errors.New("a ForEach must not contain another ForEach")
+		return nil, nil, errors.New("a ForEach must not contain another ForEach")
 	}
 	list, err := elements(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(list) > MaxInstances {
-		return nil, fmt.Errorf("%d instances, at most %d are allowed", len(list), MaxInstances)
+		return nil, nil, fmt.Errorf("%d instances, at most %d are allowed", len(list), MaxInstances)
 	}
-	seen := make(map[string]bool, len(list))
-	instances := make([]*nodeRun, 0, len(list))
+	count := make(map[string]int, len(list))
+	for _, value := range list {
+		count[name(value)]++
+	}
 	for _, value := range list {
 		instance := name(value)
 		switch {
+		case count[instance] < 0: // reported already
 		case instance == "":
-			return nil, errors.New("the name of an element is empty")
-		case seen[instance]:
-			return nil, fmt.Errorf("two elements have the name %q", instance)
+			faults, count[instance] = append(faults, errors.New("the name of an element is empty")), -1
+		case count[instance] > 1:
+			faults, count[instance] = append(faults, fmt.Errorf("two elements have the name %q", instance)), -1
+		default:
+			instances = append(instances, &nodeRun{run: n.run, place: n.place, component: n.component, element: &element{instance, value}, ahead: n.ahead})
 		}
-		seen[instance] = true
-		instances = append(instances, &nodeRun{run: n.run, place: n.place, component: n.component, element: &element{instance, value}, ahead: n.ahead})
 	}
-	return instances, nil
+	return instances, faults, nil
+}
+
+// withoutInstances returns the objects that do not belong to one of the given instances.
+func withoutInstances(desired []apply.Desired, instances map[string]bool) []apply.Desired {
+	return slices.DeleteFunc(slices.Clone(desired), func(d apply.Desired) bool { return instances[instanceOf(d.Object)] })
+}
+
+// blame assigns the errors of objects to the instances that the objects belong to. The result `whole` is err if one of
+// the errors does not belong to an instance.
+func blame(desired []apply.Desired, err error) (faulty map[string]bool, faults []error, whole error) {
+	named := map[apply.Ref]string{}
+	for _, d := range desired {
+		named[target.WithoutVersion(apply.RefOf(d.Object))] = instanceOf(d.Object)
+	}
+	all, _ := errors.AsType[apply.Errors](err)
+	if one, ok := errors.AsType[*apply.Error](err); ok && len(all) == 0 {
+		all = apply.Errors{one}
+	}
+	faulty = map[string]bool{}
+	for _, one := range all {
+		instance := named[target.WithoutVersion(one.Ref)]
+		if instance == "" {
+			return nil, nil, err
+		}
+		faulty[instance] = true
+		faults = append(faults, fmt.Errorf("instance %q: %w", instance, one))
+	}
+	if len(faults) == 0 {
+		return nil, nil, err
+	}
+	return faulty, faults, nil
 }
 
 // render returns the objects of one instance, with labels and names.
-func (n *nodeRun) render(ctx context.Context, of *objects) ([]*unstructured.Unstructured, error) {
+func (n *nodeRun) render(ctx context.Context, of *objects) (out []*unstructured.Unstructured, err error) {
+	defer recovered(&err)
 	rendered, err := of.Prepare(n.with(ctx))
 	if err != nil {
 		return nil, err
@@ -93,7 +155,7 @@ func (n *nodeRun) render(ctx context.Context, of *objects) ([]*unstructured.Unst
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*unstructured.Unstructured, len(marked))
+	out = make([]*unstructured.Unstructured, len(marked))
 	for i := range marked {
 		out[i] = marked[i].Object
 	}

@@ -44,6 +44,7 @@ func (o *objects) Listeners() []Listener {
 // Prepare returns the desired objects.
 func (o *objects) Prepare(ctx context.Context) ([]apply.Desired, error) {
 	rendered, err := o.render(ctx)
+	faults, err := splitFaulty(err)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (o *objects) Prepare(ctx context.Context) ([]apply.Desired, error) {
 		}
 		desired = append(desired, apply.Desired{Object: obj, Policy: o.policy, Strategy: o.strategy})
 	}
-	return desired, nil
+	return desired, faults
 }
 
 // checkKind returns an error if the option WithKinds is set and does not contain the kind of the object. The deployer
@@ -102,7 +103,7 @@ func ApplyPrepared(ctx context.Context) error {
 		return errors.New("nothing was prepared: the resource has no Prepare")
 	}
 	if len(n.kept.desired) == 0 {
-		return nil
+		return n.kept.faults
 	}
 	outcomes, err := n.run.session.Apply(ctx, n.run.graph.nodes[n.place].unit, n.kept.desired)
 	if err != nil {
@@ -110,7 +111,7 @@ func ApplyPrepared(ctx context.Context) error {
 	}
 	n.kept.outcomes = outcomes
 	n.leave(outcomes)
-	var errs []error
+	errs := []error{n.kept.faults}
 	for _, o := range outcomes {
 		if o.Err != nil {
 			errs = append(errs, withAdvice(o.Err))

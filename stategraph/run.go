@@ -4,6 +4,7 @@ package stategraph
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -94,11 +95,27 @@ func (r *run) prepare(ctx context.Context, place int) error {
 	c := claim{Unit: of.unit, Undo: of.deleter != nil}
 	if of.preparer != nil {
 		desired, err := r.nodes[place].prepare(ctx)
+		faults, err := splitFaulty(err)
 		if err != nil {
 			return err
 		}
-		r.nodes[place].kept, c.Desired = &kept{desired: desired}, desired
+		r.nodes[place].kept, c.Desired = &kept{desired: desired, faults: faults}, desired
 	}
+	err := r.claim(ctx, place, c)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	faulty, faults, err := blame(c.Desired, err)
+	if err != nil {
+		return err
+	}
+	c.Desired = withoutInstances(c.Desired, faulty)
+	r.nodes[place].kept = &kept{desired: c.Desired, faults: errors.Join(r.nodes[place].kept.faults, faultyOf(faults))}
+	return r.claim(ctx, place, c)
+}
+
+// claim adds the objects of a node to the inventory.
+func (r *run) claim(ctx context.Context, place int, c claim) error {
 	return r.session.Claim(ctx, c, func() []claim {
 		r.ask(place)
 		return r.foresee(ctx)
@@ -148,9 +165,11 @@ func (n *nodeRun) foreseen(ctx context.Context) (desired []apply.Desired, err er
 }
 
 // prepare calls Prepare of a node and records that the returned objects belong to the node. It returns an error if one
-// of these objects belongs to another component.
+// of these objects belongs to another component. If the error is a faultyInstances, the objects of the other instances
+// are returned, too.
 func (n *nodeRun) prepare(ctx context.Context) ([]apply.Desired, error) {
 	desired, err := n.run.graph.nodes[n.place].preparer.Prepare(n.with(ctx))
+	faults, err := splitFaulty(err)
 	if err != nil {
 		return nil, err
 	}
@@ -159,26 +178,54 @@ func (n *nodeRun) prepare(ctx context.Context) ([]apply.Desired, error) {
 	}
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
-	outs, mine := make([]*output, len(desired)), map[apply.Ref]bool{}
-	for i, d := range desired {
-		ref := apply.RefOf(d.Object)
-		id := target.WithoutVersion(ref)
-		if mine[id] {
-			return nil, fmt.Errorf("the component returns %s twice; give its objects different names", ref)
-		}
-		if owner, found := n.run.owners[id]; found && owner != n.component {
-			return nil, fmt.Errorf("%s already belongs to the component %s", ref, owner)
-		}
-		outs[i], mine[id] = &output{instance: instanceOf(d.Object), ref: ref}, true
+	desired, foreign, err := n.own(desired)
+	if err != nil {
+		return nil, err
 	}
-	for id := range mine {
-		n.run.owners[id] = n.component
+	if len(foreign) > 0 {
+		faults = faultyOf(append(foreign, faults))
+	}
+	outs := make([]*output, len(desired))
+	for i, d := range desired {
+		outs[i] = &output{instance: instanceOf(d.Object), ref: apply.RefOf(d.Object)}
 	}
 	n.run.foreseen[n.place] = outs
 	if !reflect.DeepEqual(n.run.prepared[n.place], desired) {
 		n.run.prepared[n.place] = desired
 	}
-	return n.run.prepared[n.place], nil // equal objects stay the same, so the session need not prepare them again
+	return n.run.prepared[n.place], faults // equal objects stay the same, so the session need not prepare them again
+}
+
+// own records that objects belong to the node. It returns these objects. An instance of a ForEach with an object that
+// another instance or another component has returned has an error, and its objects are omitted. The caller holds the lock
+// of the run.
+func (n *nodeRun) own(desired []apply.Desired) (mine []apply.Desired, faults []error, err error) {
+	seen, faulty := map[apply.Ref]bool{}, map[string]bool{}
+	for _, d := range desired {
+		ref, instance := apply.RefOf(d.Object), instanceOf(d.Object)
+		id := target.WithoutVersion(ref)
+		fault := error(nil)
+		if owner, found := n.run.owners[id]; found && owner != n.component {
+			fault = fmt.Errorf("%s already belongs to the component %s", ref, owner)
+		}
+		if seen[id] {
+			fault = fmt.Errorf("the component returns %s twice; give its objects different names", ref)
+		}
+		seen[id] = true
+		switch {
+		case fault == nil:
+		case instance == "":
+			return nil, nil, fault
+		default:
+			faulty[instance] = true
+			faults = append(faults, fmt.Errorf("instance %q: %w", instance, fault))
+		}
+	}
+	mine = withoutInstances(desired, faulty)
+	for _, d := range mine {
+		n.run.owners[target.WithoutVersion(apply.RefOf(d.Object))] = n.component
+	}
+	return mine, faults, nil
 }
 
 // visit prepares and reconciles one node, and returns its readiness.

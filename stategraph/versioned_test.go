@@ -4,7 +4,9 @@ package stategraph
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -210,6 +212,56 @@ func TestForEach(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
 			t.Error(diff)
+		}
+	})
+	t.Run("an instance with an error does not stop the others, and keeps its objects [F78]", func(t *testing.T) {
+		fails := func(z zone) bool { return strings.HasPrefix(z.Name, "bad") }
+		flawed := Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
+			z, err := Element[zone](ctx)
+			switch {
+			case err != nil:
+				return nil, err
+			case z.Name == "bad-panic":
+				panic("out of range")
+			case fails(z):
+				return nil, errors.New("no such zone")
+			}
+			name := ""
+			if strings.HasPrefix(z.Name, "same") {
+				name = "shared"
+			}
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"zone": z.Name}}, nil
+		})
+		for word, want := range map[string]struct {
+			applied []string
+			says    []string
+		}{
+			"a,bad,b":          {[]string{"a", "b"}, []string{`instance "bad": no such zone`}},
+			"a,bad-panic,b":    {[]string{"a", "b"}, []string{`instance "bad-panic": panic: out of range`}},
+			"a,twice,twice,b":  {[]string{"a", "b"}, []string{`two elements have the name "twice"`}},
+			"a,,b":             {[]string{"a", "b"}, []string{"the name of an element is empty"}},
+			"a,same1,same2,b":  {[]string{"a", "b", "same1"}, []string{`instance "same2": the component returns`, "shared twice"}},
+			"bad,bad2":         {nil, []string{`instance "bad": `, `instance "bad2": `}},
+			"a,bad,same,bad-2": {[]string{"a", "same"}, []string{`instance "bad": `, `instance "bad-2": `}},
+		} {
+			c := newCluster()
+			w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, flawed))), withConfig("i", fmt.Sprintf(`{"Word":%q}`, word)), c)
+			var applied []string
+			for _, obj := range c.objects {
+				applied = append(applied, instanceOf(obj))
+			}
+			slices.Sort(applied)
+			if diff := cmp.Diff(want.applied, applied); diff != "" {
+				t.Errorf("%s: applied instances (-want +got):\n%s", word, diff)
+			}
+			for _, text := range want.says {
+				if got := statesOf(w); len(got) != 1 || !strings.Contains(got[0], "pool Failed") || !strings.Contains(got[0], text) {
+					t.Errorf("%s: states %q, want %q", word, got, text)
+				}
+			}
+			if w.prunable("pool") {
+				t.Errorf("%s: the objects of the component may be pruned", word)
+			}
 		}
 	})
 	t.Run("one within another is not possible", func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
@@ -128,6 +129,35 @@ var _ = Describe("objects", func() {
 			left = append(left, one.Labels[stategraph.LabelInstance])
 		}
 		Expect(left).To(ConsistOf("c", "d"))
+	}, SpecTimeout(5*time.Minute))
+
+	It("are created and corrected for the other elements if one element of a ForEach has an error [F78]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		each := stategraph.Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
+			element, err := stategraph.Element[string](ctx)
+			switch {
+			case err != nil:
+				return nil, err
+			case element == "broken":
+				return nil, deployerlib.ConfigError("names", "the element has no value")
+			case element == "invalid": // its namespace is missing
+				return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "item-invalid"}}, nil
+			}
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "item-" + element, Namespace: w.Namespace}, Data: map[string]string{"value": element}}, nil
+		})
+		name := func(element string) string { return element }
+		w.start(build(stategraph.NewGraph().Add("each", stategraph.ForEach(theNames, name, each))))
+		w.deploy(ctx, "item", settings{Names: []string{"a", "later"}})
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(settings{Names: []string{"a", "b", "broken", "invalid"}}))).To(Succeed())
+		di := w.Again(ctx, "item")
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Message).To(SatisfyAll(ContainSubstring(`instance "broken": `), ContainSubstring(`instance "invalid": `)))
+		Expect(w.value(ctx, "item-b")(NewGomega(Fail))).To(Equal("b"))
+		Expect(w.value(ctx, "item-later")(NewGomega(Fail))).To(Equal("later"), "nothing is deleted before the component is ready")
+		w.edit(ctx, "item-a", "changed")
+		w.Again(ctx, "item")
+		Expect(w.value(ctx, "item-a")(NewGomega(Fail))).To(Equal("a"))
+		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
 	It("may be made of templates beside the code; what those lack is told with component and file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
