@@ -113,6 +113,12 @@ type Options struct {
 	// owner is gone is taken over, subject to its Adoption. FindOwner must return OwnerGone only if this is proved. If
 	// FindOwner is nil, it is not known whether an owner exists. FindOwner is called from several goroutines.
 	FindOwner func(context.Context, ownership.Owner) OwnerState
+	// LeaveUnreadable decides what happens to an object that is to be deleted if the API server rejects the credentials
+	// or forbids reading the object, and the inventory does not contain a UID, so that the object may not exist. If it
+	// returns true, the object is removed from the inventory, and an event reports that it may remain. If it returns
+	// false, the object counts as waiting. If LeaveUnreadable is nil, such an object is an error. LeaveUnreadable is
+	// called from several goroutines.
+	LeaveUnreadable func(Ref) bool
 }
 
 // OwnerState describes whether the deploy item to which an object belongs still exists.

@@ -34,10 +34,24 @@ type Inventory struct {
 
 // Cluster identifies the cluster of an Inventory.
 type Cluster struct {
-	// UID is the UID of the cluster's kube-system namespace.
+	// UID is the UID of the cluster's kube-system namespace. It is empty if it cannot be read.
 	UID types.UID `json:"uid"`
 	// Target is the name of the Target through which the cluster was accessed.
 	Target string `json:"target,omitempty"`
+	// Server is a hash of the address and the certificate authority of the API server. It identifies the cluster if the
+	// UID cannot be read. It is empty in inventories of earlier versions.
+	Server string `json:"server,omitempty"`
+	// Unverified is set in Inventory.Former if this cluster may be the item's current cluster, because the UID of one
+	// of the clusters is not known.
+	Unverified bool `json:"unverified,omitempty"`
+}
+
+// String returns the cluster as text for users, such as "the cluster of Target web".
+func (c Cluster) String() string {
+	if c.UID == "" {
+		return "the cluster of Target " + c.Target
+	}
+	return "the cluster " + string(c.UID) + " of Target " + c.Target
 }
 
 // Entry describes one object of an Inventory. A provider status may store an Entry without the reference, UID, Policy,
@@ -136,6 +150,16 @@ func (e Entry) policy() Policy { return cmp.Or(e.Policy, Manage) }
 
 // isReleased reports whether the object stays in the cluster when it is no longer desired.
 func (e Entry) isReleased() bool { return e.isLetGo() || e.Adopted }
+
+// Unwritten returns a copy of the entry for a cluster that may not contain the object. The copy contains the reference to
+// the object and the settings from the manifest, but no information about the object in a cluster. It remains Adopted, so that an object
+// that the cluster does contain is released and not deleted.
+func (e Entry) Unwritten() Entry {
+	adopted := e.Adopted
+	e.forget()
+	e.Adopted = adopted
+	return e
+}
 
 // forget clears the fields that describe the object in the cluster. It keeps the reference to the object and the
 // settings from the manifest.

@@ -58,6 +58,14 @@ type Move struct {
 	Released int
 }
 
+// verb describes the move as text for users.
+func (m Move) verb() string {
+	if m.From.Unverified {
+		return "possibly leave"
+	}
+	return "leave"
+}
+
 // movesOf returns one Move for each cluster in inv.Former. It decides by the inventory alone.
 func movesOf(inv Inventory) []Move {
 	var out []Move
@@ -200,7 +208,7 @@ func (p Plan) String() string {
 		}
 	}
 	for _, move := range p.Moves {
-		fmt.Fprintf(out, "leave the cluster %s of Target %s\n", move.From.UID, move.From.Target)
+		fmt.Fprintf(out, "%s %s\n", move.verb(), move.From)
 		for _, ref := range move.Objects {
 			fmt.Fprintf(out, "  %s %s\n", ActionDelete, ref)
 		}

@@ -106,6 +106,9 @@ const (
 	// does not belong to this item. Or the object was to be deleted, but its label names another item, or no label,
 	// annotation or field manager names this item.
 	ReasonLeftAlone = "LeftAlone"
+	// ReasonMayRemain means that the object was to be deleted and is no longer tracked, but may still exist, because the
+	// credentials do not allow reading it (see Options.LeaveUnreadable).
+	ReasonMayRemain = "MayRemain"
 )
 
 // Owned describes the state of an object after the item's last write. A watch compares later states with this state.

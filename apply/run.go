@@ -147,6 +147,9 @@ func (r *run) do(ctx context.Context, s step) (*unstructured.Unstructured, error
 	}
 	s.dry = s.dry || r.rules.dry
 	live, err := r.cluster.do(ctx, s)
+	if r.rules.LeaveUnreadable != nil && s.mayBeUnreadable(err) {
+		return nil, &unreadableError{err: err, leave: r.rules.LeaveUnreadable(s.known.Ref())}
+	}
 	if s.effect == effectDelete && resultOf(absence.Of(s.known.asAbsent(), err), err) == resultFailed && !isKindError(err) {
 		denied := classify(s.known.Ref(), err, r.hide)
 		if denied.Class == Permanent {

@@ -4,6 +4,7 @@ package apply
 
 import (
 	"cmp"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,6 +128,7 @@ func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 	if removed := removedVersionIn(err); removed != "" && removed != k.migrated {
 		return s.migrate(r, k, removed)
 	}
+	unreadable, isUnreadable := errors.AsType[*unreadableError](err)
 	switch s.effect {
 	case effectAsk:
 		if err != nil {
@@ -137,6 +139,8 @@ func (s step) after(r rules, live *unstructured.Unstructured, err error) step {
 		switch {
 		case k.absent.IsProved():
 			k.result, k.err = resultOK, nil // the object was read: it does not exist
+		case isUnreadable:
+			return k.leaveUnreadable(unreadable.leave)
 		case err != nil:
 			return k.fail(cmp.Or(k.fault, err))
 		}

@@ -31,6 +31,7 @@ type Cluster struct {
 	statuses  sync.Map // maps each GroupVersionKind to its readiness.StatusShape
 	classes   classes
 	identity  identity
+	server    string // see apply.Cluster.Server
 
 	all  *clusters
 	ctx  context.Context //nolint:containedctx // bounds the lifetime of the cluster

@@ -5,7 +5,9 @@ package upkeep
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -41,25 +43,35 @@ func (w *world) become(uid types.UID, owner ownership.Owner) {
 }
 
 func TestOneFormerCluster(t *testing.T) {
-	left := func(reason string) leftover { return leftover{entries: entries("a"), reason: reason} }
+	left := func(reason string, unreachable bool) leftover {
+		return leftover{entries: entries("a"), reason: reason, unreachable: unreachable}
+	}
+	unidentified := left("the cluster cannot be identified, because its namespace kube-system cannot be read", true)
 	for name, tc := range map[string]struct {
-		uid   types.UID
-		fault error
-		want  leftover
-		gone  bool
+		uid    types.UID
+		server string
+		former apply.Cluster
+		fault  error
+		want   leftover
+		gone   bool
 	}{
-		"of the inventory":         {uid: "old", gone: true},
-		"that is another one now":  {uid: "new", want: leftover{released: releasedByTarget}},
-		"that is not identified":   {want: left("the cluster cannot be identified, because its namespace kube-system cannot be read")},
-		"whose Target is gone":     {fault: apierrors.NewNotFound(schema.GroupResource{Resource: "targets"}, "old"), want: left("the Target does not exist any more")},
-		"that cannot be connected": {fault: errors.New("no route"), want: left("no route")},
+		"of the inventory [F13]":         {uid: "old", former: apply.Cluster{UID: "old"}, gone: true},
+		"that is another one now [F13]":  {uid: "new", former: apply.Cluster{UID: "old"}, want: leftover{released: releasedByTarget}},
+		"that is not identified [F13]":   {former: apply.Cluster{UID: "old"}, want: unidentified},
+		"whose Target is gone [F13]":     {fault: apierrors.NewNotFound(schema.GroupResource{Resource: "targets"}, "old"), want: left("the Target does not exist any more", true)},
+		"that cannot be connected [F13]": {fault: errors.New("no route"), want: left("no route", false)},
+		"whose API server identifies it, because its UID cannot be read any more [F108]": {server: "s", former: apply.Cluster{UID: "old", Server: "s"}, gone: true},
+		"whose API server identifies it, because its UID could not be read [F108]":       {uid: "new", server: "s", former: apply.Cluster{Server: "s"}, gone: true},
+		"whose Target leads to another API server [F108]":                                {server: "t", former: apply.Cluster{Server: "s"}, want: unidentified},
+		"whose Target leads to another API server without its UID [F108]":                {server: "t", former: apply.Cluster{UID: "old", Server: "s"}, want: unidentified},
 	} {
-		t.Run(name+" [F13]", func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			owner := w.begin(false).Owner
 			w.become(tc.uid, owner)
+			w.cluster.server = tc.server
 			clean := cleaner{owner: owner, open: func(context.Context, string, string) (*Cluster, error) { return w.cluster, tc.fault }}
-			got := clean.one(t.Context(), apply.Inventory{Cluster: &apply.Cluster{UID: "old", Target: "old"}, Entries: entries("a")})
+			got := clean.one(t.Context(), apply.Inventory{Cluster: &tc.former, Entries: entries("a")})
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(leftover{})); diff != "" {
 				t.Error(diff)
 			}
@@ -90,4 +102,74 @@ func TestFormerClustersAreTriedAgain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// unverified is a former cluster that may be the current cluster.
+func unverified(uid types.UID) apply.Inventory {
+	return apply.Inventory{Cluster: &apply.Cluster{UID: uid, Target: "old", Unverified: true}, Entries: withUID(entries("a"), "u")}
+}
+
+func TestUnverifiedFormerCluster(t *testing.T) {
+	for name, tc := range map[string]struct {
+		current    apply.Cluster
+		entries    []apply.Entry // of the current cluster
+		annotation string
+		deleted    bool
+		waited     time.Duration
+		left       int
+		events     []string // the reasons and parts of the messages
+	}{
+		"is reported, with its objects and a way out": {
+			left: 1, events: []string{"ClusterUnknown", "ConfigMap ns/a", ReleaseAnnotation, "kube-system"},
+		},
+		"is reported if the current cluster contains another object of the same name": {
+			entries: withUID(entries("a"), "v"), left: 1, events: []string{"ClusterUnknown"},
+		},
+		"is the current cluster if it contains the same object":   {entries: withUID(entries("a"), "u")},
+		"is the current cluster if the UIDs of both are equal":    {current: apply.Cluster{UID: "old"}},
+		"is released by the annotation":                           {annotation: "true", events: []string{"Released", "1 objects in the cluster old of Target old"}},
+		"delays a deletion":                                       {deleted: true, left: 1, events: []string{"ClusterUnknown"}},
+		"ends a deletion after some time, and is reported":        {deleted: true, waited: unreadableGrace, events: []string{"Released", "ConfigMap ns/a"}},
+		"whose UID differs is verified, and waits for its Target": {current: apply.Cluster{UID: "new"}, deleted: true, waited: unreadableGrace, left: 1},
+	} {
+		t.Run(name+" [F108]", func(t *testing.T) {
+			w := newWorld(t)
+			w.item.Annotations = map[string]string{ReleaseAnnotation: tc.annotation}
+			if tc.deleted {
+				w.item.DeletionTimestamp = &metav1.Time{Time: noon}
+			}
+			r := w.begin(false)
+			r.Inventory = apply.Inventory{Cluster: &tc.current, Entries: tc.entries, Former: []apply.Inventory{unverified("old")}}
+			r.item.waited("former cluster", noon)
+			w.clock.Step(tc.waited)
+			if _, err := r.CleanUp(t.Context(), apply.Options{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Inventory.Former) != tc.left {
+				t.Errorf("want %d former clusters, got %+v", tc.left, r.Inventory.Former)
+			}
+			got := strings.Join(w.recorded(), "\n")
+			for _, text := range tc.events {
+				if !strings.Contains(got, text) {
+					t.Errorf("no event contains %q: %q", text, got)
+				}
+			}
+			if len(tc.events) == 0 && got != "" {
+				t.Errorf("want no event, got %q", got)
+			}
+		})
+	}
+}
+
+// recorded returns the events that were recorded so far.
+func (w *world) recorded() []string {
+	var out []string
+	for {
+		select {
+		case event := <-w.recorder.Events:
+			out = append(out, event)
+		default:
+			return out
+		}
+	}
 }

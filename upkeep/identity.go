@@ -18,7 +18,10 @@ type identity chan *types.UID
 // UID returns the UID of the kube-system namespace, which identifies the cluster. It reads the UID only once. The
 // result is empty if the namespace does not exist or if reading it is forbidden. UID returns an error if the cluster
 // does not answer.
-func (c *Cluster) UID(ctx context.Context) (types.UID, error) {
+func (c *Cluster) UID(ctx context.Context) (types.UID, error) { return c.uid(ctx, false) }
+
+// uid is like UID. If `again` is true and the UID could not be read before, uid tries to read it again.
+func (c *Cluster) uid(ctx context.Context, again bool) (types.UID, error) {
 	var known *types.UID
 	select {
 	case known = <-c.identity:
@@ -26,7 +29,7 @@ func (c *Cluster) UID(ctx context.Context) (types.UID, error) {
 		return "", ctx.Err()
 	}
 	defer func() { c.identity <- known }()
-	if known != nil {
+	if known != nil && (*known != "" || !again) {
 		return *known, nil
 	}
 	uid, err := targetID(ctx, c)

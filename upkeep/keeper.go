@@ -212,7 +212,11 @@ func (k *Keeper) setCondition(di *lsv1alpha1.DeployItem, t lsv1alpha1.ConditionT
 func (k *Keeper) reporting(di *lsv1alpha1.DeployItem, o apply.Options) apply.Options {
 	if o.Events == nil {
 		o.Events = func(e apply.Event) {
-			k.event(di, related(e.Ref), corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
+			kind := corev1.EventTypeNormal
+			if e.Reason == apply.ReasonMayRemain {
+				kind = corev1.EventTypeWarning
+			}
+			k.event(di, related(e.Ref), kind, e.Reason, e.Ref.String()+": "+e.Message)
 		}
 	}
 	if o.FindOwner == nil {

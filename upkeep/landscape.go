@@ -63,6 +63,9 @@ func (l *landscape) id(ctx context.Context) (uid, alias types.UID, err error) {
 	return l.uid, l.alias, nil
 }
 
+// serverPrefix is the beginning of each result of serverID.
+const serverPrefix = "server-"
+
 // serverID returns an identity that is derived from the address of the API server and the certificate authority of the
 // server. It needs no permissions. The identity changes if the deployer uses another address or certificate authority.
 func serverID(cfg *rest.Config) (types.UID, error) {
@@ -70,9 +73,9 @@ func serverID(cfg *rest.Config) (types.UID, error) {
 	if len(authority) == 0 && cfg.CAFile != "" {
 		var err error
 		if authority, err = os.ReadFile(cfg.CAFile); err != nil {
-			return "", fmt.Errorf("identify the Landscaper cluster: %w", err)
+			return "", fmt.Errorf("identify the cluster: %w", err)
 		}
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", cfg.Host+cfg.APIPath, strings.TrimSpace(string(authority))))
-	return types.UID("server-" + hex.EncodeToString(sum[:16])), nil
+	return types.UID(serverPrefix + hex.EncodeToString(sum[:16])), nil
 }

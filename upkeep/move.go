@@ -19,8 +19,10 @@ import (
 // now. Pass both to apply.Engine.Plan, and use the inventory for nothing else. The parameter `ls` is a client for the
 // cluster of the deploy items, and `inv` is the inventory from the provider status of the item. If the item has no UID,
 // it has not been created yet and owns no objects. If the item was deployed to another cluster before, Inventory.Former
-// lists the objects in that cluster. Objects that a reconcile would release are listed as in the result of Kept.
-// Planned reads the kube-system namespaces of both clusters, and returns an error if a cluster does not answer.
+// lists the objects in that cluster. Objects that a reconcile would release, or that it would leave because their
+// cluster is unverified, are listed as in the result of Kept. Planned reads the kube-system namespaces of both clusters,
+// and returns an error if a cluster does not answer. If the target cannot be identified in this way, Planned reads some
+// of the objects of the inventory.
 func Planned(ctx context.Context, ls, target client.Reader, di *lsv1alpha1.DeployItem, inv apply.Inventory) (ownership.Owner, apply.Inventory, error) {
 	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
 	var err error
@@ -31,10 +33,15 @@ func Planned(ctx context.Context, ls, target client.Reader, di *lsv1alpha1.Deplo
 	if err != nil {
 		return owner, inv, err
 	}
-	change := relocate(inv, apply.Cluster{UID: uid, Target: di.Spec.Target.Name})
+	change, err := locate(ctx, target, inv, apply.Cluster{UID: uid, Target: di.Spec.Target.Name, Server: serverOf(target)})
+	if err != nil {
+		return owner, inv, err
+	}
 	planned := change.inventory
-	if releases(di) {
-		planned.Former = Kept(planned.Former)
+	for i, former := range planned.Former {
+		if releases(di) || isUnverified(former) {
+			planned.Former[i] = Kept(planned.Former[i : i+1])[0]
+		}
 	}
 	if len(change.released) > 0 {
 		planned.Former = append(slices.Clip(planned.Former), Kept([]apply.Inventory{{Cluster: inv.Cluster, Entries: change.released}})...)
@@ -57,51 +64,6 @@ func Kept(inventories []apply.Inventory) []apply.Inventory {
 
 // unborn is the UID of an item that has not been created yet.
 const unborn types.UID = "00000000-0000-0000-0000-000000000000"
-
-// relocation is the inventory of an item after its current cluster has been compared with the previous one.
-type relocation struct {
-	inventory apply.Inventory
-	// moved means that the item was deployed to another cluster before.
-	moved bool
-	// released contains the entries of the previous cluster if that cluster can no longer be reached, because its
-	// Target now refers to the current cluster.
-	released []apply.Entry
-}
-
-// relocate adapts an inventory to the current cluster of the item, which is the parameter `at`. If the item was
-// deployed to another cluster before, relocate moves the entries of that cluster to Inventory.Former. If that cluster
-// can no longer be reached, because its Target now refers to the current cluster, relocate moves the entries to the
-// field `released` of the result instead. If the item returns to a former cluster, relocate moves the entries of that
-// cluster back from Inventory.Former. A cluster with an unknown UID never counts as another cluster.
-func relocate(inv apply.Inventory, at apply.Cluster) relocation {
-	from := inv.Cluster
-	switch {
-	case at.UID == "":
-		if from != nil && from.Target != at.Target {
-			inv.Cluster = nil
-		}
-		return relocation{inventory: inv}
-	case from != nil && from.UID == at.UID, from == nil && len(inv.Entries) > 0:
-		inv.Cluster = &at
-		return relocation{inventory: inv}
-	}
-	out := relocation{inventory: apply.Inventory{Cluster: &at, Empty: inv.Empty}, moved: from != nil}
-	for _, former := range inv.Former {
-		if former.Cluster != nil && former.Cluster.UID == at.UID {
-			out.inventory.Entries = append(out.inventory.Entries, former.Entries...)
-			continue
-		}
-		out.inventory.Former = append(out.inventory.Former, former)
-	}
-	switch {
-	case len(inv.Entries) == 0:
-	case from.Target == at.Target:
-		out.released = inv.Entries
-	default:
-		out.inventory.Former = append(out.inventory.Former, apply.Inventory{Cluster: from, Entries: inv.Entries})
-	}
-	return out
-}
 
 // removable divides entries into those whose objects may be deleted first, and the others. An entry may belong to a
 // component, which may require other components. An object may be deleted if no other component in the list requires the

@@ -22,7 +22,6 @@ func entries(names ...string) []apply.Entry {
 
 func TestRelocate(t *testing.T) {
 	oldOne, newOne := apply.Cluster{UID: "1", Target: "old"}, apply.Cluster{UID: "2", Target: "new"}
-	unknown := apply.Cluster{Target: "new"}
 	former := apply.Inventory{Cluster: &oldOne, Entries: entries("a")}
 	for name, tc := range map[string]struct {
 		inv  apply.Inventory
@@ -62,8 +61,7 @@ func TestRelocate(t *testing.T) {
 			inv: former, at: apply.Cluster{UID: "2", Target: "old"},
 			want: relocation{inventory: apply.Inventory{Cluster: &apply.Cluster{UID: "2", Target: "old"}}, moved: true, released: entries("a")},
 		},
-		"a cluster that does not say which one it is": {inv: former, at: unknown, want: relocation{inventory: apply.Inventory{Entries: entries("a")}}},
-		"the same Target does not say it any more":    {inv: former, at: apply.Cluster{Target: "old"}, want: relocation{inventory: former}},
+		"the same Target does not say it any more": {inv: former, at: apply.Cluster{Target: "old"}, want: relocation{inventory: former}},
 	} {
 		t.Run(name+" [F13]", func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, relocate(tc.inv, tc.at), cmp.AllowUnexported(relocation{})); diff != "" {
@@ -129,4 +127,21 @@ func TestPlanned(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestPlannedWithUnknownTarget(t *testing.T) {
+	t.Run("keeps what may be in the same cluster [F108]", func(t *testing.T) {
+		w, ls := newWorld(t), newWorld(t)
+		ls.become("landscaper", ls.begin(false).Owner)
+		di := w.item.DeepCopy()
+		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "new"}
+		_, got, err := Planned(t.Context(), ls.cluster, w.cluster, di, apply.Inventory{Cluster: &apply.Cluster{UID: "old", Target: "old"}, Entries: entries("a")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []apply.Inventory{{Cluster: &apply.Cluster{UID: "old", Target: "old", Unverified: true}, Entries: Kept([]apply.Inventory{{Entries: entries("a")}})[0].Entries}}
+		if diff := cmp.Diff(want, got.Former) + cmp.Diff(entries("a"), got.Entries); diff != "" {
+			t.Error(diff)
+		}
+	})
 }

@@ -98,12 +98,16 @@ func (r *Run) Connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	if r.Cluster, err = r.Keeper.Cluster(ctx, target); err != nil {
 		return connectError("spec.target", err)
 	}
-	uid, err := r.Cluster.UID(ctx)
+	uid, err := r.Cluster.uid(ctx, slices.ContainsFunc(r.Inventory.Former, isUnverified))
 	if err != nil {
 		return connectError("spec.target", err)
 	}
+	at := apply.Cluster{UID: uid, Target: nameOf(target, r.Item), Server: r.Cluster.server}
 	from := r.Inventory.Cluster
-	change := relocate(r.Inventory, apply.Cluster{UID: uid, Target: nameOf(target, r.Item)})
+	change, err := locate(ctx, r.Cluster, r.Inventory, at)
+	if err != nil {
+		return connectError("spec.target", err)
+	}
 	r.Inventory = change.inventory
 	if !change.moved {
 		return nil
@@ -149,8 +153,8 @@ func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 
 // Options returns the options for an engine that writes objects of the item to the given target. Use it if you create
 // your own engine or Session. Apply, AfterDeployment and Delete call Options themselves. Options sets Seen, Watch,
-// Checkpoint and Applied in o. In a thorough run (see Thorough), it also sets Force. It sets Events, MayHeal and
-// FindOwner if they are nil.
+// Checkpoint and Applied in o. In a thorough run (see Thorough), it also sets Force. It sets Events, MayHeal, FindOwner and
+// LeaveUnreadable if they are nil.
 func (r *Run) Options(to *Cluster, o apply.Options) apply.Options {
 	o.Seen, o.Watch, o.Applied = Seen(to.watcher), to.watch, r.item.appliedInRun()
 	o.Checkpoint = func(ctx context.Context, inventory apply.Inventory) error {
@@ -166,7 +170,20 @@ func (r *Run) Options(to *Cluster, o apply.Options) apply.Options {
 		}
 	}
 	o.Force, o.Rerun = o.Force || r.corrections.thorough, o.Rerun || r.corrections.rerun
+	if o.LeaveUnreadable == nil {
+		o.LeaveUnreadable = r.leavesUnreadable
+	}
 	return r.Keeper.reporting(r.Item, o)
+}
+
+// unreadableGrace is how long a run waits for the right to read an object that is to be deleted but may not exist, and
+// how long a deletion waits for a former cluster that cannot be identified. It is as long as a deletion waits for a
+// missing Target.
+const unreadableGrace = deployerlib.DefaultMissingTargetGrace
+
+// leavesUnreadable reports whether the run has waited long enough for the right to read an object.
+func (r *Run) leavesUnreadable(apply.Ref) bool {
+	return r.item.waited("permission to read", r.Keeper.rt.Clock.Now()) >= unreadableGrace
 }
 
 // Engine returns an apply engine for the cluster. Use Run.Options to complete the options.
