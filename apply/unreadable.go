@@ -4,6 +4,8 @@ package apply
 
 import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/deployerkit/deployerkit/apply/absence"
 )
 
 // unreadableError is the error of a read of an object that is to be deleted, if the object may not exist and the
@@ -22,7 +24,8 @@ func (e *unreadableError) Unwrap() error { return e.err }
 // the object again.
 func (s step) mayBeUnreadable(err error) bool {
 	isRead := s.effect == effectRead || s.effect == effectReadMetadata
-	return isRead && s.known.want == nil && s.known.UID == "" && s.known.fault == nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err))
+	return isRead && s.known.want == nil && s.known.UID == "" && s.known.fault == nil &&
+		(absence.Of(s.known.asAbsent(), err) == absence.NotAllowed || apierrors.IsUnauthorized(err))
 }
 
 // leaveUnreadable waits for the right to read an object that may not exist. If `leave` is true, it removes the object

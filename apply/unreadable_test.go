@@ -10,10 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/absence"
 )
 
 func TestLeaveUnreadable(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errDenied)
+	unproved := &absence.KindError{Kind: schema.GroupKind{Kind: "Secret"}, State: absence.KindForbidden}
 	never, always := func(Ref) bool { return false }, func(Ref) bool { return true }
 	type result struct {
 		Entries        int
@@ -29,6 +32,7 @@ func TestLeaveUnreadable(t *testing.T) {
 	}{
 		"waits for the right to read an object that may not exist":             {err: forbidden, leave: never, want: result{Entries: 1, Waits: true}},
 		"waits if the credentials are rejected":                                {err: apierrors.NewUnauthorized("no"), leave: never, want: result{Entries: 1, Waits: true}},
+		"ends after the wait if it may not be proved that the kind is gone":    {err: unproved, leave: always, want: result{Events: []string{ReasonMayRemain}}},
 		"ends after the wait, with an event":                                   {err: forbidden, leave: always, want: result{Events: []string{ReasonMayRemain}}},
 		"ends at once for an object with the policy Keep":                      {err: forbidden, policy: Keep, leave: never, want: result{}},
 		"fails for an object that exists or existed, whatever the caller says": {err: forbidden, uid: "u", leave: always, want: result{Entries: 1, IsError: true}},

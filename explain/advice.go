@@ -22,6 +22,7 @@ const (
 	SymptomFight        = "fights"
 	SymptomTarget       = "refused target"
 	SymptomPermissions  = "missing permissions"
+	SymptomFormer       = "former clusters"
 	SymptomNothingToDo  = "nothing to do"
 	settled             = 30 * time.Second // a run that was requested more recently does not count as stuck
 	operationAnnotation = lsv1alpha1.OperationAnnotation
@@ -30,7 +31,8 @@ const (
 // Symptoms returns the symptoms for which there is advice.
 func Symptoms() []string {
 	return []string{
-		SymptomNotPickedUp, SymptomInit, SymptomProgressing, SymptomFailed, SymptomDeleting, SymptomFight, SymptomTarget, SymptomPermissions, SymptomNothingToDo,
+		SymptomNotPickedUp, SymptomInit, SymptomProgressing, SymptomFailed, SymptomDeleting, SymptomFight, SymptomTarget, SymptomPermissions,
+		SymptomFormer, SymptomNothingToDo,
 	}
 }
 
@@ -152,6 +154,10 @@ var rules = []rule{
 	},
 	{SymptomFight, func(s situation) bool { return s.fight() != "" }, "The item and another client set the same field. Make sure that only one of them sets it."},
 	{SymptomFight, func(s situation) bool { return s.e.Responsible.workers() > 1 }, "Restrict the deployers by target selectors, item selectors or namespaces, so that one of them is responsible."},
+	{
+		SymptomFormer, func(s situation) bool { return s.condition(formerClusters) != nil },
+		"The item has left a cluster in which some of its objects remain or may remain. The condition FormerClusters names them, and the right or Target that the deployer needs. To leave the objects there, annotate the item with deployerkit.dev/release-former-clusters=true.",
+	},
 	{SymptomNothingToDo, func(s situation) bool { return s.d.Reason == "Finished" && !s.failed() && !s.d.Held }, "There is nothing to do. The next job starts when Landscaper hands it out."},
 }
 
@@ -176,6 +182,17 @@ func reason(r contract.Reason) func(situation) bool {
 
 func failedWith(text string) func(situation) bool {
 	return func(s situation) bool { return s.failureHas(text) }
+}
+
+// formerClusters is the type of the condition of an item that may have objects in clusters that it has left.
+const formerClusters lsv1alpha1.ConditionType = "FormerClusters"
+
+// condition returns a condition of the item, or nil if the condition does not exist or is not true.
+func (s situation) condition(t lsv1alpha1.ConditionType) *lsv1alpha1.Condition {
+	if c := contract.GetCondition(s.Item.Status.Conditions, t); c != nil && c.Status == lsv1alpha1.ConditionTrue {
+		return c
+	}
+	return nil
 }
 
 func (s situation) phase() string  { return string(s.Item.Status.Phase) }

@@ -150,6 +150,11 @@ const inventory = `{"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v
 	{"policy": "manage", "resource": {"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web"}}],
 	"inventory": {"entries": [{"h": "1"}, {"h": "2"}, {}]}}`
 
+const moved = `{"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderStatus",
+	"managedResources": [{"policy": "manage", "resource": {"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web"}}],
+	"inventory": {"entries": [{"h": "1"}], "cluster": {"uid": "", "target": "cluster", "server": "9f86d081884c7d65"},
+		"former": [{"entries": [{"v": "v1", "k": "Service", "ns": "shop", "n": "web", "u": "2", "h": "1"}], "cluster": {"uid": "3", "target": "old", "unverified": true}}]}}`
+
 const graph = `{"apiVersion": "stategraph.deployerkit.dev/v1alpha1", "kind": "ProviderStatus", "components": [
 	{"name": "config", "state": "Ready"},
 	{"name": "cluster", "state": "Progressing", "reason": "StatefulSet.apps shop/db: 1 of 3 replicas are ready"},
@@ -205,6 +210,13 @@ var cases = map[string]struct {
 	"your permissions": {facts(job(5*time.Minute), deployers(), func(f *explain.Facts) {
 		f.Unknown = []explain.Unknown{{Part: "leases", Why: `you lack the right: leases.coordination.k8s.io is forbidden: User "dev" cannot list resource "leases"`}}
 	}), []string{"missing permissions"}},
+
+	"former clusters": {facts(finished("Succeeded", time.Hour), provider(moved), status(func(s *lsv1alpha1.DeployItemStatus) {
+		s.Conditions = append(s.Conditions, lsv1alpha1.Condition{
+			Type: "FormerClusters", Status: lsv1alpha1.ConditionTrue, Reason: "ObjectsLeft", LastTransitionTime: before(time.Hour), LastUpdateTime: before(time.Hour),
+			Message: "objects of the item may remain in clusters that the item has left: Target old: 1 objects: Service shop/web: …",
+		})
+	})), []string{"former clusters"}},
 
 	"finished": {facts(finished("Succeeded", time.Hour), func(f *explain.Facts) {
 		f.Item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"continuousReconcile": {"every": "2h"}}`)}

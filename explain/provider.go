@@ -23,6 +23,7 @@ const (
 	statePatchDue  = "patch due"   // a patch that must follow the deployment was not sent yet
 	stateUnwritten = "not written" // recorded in the inventory, but not written yet
 	stateDeleting  = "deleting"    // its deletion was accepted
+	stateMayRemain = "may remain"  // in a cluster that may be the cluster of the item or one that it no longer uses
 	stateFormer    = "former"      // in a cluster that the item no longer uses; will be deleted there
 	stateListed    = "listed"      // listed by one of Landscaper's own deployers; nothing else is known
 )
@@ -82,8 +83,12 @@ func (f *Facts) objects(s *providerStatus) *Objects {
 		all = append(all, o)
 	}
 	for _, former := range slices.Concat(s.Inventory.Former, s.DeployerKit.Inventory.Former) {
+		state := stateFormer
+		if former.Cluster != nil && former.Cluster.Unverified {
+			state = stateMayRemain
+		}
 		for _, e := range former.Entries {
-			all = append(all, objectOf(e.Ref(), stateFormer))
+			all = append(all, objectOf(e.Ref(), state))
 		}
 	}
 	if len(all) == 0 {

@@ -38,7 +38,7 @@ var ownedBy = map[schema.GroupKind][]schema.GroupVersionKind{
 // from the status of the item.
 func (r *treeReader) object(ctx context.Context, live client.Reader, o Object) *TreeNode {
 	stored := &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}
-	if live == nil || o.State == stateFormer {
+	if live == nil || o.State == stateFormer || o.State == stateMayRemain {
 		n := r.node(o.Kind, clusterTarget, stored)
 		if n != nil {
 			n.Phase, n.Message = o.State, o.Reason

@@ -20,19 +20,19 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// tenant creates the Target "tenant" for a cluster. Its user has all rights in the namespace of the world and no others,
+// tenant creates a Target for a cluster. Its user has all rights in the namespace of the world and no others,
 // so that the cluster cannot be identified.
-func (w *env) tenant(ctx context.Context, at *controlplane.ControlPlane) {
+func (w *env) tenant(ctx context.Context, name string, at *controlplane.ControlPlane) {
 	GinkgoHelper()
 	user, err := at.User("tenant-" + w.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	world.Grant(ctx, at.Config, "tenant-"+w.Namespace, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
 	kubeconfig, err := faultnet.Kubeconfig(user)
 	Expect(err).NotTo(HaveOccurred())
-	w.CreateTarget(ctx, "tenant", kubeconfig)
+	w.CreateTarget(ctx, name, kubeconfig)
 }
 
-// identify permits the user of the Target "tenant" to identify the cluster.
+// identify permits the user of a Target that tenant created to identify the cluster.
 func (w *env) identify(ctx context.Context, at *controlplane.ControlPlane) {
 	GinkgoHelper()
 	world.Grant(ctx, at.Config, "tenant-"+w.Namespace, metav1.NamespaceSystem, rbacv1.PolicyRule{
@@ -60,7 +60,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 			It("names the objects that it may have left, and deletes them when the cluster can be identified [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
-				w.tenant(ctx, there)
+				w.tenant(ctx, "tenant", there)
 				w.succeeds(w.move(ctx, "tenant"))
 				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
 				Expect(w.left(ctx)(NewWithT(GinkgoTB()))).To(And(ContainSubstring("may remain"), ContainSubstring(named(w)), ContainSubstring("kube-system")))
@@ -76,7 +76,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 			It("keeps its objects and reports nothing if it is the same cluster [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
-				w.tenant(ctx, here)
+				w.tenant(ctx, "tenant", here)
 				w.succeeds(w.move(ctx, "tenant"))
 				Expect(w.in(ctx, w.Client)).To(Equal(before))
 				Expect(w.left(ctx)(NewWithT(GinkgoTB()))).To(BeEmpty())
@@ -87,7 +87,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 
 			It("is deleted from both clusters [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
-				w.tenant(ctx, there)
+				w.tenant(ctx, "tenant", there)
 				w.succeeds(w.move(ctx, "tenant"))
 				w.Delete(ctx, "item")
 				Expect(w.in(ctx, w.Client)).To(BeEmpty())
@@ -96,7 +96,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 
 			It("is deleted although no Target leads to the old cluster any more, and names what may remain there [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
-				w.tenant(ctx, there)
+				w.tenant(ctx, "tenant", there)
 				w.aim(ctx, "tenant")
 				Expect(w.Client.Delete(ctx, &lsv1alpha1.Target{ObjectMeta: metaOf(w, world.Cluster)})).To(Succeed())
 				w.succeeds(w.Again(ctx, "item"))
@@ -109,7 +109,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 			It("no longer names the objects when an annotation releases them [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
-				w.tenant(ctx, there)
+				w.tenant(ctx, "tenant", there)
 				w.succeeds(w.move(ctx, "tenant"))
 				w.annotate(ctx, upkeep.ReleaseAnnotation, "true")
 				w.leaves(ctx)
@@ -118,4 +118,21 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 			}, SpecTimeout(5*time.Minute))
 		})
 	}
+
+	It("is cleaned up when both clusters can be identified [F108]", func(ctx SpecContext) {
+		w := newWorld(ctx, kinds[0], setup{})
+		w.tenant(ctx, "first", here)
+		w.tenant(ctx, "tenant", there)
+		w.Create(ctx, "item", w.kind.config(w, false), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "first" })
+		w.succeeds(w.Finished(ctx, "item"))
+		w.succeeds(w.move(ctx, "tenant"))
+		Expect(w.left(ctx)(NewWithT(GinkgoTB()))).To(ContainSubstring("permit the Target tenant to get the namespace kube-system"))
+		w.identify(ctx, there)
+		Eventually(w.left(ctx)).WithContext(ctx).WithTimeout(world.Patience).Should(ContainSubstring("permit the Target first to get the namespace kube-system"))
+		Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
+		w.identify(ctx, here)
+		w.awaitGone(ctx, w.Client)
+		w.leaves(ctx)
+		Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
+	}, SpecTimeout(5*time.Minute))
 })
