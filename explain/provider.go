@@ -83,12 +83,8 @@ func (f *Facts) objects(s *providerStatus) *Objects {
 		all = append(all, o)
 	}
 	for _, former := range slices.Concat(s.Inventory.Former, s.DeployerKit.Inventory.Former) {
-		state := stateFormer
-		if former.Cluster != nil && former.Cluster.Unverified {
-			state = stateMayRemain
-		}
 		for _, e := range former.Entries {
-			all = append(all, objectOf(e.Ref(), state))
+			all = append(all, objectOf(e.Ref(), stateIn(former.Cluster)))
 		}
 	}
 	if len(all) == 0 {
@@ -109,6 +105,14 @@ func (f *Facts) objects(s *providerStatus) *Objects {
 	out.Omitted = max(0, len(all)-maxObjects)
 	out.Listed = all[:len(all)-out.Omitted]
 	return out
+}
+
+// stateIn returns the state of the objects in a cluster that the item has left, or may have left.
+func stateIn(former *apply.Cluster) string {
+	if former != nil && former.Unverified {
+		return stateMayRemain
+	}
+	return stateFormer
 }
 
 func objectOf(ref apply.Ref, state string) Object {
