@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -26,15 +27,23 @@ type parameters struct {
 	Namespace string // the namespace of the set; also part of the names of all cluster-scoped objects
 	Group     string // the API group of the set
 	Version   string // the API version of the objects in this group
-	URL       string // the address of the webhooks
+	URL       string // the address of the webhooks of the set
 	Value     string // a value in the ConfigMap "settings"
 	Upgraded  bool   // the definitions no longer serve the version v1alpha1
 	Strategy  string // the update strategy; the default is that of the deployer
+	Edits     []edit // changes of the objects in the templates
+}
+
+// edit is a change of one field.
+type edit struct {
+	kind, name string // as in field
+	path       []string
+	value      any
 }
 
 func parametersOf(name string) parameters {
 	return parameters{
-		Name: name, Namespace: "set-" + name, Group: name + ".sets.test.deployerkit.dev", Version: "v1alpha1", URL: webhooks.URL, Value: "first",
+		Name: name, Namespace: "set-" + name, Group: name + ".sets.test.deployerkit.dev", Version: "v1alpha1", URL: webhooks.URL + "/" + name, Value: "first",
 	}
 }
 
@@ -47,6 +56,12 @@ func (p parameters) upgraded() parameters {
 // changed returns the parameters after a change of one object.
 func (p parameters) changed() parameters {
 	p.Value = "second"
+	return p
+}
+
+// edited returns the parameters after another change of one object.
+func (p parameters) edited(e edit) parameters {
+	p.Edits = append(slices.Clip(p.Edits), e)
 	return p
 }
 
@@ -63,7 +78,26 @@ func (p parameters) manifests() []*unstructured.Unstructured {
 		Expect(yaml.Unmarshal([]byte(document), &obj.Object)).To(Succeed(), document)
 		out = append(out, obj)
 	}
+	for _, e := range p.Edits {
+		obj := p.find(out, e.kind, e.name)
+		last := len(e.path) - 1
+		parent, isMap := valueAt(obj.Object, e.path[:last]).(map[string]any)
+		Expect(isMap).To(BeTrue(), "%s contains no object at %s", keyOf(obj), e.path[:last])
+		parent[e.path[last]] = e.value
+	}
 	return out
+}
+
+// find returns the object of a kind with a name. The name has no prefix or suffix that contains the name of the set.
+func (p parameters) find(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	i := slices.IndexFunc(objects, func(obj *unstructured.Unstructured) bool {
+		short, _ := strings.CutPrefix(obj.GetName(), p.Namespace)
+		short, _, _ = strings.Cut(short, "."+p.Group)
+		return obj.GetKind() == kind && short == name
+	})
+	Expect(i).To(BeNumerically(">=", 0), "the set contains no %s %s", kind, name)
+	return objects[i]
 }
 
 // config returns the configuration of a deploy item with the objects of the set.

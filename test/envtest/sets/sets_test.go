@@ -9,8 +9,11 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
+	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -21,13 +24,28 @@ type set struct {
 	uncertain []string
 	// filled contains fields that other programs fill, with the values that they must keep in all steps.
 	filled []field
+	// deleted is an object that another client deletes, and changed is a change that it makes.
+	deleted field
+	changed edit
+	// edits are changes of the manifests, in addition to that of the ConfigMap "settings".
+	edits []edit
+	// review describes a webhook that the API server asks about an object.
+	review review
+	// converts reports whether a webhook converts objects of the set.
+	converts bool
+}
+
+// review describes a webhook.
+type review struct {
+	path   string                          // validate or mutate
+	object func(parameters) map[string]any // an object that the webhook is asked about
 }
 
 // field is a field of an object, and the value that is expected there.
 type field struct {
 	kind, name string // name has the prefix of the set's namespace if it begins with ":" or "-"
 	path       []string
-	value      types.GomegaMatcher
+	value      gomegatypes.GomegaMatcher
 }
 
 // sets returns all sets.
@@ -39,26 +57,85 @@ func sets() []set {
 		return field{"CustomResourceDefinition", name, []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}, WithTransform(isBundle, BeTrue())}
 	}
 	const validating, mutating = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
+	custom := func(kind string) review {
+		return review{"validate", func(p parameters) map[string]any {
+			return map[string]any{"apiVersion": p.Group + "/" + p.Version, "kind": kind, "spec": map[string]any{}}
+		}}
+	}
 	return []set{
-		{name: "certificates", filled: []field{
-			{"ClusterRole", ":cluster-view", []string{"rules"}, HaveLen(1)},
-			webhook(validating, "-webhook"), conversion("issuers"), conversion("certificates"),
-		}},
-		{name: "ingress", filled: []field{webhook(validating, "-admission")}},
-		{name: "gitops", filled: []field{{"Secret", "gitops-secret", []string{"data"}, HaveKey("tls.crt")}}},
-		{name: "pipelines", filled: []field{
-			{"Secret", "webhook-certs", []string{"data"}, HaveKey("tls.crt")}, webhook(validating, "-webhook"), conversion("tasks"),
-		}},
-		{name: "monitoring", filled: []field{
-			{"ClusterRole", ":aggregated-metrics", []string{"rules"}, HaveLen(1)},
-			{"PersistentVolumeClaim", "dashboards", []string{"spec", "volumeName"}, Equal("set-monitoring-dashboards")},
-			{"PersistentVolumeClaim", "unused", []string{"status", "phase"}, Equal("Pending")},
-		}},
-		{name: "mesh", uncertain: []string{"Gateway", "VirtualService"}, filled: []field{webhook(mutating, "-sidecar-injector")}},
-		{name: "compositions", uncertain: []string{"ProviderConfig"}, filled: []field{conversion("compositions")}},
-		{name: "serving", uncertain: []string{"Image"}, filled: []field{
-			{"Secret", "serving-certs", []string{"data"}, HaveKey("tls.crt")}, webhook(validating, "-validation"), conversion("services"),
-		}},
+		{
+			name: "certificates", review: custom("Issuer"), converts: true,
+			filled: []field{
+				{"ClusterRole", ":cluster-view", []string{"rules"}, HaveLen(1)},
+				webhook(validating, "-webhook"), conversion("issuers"), conversion("certificates"),
+			},
+			deleted: field{kind: validating, name: "-webhook"},
+			changed: edit{"Certificate", "serving", []string{"spec", "duration"}, "1h"},
+			edits:   []edit{{"CustomResourceDefinition", "issuers", []string{"spec", "names", "shortNames"}, []any{"iss"}}},
+		},
+		{
+			name: "ingress", review: review{"validate", func(parameters) map[string]any {
+				backend := map[string]any{"service": map[string]any{"name": "shop", "port": map[string]any{"number": int64(80)}}}
+				return map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": map[string]any{"defaultBackend": backend}}
+			}},
+			filled:  []field{webhook(validating, "-admission")},
+			deleted: field{kind: "ServiceAccount", name: "admission"},
+			changed: edit{"Service", "controller", []string{"spec", "ports", "0", "targetPort"}, 8443},
+		},
+		{
+			name:    "gitops",
+			filled:  []field{{"Secret", "gitops-secret", []string{"data"}, HaveKey("tls.crt")}},
+			deleted: field{kind: "Secret", name: "gitops-secret"},
+			changed: edit{"NetworkPolicy", "server", []string{"spec", "podSelector", "matchLabels", "app"}, "other"},
+			edits:   []edit{{"Deployment", "server", []string{"spec", "replicas"}, int64(2)}},
+		},
+		{
+			name: "pipelines", review: custom("Task"), converts: true,
+			filled: []field{
+				{"Secret", "webhook-certs", []string{"data"}, HaveKey("tls.crt")}, webhook(validating, "-webhook"), conversion("tasks"),
+			},
+			deleted: field{kind: "Task", name: "clone"},
+			changed: edit{"HorizontalPodAutoscaler", "webhook", []string{"spec", "maxReplicas"}, 3},
+			edits:   []edit{{validating, "-webhook", []string{"webhooks", "0", "timeoutSeconds"}, int64(7)}},
+		},
+		{
+			name: "monitoring",
+			filled: []field{
+				{"ClusterRole", ":aggregated-metrics", []string{"rules"}, HaveLen(1)},
+				{"PersistentVolumeClaim", "dashboards", []string{"spec", "volumeName"}, Equal("set-monitoring-dashboards")},
+				{"PersistentVolumeClaim", "unused", []string{"status", "phase"}, Equal("Pending")},
+			},
+			deleted: field{kind: "ClusterRole", name: ":metrics"},
+			changed: edit{"DaemonSet", "node-exporter", []string{"spec", "template", "spec", "containers", "0", "image"}, "other"},
+		},
+		{
+			name: "mesh", uncertain: []string{"Gateway", "VirtualService"},
+			review: review{"mutate", func(p parameters) map[string]any {
+				return map[string]any{
+					"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"labels": map[string]any{"injection": p.Namespace}},
+					"spec": map[string]any{"containers": []any{map[string]any{"name": "shop", "image": "registry.example.com/shop:v1"}}},
+				}
+			}},
+			filled:  []field{webhook(mutating, "-sidecar-injector")},
+			deleted: field{kind: "Deployment", name: "pilot"},
+			changed: edit{"Gateway", "public", []string{"spec", "servers", "0", "hosts", "0"}, "example.com"},
+			edits:   []edit{{mutating, "-sidecar-injector", []string{"webhooks", "1", "timeoutSeconds"}, int64(7)}},
+		},
+		{
+			name: "compositions", uncertain: []string{"ProviderConfig"}, converts: true,
+			filled:  []field{conversion("compositions")},
+			deleted: field{kind: "Composition", name: "-network"},
+			changed: edit{"ProviderConfig", "-default", []string{"spec", "credentials", "source"}, "None"},
+		},
+		{
+			name: "serving", uncertain: []string{"Image"}, review: custom("Service"), converts: true,
+			filled: []field{
+				{"Secret", "serving-certs", []string{"data"}, HaveKey("tls.crt")}, webhook(validating, "-validation"), conversion("services"),
+			},
+			deleted: field{kind: "Service", name: "hello"},
+			changed: edit{"Deployment", "activator", []string{"spec", "template", "spec", "containers", "0", "image"}, "other"},
+			edits:   []edit{{"CustomResourceDefinition", "images", []string{"spec", "names", "shortNames"}, []any{"img"}}},
+		},
 	}
 }
 
@@ -73,46 +150,67 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 			var p parameters
 			BeforeAll(func() { p = parametersOf(s.name) })
 
-			It("are installed with one write per object, and are ready [F76, F94, F97]", func(ctx SpecContext) {
+			It("are installed with one write per object, and are ready [F76, F91, F94, F97]", func(ctx SpecContext) {
 				before := w.Counter.Snapshot()
 				Expect(w.Deploy(ctx, s.name, p.config())).To(succeed())
 				w.filled(ctx, p, s)
 				w.AwaitQuiet(ctx)
 				w.wantWrites(before, p, len(p.manifests()))
+				w.wantJobs(p)
+				w.wantReview(ctx, p, s)
 				w.wantUncertain(ctx, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are not written when nothing has changed [F97]", func(ctx SpecContext) {
+			It("are not written when nothing has changed [F91, F97]", func(ctx SpecContext) {
 				before := w.Counter.Snapshot()
 				Expect(w.Again(ctx, s.name)).To(succeed())
 				w.AwaitQuiet(ctx)
 				w.wantWrites(before, p, 0)
+				w.wantJobs(p)
 				w.filled(ctx, p, s)
 				w.wantUncertain(ctx, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are changed with one write for one change [F97]", func(ctx SpecContext) {
-				before := w.Counter.Snapshot()
-				p = p.changed()
-				Expect(w.upgrade(ctx, p)).To(succeed())
-				w.AwaitQuiet(ctx)
-				w.wantWrites(before, p, 1)
+			It("are changed with one write for one change [F91, F97]", func(ctx SpecContext) {
+				steps := []parameters{p.changed()}
+				for _, e := range s.edits {
+					steps = append(steps, steps[len(steps)-1].edited(e))
+				}
+				for _, p = range steps {
+					before := w.Counter.Snapshot()
+					Expect(w.upgrade(ctx, p)).To(succeed())
+					w.AwaitQuiet(ctx)
+					w.wantWrites(before, p, 1)
+					w.wantJobs(p)
+					w.filled(ctx, p, s)
+				}
+			}, SpecTimeout(3*time.Minute))
+
+			It("are corrected with one write for each object that another client changed [F91, F97]", func(ctx SpecContext) {
+				w.corrects(ctx, p, p.manifests())
+				w.wantJobs(p)
 				w.filled(ctx, p, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are corrected with one write for each object that another client changed [F97]", func(ctx SpecContext) {
-				w.corrects(ctx, p, p.manifests())
+			It("are corrected when an object is deleted, and when a field below spec is changed [F91, F97]", func(ctx SpecContext) {
+				w.restores(ctx, p, s)
+				w.wantJobs(p)
 				w.filled(ctx, p, s)
+				w.wantReview(ctx, p, s)
 			}, SpecTimeout(3*time.Minute))
 
 			It("are upgraded to an API version while the old one is removed, and are then left alone [F70]", func(ctx SpecContext) {
-				old := p
+				old, conversions := p, webhooks.requests.of("/"+s.name+"/convert")
 				p = p.upgraded()
 				before := w.Counter.Snapshot()
 				Expect(w.upgrade(ctx, p)).To(succeed())
 				w.AwaitQuiet(ctx)
 				w.wantUpgrade(ctx, before, old, p)
+				w.wantJobs(p)
 				w.filled(ctx, p, s)
+				if s.converts {
+					Expect(webhooks.requests.of("/"+s.name+"/convert")).To(BeNumerically(">", conversions), "no conversions")
+				}
 
 				before = w.Counter.Snapshot()
 				Expect(w.Again(ctx, s.name)).To(succeed())
@@ -122,6 +220,24 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 			}, SpecTimeout(3*time.Minute))
 		})
 	}
+
+	It("lose their inventory, and a copy that another program made of a Secret still exists afterwards [F98]", func(ctx SpecContext) {
+		p := parametersOf("compositions").changed().upgraded()
+		replica := &corev1.Secret{}
+		get := func() error {
+			return w.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace + "-tenant", Name: "root-ca"}, replica)
+		}
+		Eventually(get).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		original := replica.DeepCopy()
+		Expect(original.Labels).To(HaveKey(ownership.LabelItem), "the copy has the labels of the original")
+		before := w.Counter.Snapshot()
+		w.loseInventory(ctx, p.Name)
+		Expect(w.Again(ctx, p.Name)).To(succeed())
+		w.AwaitQuiet(ctx)
+		w.wantWrites(before, p, len(p.manifests())) // with the owner label only, the deployer cannot know what changed
+		Expect(get()).To(Succeed())
+		Expect(replica).To(Equal(original))
+	}, SpecTimeout(3*time.Minute))
 
 	Describe("that are deleted", Ordered, func() {
 		BeforeAll(func(ctx SpecContext) {

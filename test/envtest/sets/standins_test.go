@@ -47,6 +47,9 @@ var (
 	mutating    = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"}
 )
 
+// jobRuns counts the Pods that ran to their end, by the namespace and name of their Job.
+var jobRuns tally
+
 // standIns changes objects as the programs of a cluster would.
 type standIns struct {
 	client.Client
@@ -118,7 +121,11 @@ func (s standIns) endJob(ctx context.Context, key types.NamespacedName) (reconci
 	}
 	before := pod.DeepCopy()
 	pod.Status.Phase = corev1.PodSucceeded
-	return reconcile.Result{}, s.Status().Patch(ctx, pod, client.MergeFrom(before))
+	if err := s.Status().Patch(ctx, pod, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return reconcile.Result{}, err
+	}
+	jobRuns.add(pod.Namespace + "/" + pod.Labels[batchv1.JobNameLabel])
+	return reconcile.Result{}, nil
 }
 
 // assignAddress gives each load balancer an address.

@@ -8,7 +8,7 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
-	"sync/atomic"
+	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -21,20 +21,41 @@ import (
 // have the same fields.
 type webhookServer struct {
 	*httptest.Server
-	bundle               string // the certificate, as the value of a field caBundle
-	reviews, conversions atomic.Int64
+	bundle   string // the certificate, as the value of a field caBundle
+	requests tally  // by path: the name of a set, and validate, mutate or convert
 }
 
 func startWebhookServer() *webhookServer {
 	s := &webhookServer{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/validate", s.review)
-	mux.HandleFunc("/mutate", s.review)
-	mux.HandleFunc("/convert", s.convert)
+	mux.HandleFunc("/{set}/validate", s.review)
+	mux.HandleFunc("/{set}/mutate", s.review)
+	mux.HandleFunc("/{set}/convert", s.convert)
 	s.Server = httptest.NewTLSServer(mux)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	s.bundle = base64.StdEncoding.EncodeToString(certificate)
 	return s
+}
+
+// tally counts what happens to things that a text identifies.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (t *tally) add(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = map[string]int{}
+	}
+	t.counts[key]++
+}
+
+func (t *tally) of(key string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counts[key]
 }
 
 func (s *webhookServer) review(w http.ResponseWriter, req *http.Request) {
@@ -43,7 +64,7 @@ func (s *webhookServer) review(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "not an AdmissionReview", http.StatusBadRequest)
 		return
 	}
-	s.reviews.Add(1)
+	s.requests.add(req.URL.Path)
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	review.Request = nil
 	_ = json.NewEncoder(w).Encode(review) // if the API server does not receive the response, it reports this
@@ -55,7 +76,7 @@ func (s *webhookServer) convert(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "not a ConversionReview", http.StatusBadRequest)
 		return
 	}
-	s.conversions.Add(1)
+	s.requests.add(req.URL.Path)
 	response := &apiextv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	for _, one := range review.Request.Objects {
 		obj := &unstructured.Unstructured{}
