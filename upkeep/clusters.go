@@ -131,6 +131,7 @@ func (s *clusters) start(open *Cluster, release func()) {
 	open.ctx, open.end = context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
 	open.watcher.FollowLosses(s.lost)
+	open.watcher.FollowUnknown(s.unknown)
 	if changed := s.keeper.options.ObjectChanged; changed != nil {
 		open.watcher.FollowObjects(changed)
 	}

@@ -86,6 +86,8 @@ type item struct {
 	searches atomic.Int32 // the number of searches in a row that failed for a temporary reason
 	ready    readyStates
 	values   values
+	// strangers contains the objects with the item's marks that do not belong to it
+	strangers strangers
 
 	mu      sync.Mutex
 	run     uint64               // the ID of the run to which the fields since, applied and refused belong

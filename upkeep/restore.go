@@ -62,10 +62,10 @@ type Search struct {
 // Recover restores a lost inventory. It lists the objects that carry the item's label, first of the given kinds and
 // then of all other kinds of the target that can be listed and deleted, and adds them to the inventory. If some objects
 // cannot be searched, for example because the target forbids it, Recover writes an event that names their kinds. It
-// returns an error if the search must be repeated. If LostInventory returns false, Recover does nothing.
+// returns an error if the search must be repeated. If LostInventory returns false, Recover only calls CollectUnknown.
 func (r *Run) Recover(ctx context.Context, by Search) error {
 	if !r.LostInventory() {
-		return nil
+		return r.CollectUnknown(ctx)
 	}
 	if by.SharedKinds == nil {
 		by.SharedKinds = apply.DefaultSharedKinds()

@@ -35,9 +35,10 @@ type Run struct {
 	store       func(apply.Inventory) error
 	corrections *corrections
 	guesses     guesses
-	waits       bool // an earlier call of this run waits for the objects
-	background  bool // the item's last Landscaper job had finished before the run began
-	unwatched   bool // at least one kind cannot be watched
+	known       map[types.UID]bool // the objects in the inventory when CollectUnknown or Observe was called last
+	waits       bool               // an earlier call of this run waits for the objects
+	background  bool               // the item's last Landscaper job had finished before the run began
+	unwatched   bool               // at least one kind cannot be watched
 }
 
 // Begin returns a Run for the current call. The parameter `inv` is the inventory from the item's provider status. The

@@ -127,6 +127,7 @@ func (w *Watcher) Forget(item types.UID) {
 	defer w.mu.Unlock()
 	w.drop(w.plans[item])
 	delete(w.plans, item)
+	w.forgetKnown(item)
 	w.collect()
 }
 

@@ -62,7 +62,7 @@ func (w *Watcher) ObjectsOf(gvr schema.GroupVersionResource, owner ownership.Own
 	defer w.mu.Unlock()
 	found := map[types.NamespacedName]bool{}
 	for p, s := range w.streams {
-		if p.gvr != gvr {
+		if p.gvr != gvr || !s.whole {
 			continue
 		}
 		for _, key := range keysOf(owner) {
@@ -116,8 +116,9 @@ func (w *Watcher) FollowObjects(f func(item types.UID)) (stop func()) {
 	return register(w, w.observers, f)
 }
 
-// index finds the whole objects of a stream by the UID and by the name of their item. The name is needed if an item was
-// deleted and created again: the item has a new UID then, but its earlier objects still carry the old one.
+// index finds the objects of a stream by the name of their item, and whole objects also by the UID of their item. The name
+// is needed if an item was deleted and created again: the item has a new UID then, but its earlier objects still carry
+// the old one.
 type index struct {
 	objects map[uint64][]*reduced
 	bytes   int // total size of the whole objects
@@ -168,7 +169,6 @@ func keyOf(text string) uint64 { return maphash.String(keySeed, text) }
 // part of the content, because the result contains them anyway.
 func reduceWhole(obj *unstructured.Unstructured, p *packer) *reduced {
 	r := reduceMeta(obj)
-	owner, _ := ownership.OwnerOf(obj)
 	obj.SetManagedFields(nil)
 	obj.SetUID("")
 	obj.SetResourceVersion("")
@@ -179,16 +179,19 @@ func reduceWhole(obj *unstructured.Unstructured, p *packer) *reduced {
 	if r.details == nil {
 		r.details = &details{}
 	}
-	r.details.content, r.details.owner = p.pack(raw), nameKey(owner)
+	r.details.content = p.pack(raw)
 	return r
 }
 
-// keys returns the keys under which an index contains a whole object.
+// keys returns the keys under which an index contains an object. The key of the UID is needed only for whole objects.
 func (r *reduced) keys() []uint64 {
-	if r.size() == 0 {
-		return nil
+	switch {
+	case r.size() > 0:
+		return []uint64{keyOf(r.item.Value()), r.mark}
+	case r.mark != 0:
+		return []uint64{r.mark}
 	}
-	return []uint64{keyOf(r.item.Value()), r.details.owner}
+	return nil
 }
 
 // size returns the size of the stored content in bytes, or 0 if only metadata is stored.

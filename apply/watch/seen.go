@@ -39,7 +39,9 @@ type reduced struct {
 	version  string
 	key      ownership.Key
 	details  *details // nil for most objects if only metadata is stored
+	mark     uint64   // the key of the name of the object's item in an index, see nameKey; 0 without owner annotations
 	deleting bool
+	stays    bool // the object stays in the cluster on purpose, even if its item does not want it any more
 }
 
 // name is the namespace and name of an object. It takes less memory than a NamespacedName.
@@ -59,9 +61,9 @@ type details struct {
 	by         []Change
 	finalizers []string // empty unless the object is being deleted
 
-	// These fields are set only for whole objects.
-	content string // the object as compressed JSON, without managedFields; the packer of the stream can read it
-	owner   uint64 // the key of the item's name in an index, see nameKey
+	// content is set only for whole objects. It is the object as compressed JSON, without managedFields; the packer of the
+	// stream can read it.
+	content string
 }
 
 // reduce is the transform function of the watches. It is idempotent because the reflector may call it with an object
@@ -87,7 +89,9 @@ func reduceMeta(m metav1.Object) *reduced {
 		uid:      m.GetUID(),
 		version:  m.GetResourceVersion(),
 		key:      ownership.KeyOf(m, manager),
+		mark:     markOf(m),
 		deleting: m.GetDeletionTimestamp() != nil,
+		stays:    staysOnPurpose(m),
 	}
 	by, finalizers := blame(m, manager), []string(nil)
 	if r.deleting {

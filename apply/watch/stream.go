@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -217,9 +218,10 @@ func (s *stream) put(obj any) error {
 	}
 	s.set(id, r)
 	s.version = r.version
-	events := s.w.judge(nil, s.place.gvr, id, false)
+	events, stranger := s.w.judge(nil, s.place.gvr, id, false), s.w.unknownTo(r)
 	s.w.mu.Unlock()
 	s.w.emit(events)
+	s.w.tellUnknown(stranger)
 	if before != nil && before.item != r.item {
 		s.tell(before.owner(), o)
 	}
@@ -293,8 +295,13 @@ func (s *stream) Replace(list []any, listed string) error {
 	s.w.widened(s.place)
 	s.changed()
 	events := s.w.judgeAll(s.place)
+	var strangers []types.UID
+	for _, r := range objects {
+		strangers = append(strangers, s.w.unknownTo(r))
+	}
 	s.w.mu.Unlock()
 	s.w.emit(events)
+	s.w.tellUnknown(strangers...)
 	s.tellDifferences(before, objects)
 	return nil
 }

@@ -52,6 +52,8 @@ type Watcher struct {
 	followers   map[types.UID]map[int]func(Object)
 	observers   map[int]func(types.UID) // registered by FollowObjects
 	losses      map[int]func(types.UID) // registered by FollowLosses
+	unknown     map[int]func(types.UID) // registered by FollowUnknown
+	known       map[uint64]*known       // by the key of the name of the item, see nameKey
 	lastID      int
 }
 
@@ -85,6 +87,8 @@ func New(client metadata.Interface, opts Options) *Watcher {
 		followers:   map[types.UID]map[int]func(Object){},
 		observers:   map[int]func(types.UID){},
 		losses:      map[int]func(types.UID){},
+		unknown:     map[int]func(types.UID){},
+		known:       map[uint64]*known{},
 	}
 }
 

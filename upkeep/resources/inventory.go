@@ -23,7 +23,7 @@ func withoutVersion(ref apply.Ref) apply.Ref {
 // objects of the item. Their policies are stored in the rebuilt inventory.
 func (r *Run) recover(ctx context.Context, desired []apply.Desired) error {
 	if !r.Up.LostInventory() {
-		return nil
+		return r.Up.CollectUnknown(ctx)
 	}
 	wanted, kinds := map[apply.Ref]apply.Desired{}, map[schema.GroupVersionKind]map[string]bool{}
 	for _, d := range desired {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+var _ = Describe("An object with the marks of an item that its inventory does not contain", func() {
+	// restore creates a ConfigMap again as a backup of the target would.
+	restore := func(ctx context.Context, w *env, backup *corev1.ConfigMap, manager string) {
+		GinkgoHelper()
+		again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"value": "old"}}}
+		again.SetNamespace(backup.Namespace)
+		again.SetName(backup.Name)
+		again.SetLabels(backup.Labels)
+		again.SetAnnotations(backup.Annotations)
+		Expect(w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(again), client.FieldOwner(manager))).To(Succeed())
+	}
+	named := func(w *env, names ...string) map[string]any {
+		var all []any
+		for _, name := range names {
+			all = append(all, w.configMap(name, map[string]string{"value": name}))
+		}
+		return config(nil, all...)
+	}
+
+	It("is deleted if the item wrote it, for example after a restore of the target [F109]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		w.Deploy(ctx, "item", named(w, "a", "b"))
+		backup := w.Read(ctx, "b")
+		manager := ownership.ManagerFor(w.Get(ctx, "item").UID)
+		w.Update(ctx, "item", named(w, "a"))
+		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
+		restore(ctx, w, backup, manager)
+		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
+		w.AwaitQuiet(ctx)
+		before := w.Counter.Snapshot()
+		w.Again(ctx, "item")
+		reads, writes := w.Spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		w.Delete(ctx, "item")
+	}, SpecTimeout(5*time.Minute))
+
+	It("is left alone and reported if another program copied it [F109] [F98]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		w.Deploy(ctx, "item", named(w, "a", "b"))
+		copied := w.Read(ctx, "b")
+		copied.Name = "copy"
+		restore(ctx, w, copied, "mirror")
+		Eventually(w.Condition(ctx, "item", upkeep.ConditionUnknownObjects)).WithTimeout(patience).Should(
+			HaveField("Message", ContainSubstring("ConfigMap "+w.Namespace+"/copy")))
+		w.AwaitQuiet(ctx)
+		before := w.Counter.Snapshot()
+		w.Again(ctx, "item")
+		reads, writes := w.Spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "copy")).NotTo(BeNil())
+	}, SpecTimeout(5*time.Minute))
+
+	It("is deleted with the item if the status was restored from a backup [F109] [F112]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		w.Deploy(ctx, "item", named(w, "a"))
+		old := w.Get(ctx, "item").Status.ProviderStatus
+		w.Update(ctx, "item", named(w, "a", "b"))
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"providerStatus": old}})
+		Expect(err).NotTo(HaveOccurred())
+		di := w.Get(ctx, "item")
+		Expect(w.Client.Status().Patch(ctx, di, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+		w.Update(ctx, "item", named(w, "a"))
+		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "a")).To(BeNil())
+	}, SpecTimeout(5*time.Minute))
+
+	It("is deleted if it belonged to an earlier item with the same name [F72]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		w.Deploy(ctx, "item", named(w, "a", "b"))
+		di := w.Get(ctx, "item")
+		Expect(w.Client.Patch(ctx, di, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		Expect(client.IgnoreNotFound(w.Client.Delete(ctx, di))).To(Succeed())
+		Eventually(func() error { return w.Client.Get(ctx, w.Key("item"), &lsv1alpha1.DeployItem{}) }).WithTimeout(patience).ShouldNot(Succeed())
+		Expect(w.Read(ctx, "b")).NotTo(BeNil(), "the item was removed without its objects")
+		w.Deploy(ctx, "item", named(w, "a"))
+		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
+		Expect(w.Read(ctx, "a").Labels).To(HaveKeyWithValue(ownership.LabelItem, string(w.Get(ctx, "item").UID)))
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "a")).To(BeNil())
+	}, SpecTimeout(5*time.Minute))
+})

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// ConditionUnknownObjects is the type of a condition of items for which the target contains objects with the label and
+// the annotations of the item that neither the item nor an earlier item with the same name has written. The message names
+// the objects. The library leaves such objects alone.
+const ConditionUnknownObjects lsv1alpha1.ConditionType = "UnknownObjects"
+
+// These constants limit the work on unknown objects.
+const (
+	maxUnknown   = 100              // the objects that one run reads
+	maxStrangers = 1000             // the objects whose verdict is stored per item
+	pauseUnknown = 30 * time.Second // the minimum time between two runs that unknown objects request
+)
+
+// strangers contains the objects with the marks of an item that do not belong to it.
+type strangers struct {
+	mu       sync.Mutex
+	versions map[types.UID]string // the version of each object for which this was found out
+	named    map[types.UID]string // the name of each object
+	next     time.Time            // the earliest time of the next run that an unknown object requests
+}
+
+// note records that an object does not belong to the item.
+func (s *strangers) note(m watch.Marked, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.versions == nil || len(s.versions) >= maxStrangers {
+		s.versions, s.named = map[types.UID]string{}, map[types.UID]string{}
+	}
+	s.versions[m.UID], s.named[m.UID] = m.ResourceVersion, name
+}
+
+// forget removes an object that is gone or belongs to the item.
+func (s *strangers) forget(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.versions, uid)
+	delete(s.named, uid)
+}
+
+// known returns the versions and the names of the objects.
+func (s *strangers) known() (versions map[types.UID]string, names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.versions), slices.Sorted(maps.Values(s.named))
+}
+
+// due returns the time of the next run that an unknown object may request.
+func (s *strangers) due(now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.next
+	if at.Before(now) {
+		at = now
+		s.next = now.Add(pauseUnknown)
+	}
+	return at
+}
+
+// unknown triggers a run of an item for which a watch has reported an object with its marks that its inventory does not
+// contain. Watchers call unknown, so it must not block.
+func (s *clusters) unknown(uid types.UID) {
+	if it := s.keeper.items.find(uid); it != nil {
+		it.queue.wake(it.strangers.due(s.keeper.rt.Clock.Now()))
+	}
+}
+
+// CollectUnknown adds objects to the inventory that carry the marks of the item, or of an earlier item with the same name,
+// and that the inventory does not contain. Such objects exist if the target or the Landscaper cluster was restored from a
+// backup, if the item was created again under its name, or if an earlier version of the library removed them from the
+// inventory. Objects that are not desired are then deleted like all others. CollectUnknown considers only objects that a
+// watch has reported and that the item has written according to managedFields. It reads each of them once. The condition
+// ConditionUnknownObjects names the other ones. Recover calls CollectUnknown.
+func (r *Run) CollectUnknown(ctx context.Context) error {
+	if r.Cluster == nil || !r.know() {
+		return nil
+	}
+	inventory, found := r.Inventory, []string{}
+	inventory.Entries = slices.Clip(inventory.Entries)
+	for _, one := range r.Cluster.watcher.Unknown(r.Owner, maxUnknown) {
+		entry, ours, err := r.identify(ctx, one)
+		switch {
+		case err != nil:
+			return err
+		case ours && !hasObject(inventory.Entries, entry):
+			inventory.Entries, found = append(inventory.Entries, entry), append(found, entry.Ref().String())
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	r.Event(nil, corev1.EventTypeWarning, "ObjectsFound", oneLine(fmt.Sprintf("%d objects that the item has written were missing in its inventory and were added: %s",
+		len(found), firstOf(found))))
+	if err := r.Note(inventory); err != nil {
+		return err
+	}
+	return deployerlib.Checkpoint(ctx)
+}
+
+// identify reads an object with the marks of the item, and returns its entry for the inventory. If the object does not
+// belong to the item, identify records this.
+func (r *Run) identify(ctx context.Context, one watch.Marked) (entry apply.Entry, ours bool, err error) {
+	gvk, err := r.Cluster.RESTMapper().KindFor(one.Object.Resource)
+	if err != nil {
+		return entry, false, nil // the kind is not served any more
+	}
+	held, release := targets.ReserveMemory(ctx)
+	defer release()
+	live, err := r.Cluster.metadata.Resource(one.Object.Resource).Namespace(one.Object.Namespace).Get(held, one.Object.Name, metav1.GetOptions{})
+	if client.IgnoreNotFound(err) != nil {
+		return entry, false, fmt.Errorf("read the unknown object %s: %w", one.Object, err)
+	}
+	if err != nil || live.UID != one.UID || live.DeletionTimestamp != nil {
+		return entry, false, nil
+	}
+	owner := r.Owner
+	if marked, found := ownership.OwnerOf(live); found && marked.SameItem(owner) {
+		owner.UID = marked.UID // an earlier item with the same name cannot exist any more
+	}
+	if entry, ours = EntryOf(owner, gvk, live); !ours || !owner.Wrote(live) {
+		r.item.strangers.note(one, entry.Ref().String())
+		if !ours {
+			r.item.strangers.note(one, apply.Ref{Kind: gvk.Kind, Namespace: live.Namespace, Name: live.Name}.String())
+		}
+		return entry, false, nil
+	}
+	r.item.strangers.forget(one.UID)
+	return entry, true, nil
+}
+
+// hasObject reports whether entries contain the object of another entry.
+func hasObject(entries []apply.Entry, one apply.Entry) bool {
+	return slices.ContainsFunc(entries, func(e apply.Entry) bool {
+		return e.UID != "" && e.UID == one.UID || e.Ref().GVK().GroupKind() == one.Ref().GVK().GroupKind() && e.Namespace == one.Namespace && e.Name == one.Name
+	})
+}
+
+// know tells the watches which objects the item knows. It reports whether they have reported other objects of the item.
+func (r *Run) know() bool {
+	before := r.known
+	r.known = make(map[types.UID]bool, len(r.Inventory.Entries))
+	for _, entry := range r.Inventory.Entries {
+		if entry.UID != "" {
+			r.known[entry.UID] = true
+		}
+	}
+	ignored, _ := r.item.strangers.known()
+	if ignored == nil {
+		ignored = map[types.UID]string{}
+	}
+	for uid := range before {
+		if !r.known[uid] {
+			ignored[uid] = "" // this run has removed the object
+		}
+	}
+	return r.Cluster.watcher.Know(r.Owner, slices.Collect(maps.Keys(r.known)), ignored)
+}
+
+// reportStrangers sets the condition ConditionUnknownObjects, and writes an event when it changes.
+func (r *Run) reportStrangers() {
+	message := ""
+	if _, names := r.item.strangers.known(); len(names) > 0 {
+		message = oneLine("these objects carry the label and the annotations of this item, which did not write them, and are left alone: " + firstOf(names))
+	}
+	if r.Keeper.setCondition(r.Item, ConditionUnknownObjects, lsv1alpha1.ConditionTrue, "NotWritten", message) && message != "" {
+		r.Event(nil, corev1.EventTypeWarning, "UnknownObjects", message)
+	}
+}
+
+// firstOf joins the first names of a list.
+func firstOf(names []string) string {
+	text := strings.Join(names[:min(len(names), maxReported)], ", ")
+	if more := len(names) - maxReported; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
