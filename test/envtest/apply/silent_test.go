@@ -3,6 +3,8 @@
 package apply_test
 
 import (
+	"maps"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,9 +33,7 @@ var _ = Describe("A value in a manifest", func() {
 			w := newEnv(ctx)
 			service := func(extra map[string]any) apply.Desired {
 				spec := map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
-				for name, value := range extra {
-					spec[name] = value
-				}
+				maps.Copy(spec, extra)
 				return with(w.manifest("v1", "Service", "web", map[string]any{"spec": spec}), strategy)
 			}
 			_, err := w.try(ctx, service(map[string]any{"portz": "x"}))
