@@ -106,7 +106,7 @@ func (o *options) run(cmd *cobra.Command, files *files) (err error) {
 	}
 	defer func() { err = errors.Join(err, env.stop()) }()
 	fmt.Fprintf(progress, "run: to look around, in another terminal: export KUBECONFIG=%s\n", env.kubeconfig)
-	for _, command := range files.lookAround() {
+	for _, command := range files.lookAround(program()) {
 		fmt.Fprintf(progress, "run: then: %s\n", command)
 	}
 	if !o.once {

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"os/exec"
+	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -90,18 +93,28 @@ func (f *files) complete() error {
 	return nil
 }
 
-// lookAround returns commands that show the item and its objects. The Target of the item may be on this machine, so
-// `tree` needs the flag that allows such a Target.
-func (f *files) lookAround() []string {
-	if f.item == nil {
-		return nil
+// lookAround returns commands that show the objects. The Targets may be on this machine, so `tree` needs the flag that
+// allows such Targets. The parameter `program` is the command that runs deployerkit.
+func (f *files) lookAround(program string) []string {
+	const tree = " tree %s --allow-private-hosts"
+	if f.item != nil {
+		key := f.item.Namespace + "/" + f.item.Name
+		return []string{program + " explain " + key, program + fmt.Sprintf(tree, key)}
 	}
-	key := f.item.Namespace + "/" + f.item.Name
-	tree := "deployerkit tree " + key
-	if f.target != nil {
-		tree += " --allow-private-hosts"
+	var commands []string
+	for _, namespace := range slices.Sorted(maps.Keys(f.namespaces())) {
+		commands = append(commands, program+fmt.Sprintf(tree, "--namespace="+namespace))
 	}
-	return []string{"deployerkit explain " + key, tree}
+	return commands
+}
+
+// program returns the command that runs deployerkit in another terminal. If deployerkit is not installed, it is a tool of
+// the module in the current directory.
+func program() string {
+	if _, err := exec.LookPath("deployerkit"); err != nil {
+		return "go tool deployerkit"
+	}
+	return "deployerkit"
 }
 
 // namespaces returns the set of the namespaces of all objects.

@@ -71,6 +71,31 @@ func TestReadFiles(t *testing.T) {
 	}
 }
 
+func TestLookAround(t *testing.T) {
+	t.Run("the printed commands are complete [F88]", func(t *testing.T) {
+		target := "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Target\nmetadata: {name: c, namespace: demo}\nspec: {type: k}"
+		item := "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DeployItem\nmetadata: {name: a, namespace: demo}\nspec: {type: t}"
+		for name, test := range map[string]struct {
+			options options
+			want    []string
+		}{
+			"item": {options{item: file(t, item), target: file(t, target)}, []string{"x explain demo/a", "x tree demo/a --allow-private-hosts"}},
+			"Installation": {
+				options{installation: file(t, "kind: Installation\nmetadata: {name: b, namespace: demo}\n"), target: file(t, target)},
+				[]string{"x tree --namespace=demo --allow-private-hosts"},
+			},
+		} {
+			f, err := readFiles(&test.options, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if diff := cmp.Diff(test.want, f.lookAround("x")); diff != "" {
+				t.Errorf("%s: commands (-want, +got):\n%s", name, diff)
+			}
+		}
+	})
+}
+
 func TestShow(t *testing.T) {
 	item := func(job, finished string, phase lsv1alpha1.DeployItemPhase) lsv1alpha1.DeployItem {
 		return lsv1alpha1.DeployItem{
