@@ -3,15 +3,12 @@
 package manifest_test
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,16 +18,6 @@ import (
 )
 
 var _ = Describe("An object with the marks of an item that its inventory does not contain", func() {
-	// restore creates a ConfigMap again as a backup of the target would.
-	restore := func(ctx context.Context, w *env, backup *corev1.ConfigMap, manager string) {
-		GinkgoHelper()
-		again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"value": "old"}}}
-		again.SetNamespace(backup.Namespace)
-		again.SetName(backup.Name)
-		again.SetLabels(backup.Labels)
-		again.SetAnnotations(backup.Annotations)
-		Expect(w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(again), client.FieldOwner(manager))).To(Succeed())
-	}
 	named := func(w *env, names ...string) map[string]any {
 		var all []any
 		for _, name := range names {
@@ -46,7 +33,7 @@ var _ = Describe("An object with the marks of an item that its inventory does no
 		manager := ownership.ManagerFor(w.Get(ctx, "item").UID)
 		w.Update(ctx, "item", named(w, "a"))
 		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
-		restore(ctx, w, backup, manager)
+		w.Restore(ctx, backup, manager)
 		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
 		w.AwaitQuiet(ctx)
 		before := w.Counter.Snapshot()
@@ -61,7 +48,7 @@ var _ = Describe("An object with the marks of an item that its inventory does no
 		w.Deploy(ctx, "item", named(w, "a", "b"))
 		copied := w.Read(ctx, "b")
 		copied.Name = "copy"
-		restore(ctx, w, copied, "mirror")
+		w.Restore(ctx, copied, "mirror")
 		Eventually(w.Condition(ctx, "item", upkeep.ConditionUnknownObjects)).WithTimeout(patience).Should(
 			HaveField("Message", ContainSubstring("ConfigMap "+w.Namespace+"/copy")))
 		w.AwaitQuiet(ctx)
