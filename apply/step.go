@@ -19,7 +19,7 @@ import (
 
 // maxSteps limits the number of steps for one object in one call. An object needs more steps only if other writers
 // change it constantly. It then counts as waiting.
-const maxSteps = 8
+const maxSteps = 11
 
 // A decision is a function that returns the next step for an object. It is called after a step and decides on the basis
 // of the information that is available by then. Decisions are pure.

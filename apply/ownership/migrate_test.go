@@ -53,3 +53,27 @@ func TestMigratePatch(t *testing.T) {
 		t.Errorf("without such an entry: %s, %v", raw, err)
 	}
 }
+
+func TestMigratePatchMergesTheEntriesOfOneManager(t *testing.T) {
+	entry := func(version, subresource, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: "a", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: version, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields),
+		}
+	}
+	patchOf := func(entries ...metav1.ManagedFieldsEntry) (string, error) {
+		raw, err := MigratePatch(&metav1.ObjectMeta{ManagedFields: entries}, "x/v1beta1", "x/v1")
+		return string(raw), err
+	}
+	t.Run("keeps the fields of both versions [F95]", func(t *testing.T) {
+		got, err := patchOf(entry("x/v1beta1", "", `{"f:a":{},"f:status":{}}`), entry("x/v1", "", `{"f:b":{}}`), entry("x/v1beta1", "status", `{"f:c":{}}`))
+		want, _ := patchOf(entry("x/v1beta1", "", `{"f:a":{},"f:b":{},"f:status":{}}`), entry("x/v1beta1", "status", `{"f:c":{}}`))
+		if err != nil || got != want {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+	})
+	t.Run("reports an entry that it cannot read [F95]", func(t *testing.T) {
+		if _, err := patchOf(entry("x/v1beta1", "", `{"x":{}}`), entry("x/v1", "", `{"f:b":{}}`)); err == nil {
+			t.Error("no error")
+		}
+	})
+}

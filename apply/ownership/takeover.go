@@ -25,7 +25,8 @@ import (
 //
 // TakeOver extends client-go's csaupgrade, which transfers only Update entries. TakeOver merges the transferred entries
 // with the owner's own entry, if there is one. The merged entry has the API version of the owner's own entry or, if
-// there is none, of the first transferred entry. Entries of other API versions are dropped.
+// there is none, of the first transferred entry. It contains the fields of all entries, whatever their API versions are,
+// so that the next apply also removes fields that were recorded under another version.
 //
 // Use TakeOver only if the object belongs to the item: SameItem returns true for the owner of the object, or the object
 // carries the label of the program that the item replaces.
@@ -48,7 +49,8 @@ func TakeOver(obj metav1.Object, owner Owner, updaters ...string) ([]metav1.Mana
 	sources := slices.Concat(own, others)
 	merged := *sources[0].DeepCopy()
 	merged.Manager, merged.Operation = manager, metav1.ManagedFieldsOperationApply
-	fields, err := union(sources, merged.APIVersion)
+	// The next apply would remove status fields, because no manifest contains them.
+	fields, err := union(sources, fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
 	if err != nil {
 		return nil, false, err
 	}
@@ -81,21 +83,20 @@ func isTakenOver(entry metav1.ManagedFieldsEntry, updaters []string) bool {
 	return slices.Contains(updaters, entry.Manager)
 }
 
-// union combines the fields of all entries with the given API version. It leaves out status fields of Update entries,
-// because the next apply of the new manager would remove them.
-func union(entries []metav1.ManagedFieldsEntry, version string) (*metav1.FieldsV1, error) {
-	status := fieldpath.MakePathOrDie("status")
+// union combines the fields of all entries. It leaves out the given fields of Update entries. The argument `without` may
+// be nil.
+func union(entries []metav1.ManagedFieldsEntry, without *fieldpath.Set) (*metav1.FieldsV1, error) {
 	all := fieldpath.NewSet()
 	for _, entry := range entries {
-		if entry.APIVersion != version || entry.FieldsV1 == nil {
+		if entry.FieldsV1 == nil {
 			continue
 		}
 		set := fieldpath.NewSet()
 		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, fmt.Errorf("read managed fields of %q: %w", entry.Manager, err)
 		}
-		if entry.Operation == metav1.ManagedFieldsOperationUpdate {
-			set = set.RecursiveDifference(fieldpath.NewSet(status))
+		if entry.Operation == metav1.ManagedFieldsOperationUpdate && without != nil {
+			set = set.RecursiveDifference(without)
 		}
 		all = all.Union(set)
 	}
@@ -119,19 +120,35 @@ func TakeOverPatch(obj metav1.Object, owner Owner, updaters ...string) ([]byte, 
 
 // MigratePatch returns the JSON patch that replaces an API version in managedFields by another version. Use it if the API
 // server does not know the earlier version any more, because it then rejects each write of the object. Like
-// TakeOverPatch, the patch contains the object's resourceVersion. MigratePatch returns nil if managedFields does not
-// contain the earlier version.
+// TakeOverPatch, the patch contains the object's resourceVersion. If a manager then has two entries for the same version,
+// MigratePatch merges them. It returns nil if managedFields does not contain the earlier version.
 func MigratePatch(obj metav1.Object, from, to string) ([]byte, error) {
-	entries, changed := slices.Clone(obj.GetManagedFields()), false
-	for i := range entries {
-		if entries[i].APIVersion == from {
-			entries[i].APIVersion, changed = to, true
+	var entries []metav1.ManagedFieldsEntry
+	changed := false
+	for _, entry := range obj.GetManagedFields() {
+		if entry.APIVersion == from {
+			entry.APIVersion, changed = to, true
 		}
+		twin := slices.IndexFunc(entries, func(other metav1.ManagedFieldsEntry) bool { return isTwin(other, entry) })
+		if twin < 0 {
+			entries = append(entries, entry)
+			continue
+		}
+		fields, err := union([]metav1.ManagedFieldsEntry{entries[twin], entry}, nil)
+		if err != nil {
+			return nil, err
+		}
+		entries[twin].FieldsV1 = fields
 	}
 	if !changed {
 		return nil, nil
 	}
 	return patchOf(obj, entries)
+}
+
+// isTwin reports whether the API server would keep only one of two entries, because they have the same manager.
+func isTwin(a, b metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource && a.APIVersion == b.APIVersion
 }
 
 // patchOf returns the JSON patch that replaces managedFields, provided that the object has not changed.

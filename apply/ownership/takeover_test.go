@@ -52,10 +52,10 @@ func TestTakeOver(t *testing.T) {
 			have:   []metav1.ManagedFieldsEntry{held(ls, "Update", "v1", "", `{"f:a":{},"f:status":{"f:x":{}}}`)},
 			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`)},
 		},
-		"OtherVersion": {
-			reason: "fields of another version cannot be joined and are dropped",
+		"keeps the fields of an entry with another version [F95]": {
+			reason: "the next apply removes these fields, too",
 			have:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`), held(ls, "Update", "v2", "", `{"f:b":{}}`)},
-			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`)},
+			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{},"f:b":{}}`)},
 		},
 	}
 	for name, tc := range cases {

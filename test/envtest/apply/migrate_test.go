@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+var _ = Describe("the replacement of a removed API version", func() {
+	It("keeps what a manager owns in the old and the new version [F95]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		group, remove := w.versions(ctx)
+		sample := func(version string, spec map[string]any) apply.Desired {
+			return w.manifest(group+"/"+version, "Sample", "a", map[string]any{"spec": spec})
+		}
+		w.apply(ctx, sample("v1beta1", map[string]any{"size": int64(1)}))
+		for version, patch := range map[string]string{"v1beta1": `{"spec":{"first":"theirs"}}`, "v1": `{"spec":{"second":"theirs"}}`} {
+			err := direct.Patch(ctx, sample(version, nil).Object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("hand"))
+			Expect(err).NotTo(HaveOccurred())
+		}
+		remove()
+		w.connect(nil)
+		w.apply(ctx, sample("v1", map[string]any{"size": int64(2)}))
+		entries := w.live(ctx, sample("v1", nil)).GetManagedFields()
+		Expect(entries).To(ContainElement(SatisfyAll(HaveField("Manager", "hand"), WithTransform(fieldsOf, SatisfyAll(
+			ContainSubstring("f:first"), ContainSubstring("f:second"))))), "%v", entries)
+	})
+
+	It("lets an item with another UID take the object over, and removes the fields that left the manifest [F95]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		group, remove := w.versions(ctx)
+		sample := func(version string, spec map[string]any) apply.Desired {
+			return w.manifest(group+"/"+version, "Sample", "a", map[string]any{"spec": spec})
+		}
+		w.apply(ctx, sample("v1beta1", map[string]any{"size": int64(1), "old": "value"}))
+		remove()
+		heir := w.other()
+		heir.connect(nil)
+		heir.owner.Name = w.owner.Name
+		heir.apply(ctx, sample("v1", map[string]any{"size": int64(2)}))
+		Expect(w.live(ctx, sample("v1", nil)).Object["spec"]).To(Equal(map[string]any{"size": int64(2)}))
+		Expect(heir.reasons()).To(ContainElement(apply.ReasonMigrated))
+	})
+
+	It("is announced by a plan, which changes nothing [F95]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		group, remove := w.versions(ctx)
+		sample := func(version string, size int64) apply.Desired {
+			return w.manifest(group+"/"+version, "Sample", "a", map[string]any{"spec": map[string]any{"size": size}})
+		}
+		w.apply(ctx, sample("v1beta1", 1))
+		remove()
+		w.connect(nil)
+		before := w.live(ctx, sample("v1", 1))
+		_, err := w.plan(ctx, sample("v1", 2))
+		Expect(err).To(MatchError(ContainSubstring("managedFields contains the API version " + group + "/v1beta1")))
+		Expect(w.live(ctx, sample("v1", 1))).To(Equal(before))
+	})
+})
+
+// fieldsOf returns the fields of an entry as JSON.
+func fieldsOf(entry metav1.ManagedFieldsEntry) string { return string(entry.FieldsV1.GetRawBytes()) }
