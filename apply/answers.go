@@ -99,10 +99,11 @@ func isAnother(err error) bool {
 // immutableMessage matches the API server's message about the change of an immutable field.
 var immutableMessage = regexp.MustCompile(`immutable|(?:may|can|must) ?not (?:be )?(?:chang|modif|updat|unset)|updates? (?:to|from|may not)`)
 
-// isImmutable reports whether the API server rejected the change of an immutable field.
+// isImmutable reports whether the API server rejected the change of an immutable field. It ignores values that the API
+// server quotes.
 func isImmutable(err error) bool {
 	return apierrors.IsInvalid(err) && !absence.IsDenied(err) && slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool {
-		return immutableMessage.MatchString(cause.Message)
+		return immutableMessage.MatchString(quotedValue.ReplaceAllString(cause.Message, ""))
 	})
 }
 
@@ -135,11 +136,12 @@ func immutableField(o *object, live *unstructured.Unstructured, refused error, h
 	return out
 }
 
-// defaultedField returns the error for a manifest that server-side apply cannot write, because the API server set a field
-// by default that does not fit the new manifest. An example is spec.strategy.rollingUpdate of a Deployment that changes to
-// Recreate. Server-side apply removes only fields that the item has applied. It returns nil for other errors.
+// defaultedField returns the error for a manifest that cannot be written, because the API server set a field by default
+// that does not fit the new manifest. An example is spec.strategy.rollingUpdate of a Deployment that changes to Recreate.
+// Server-side apply removes only fields that the item has applied, and the strategies that merge remove none. It returns
+// nil for other errors.
 func defaultedField(o *object, refused error, hide *redact.Redactor) *Error {
-	if o.Strategy != Apply || !apierrors.IsInvalid(refused) {
+	if o.Strategy == Update || o.Strategy == Patch || !apierrors.IsInvalid(refused) {
 		return nil
 	}
 	for _, cause := range causesOf(refused) {
@@ -147,10 +149,35 @@ func defaultedField(o *object, refused error, hide *redact.Redactor) *Error {
 		_, given, err := unstructured.NestedFieldNoCopy(o.Object.Object, path...)
 		if cause.Type == metav1.CauseType(field.ErrorTypeForbidden) && !given && err == nil && len(path) > 1 && !strings.ContainsAny(cause.Field, "[]") {
 			out := classify(o.ref, refused, hide)
-			out.Reason += "; if the API server set this field by default, use the strategy update for this object, or two steps: " +
-				"first add the field to the manifest, then remove it together with this change"
+			out.Reason += "; if the API server set this field by default, use the strategy update for this object"
+			if o.isTracked() {
+				out.Reason += ", or two steps: first add the field to the manifest, then remove it together with this change"
+			}
 			return out
 		}
 	}
 	return nil
+}
+
+// pathElement matches one element of a path in an error of the API server: a field, an index or a key.
+var pathElement = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
+
+// contains reports whether a manifest contains the field at a path, such as "spec.ports[0].port". It returns true for all
+// fields of list items, because the API server numbers the items of the merged list.
+func contains(manifest map[string]any, path string) bool {
+	value := any(manifest)
+	for _, element := range pathElement.FindAllString(path, -1) {
+		switch below := value.(type) {
+		case map[string]any:
+			found := false
+			if value, found = below[strings.Trim(element, "[]")]; !found {
+				return false
+			}
+		case []any:
+			return true
+		default:
+			return false
+		}
+	}
+	return true
 }

@@ -130,9 +130,26 @@ func noNamespace(ref Ref, status metav1.Status) bool {
 // captures the field and the reason.
 var typedPatch = regexp.MustCompile(`(?s)^failed to (?:create typed patch object|convert new object) \(.*?\): (?:errors:\s*)?(\.\S+): (.*)$`)
 
-// unknownField matches the API server's error about a field that the schema of the kind does not contain. The engine
-// requests this validation for all writes of a manifest. Without it, the API server drops the field silently.
-var unknownField = regexp.MustCompile(`strict decoding error: .*?unknown field "([^"]+)"`)
+// strictDecoding matches the API server's error about fields that the schema of the kind does not contain, and captures
+// the list of the fields. The engine requests this validation for all writes of a manifest. Without it, the API server
+// drops the fields silently.
+var strictDecoding = regexp.MustCompile(`strict decoding error: (.*)$`)
+
+// unknownField captures a field in this list.
+var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
+
+// unknownFields returns the fields that an error of the kind strictDecoding names.
+func unknownFields(message string) []string {
+	var out []string
+	if list := strictDecoding.FindStringSubmatch(message); list != nil {
+		for _, found := range unknownField.FindAllStringSubmatch(list[1], -1) {
+			out = append(out, found[1])
+		}
+	}
+	return out
+}
+
+const notDeclared = "field not declared in schema" // as for server-side apply
 
 // place extracts the field and the reason from an answer of the API server. It removes the values of Secrets from both.
 func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
@@ -140,8 +157,12 @@ func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 	if found := typedPatch.FindStringSubmatch(message); found != nil {
 		return found[1], gotValue.ReplaceAllString(found[2], "")
 	}
-	if found := unknownField.FindStringSubmatch(message); found != nil {
-		return "." + found[1], "field not declared in schema"
+	if unknown := unknownFields(message); len(unknown) > 0 {
+		reason = notDeclared
+		for _, field := range unknown[1:] {
+			reason += " ." + field + ": " + notDeclared
+		}
+		return "." + unknown[0], reason
 	}
 	if details := status.Details; details != nil && status.Code == http.StatusUnprocessableEntity {
 		for _, cause := range details.Causes {

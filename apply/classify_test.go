@@ -53,6 +53,22 @@ func TestClassify(t *testing.T) {
 			deployment, answer(500, "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): errors:\n  .spec.x: field not declared in schema\n  .spec.y: field not declared in schema", nil),
 			Error{Path: ".spec.x", Reason: "field not declared in schema .spec.y: field not declared in schema", Class: Permanent},
 		},
+		"a duplicate key is shown [F104]": {
+			deployment, answer(500, `failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.template.spec.containers: duplicate entries for key [name="web"]`, nil),
+			Error{Path: ".spec.template.spec.containers", Reason: `duplicate entries for key [name="web"]`, Class: Permanent},
+		},
+		"a duplicate key of a Secret is not shown [F104]": {
+			secret, answer(500, `failed to create typed patch object (shop/s; v1, Kind=Secret): .metadata.ownerReferences: duplicate entries for key [uid="x"]`, nil),
+			Error{Path: ".metadata.ownerReferences", Reason: "duplicate entries for key [uid=…]", Class: Permanent},
+		},
+		"unknown fields are named as after an apply [F104]": {
+			deployment, answer(400, `Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: unknown field "spec.x", unknown field "spec.y"`, nil),
+			Error{Path: ".spec.x", Reason: "field not declared in schema .spec.y: field not declared in schema", Class: Permanent},
+		},
+		"unknown fields of a patch are named without the patch [F104]": {
+			secret, answer(422, ` "" is invalid: patch: Invalid value: "{\"data\":{\"k\":\"v\"}}": strict decoding error: unknown field "x"`, cause("patch", `Invalid value: "{}": strict decoding error: unknown field "x"`)),
+			Error{Path: ".x", Reason: "field not declared in schema", Class: Permanent},
+		},
 		"conversion": {deployment, answer(500, "failed to convert new object (x): unable", nil), Error{Reason: "failed to convert new object (x): unable", Class: Permanent}},
 		"invalid": {
 			deployment, answer(422, "…", cause("spec.replicas", "must be positive")),

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,7 +54,9 @@ func (c cluster) send(ctx context.Context, s step) (*unstructured.Unstructured, 
 	case effectApply:
 		return c.apply(ctx, s)
 	case effectUpdate:
-		return s.body, c.client.Update(ctx, s.body, &client.UpdateOptions{FieldManager: s.manager, DryRun: s.dryRun()}, strict)
+		return s.body, s.strictly(func(validation client.FieldValidation) error {
+			return c.client.Update(ctx, s.body, &client.UpdateOptions{FieldManager: s.manager, DryRun: s.dryRun()}, validation)
+		})
 	case effectPatch, effectMerge:
 		return c.merge(ctx, s)
 	case effectTakeOver:
@@ -105,11 +108,34 @@ func (c cluster) merge(ctx context.Context, s step) (*unstructured.Unstructured,
 	if err != nil {
 		return nil, invalid(s.known.Ref(), "", "the patch is not JSON: %v", err)
 	}
-	options := &client.PatchOptions{FieldManager: s.manager, DryRun: s.dryRun()}
-	if s.strict {
-		strict.ApplyToPatch(options)
+	send := func(validation client.FieldValidation) error {
+		options := &client.PatchOptions{FieldManager: s.manager, DryRun: s.dryRun(), FieldValidation: string(validation)}
+		return c.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, data), options)
 	}
-	return obj, c.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, data), options)
+	if !s.strict {
+		return obj, send("")
+	}
+	return obj, s.strictly(send)
+}
+
+// strictly sends a strict request. If the API server does not know a field of the object in the cluster, but knows all
+// fields of the manifest and of patchAfterDeployment, strictly sends the request again, and the API server drops the
+// field. A newer API server of the same cluster may have stored such a field.
+func (s step) strictly(send func(client.FieldValidation) error) error {
+	err := send(strict)
+	if err == nil {
+		return nil
+	}
+	unknown := unknownFields(err.Error())
+	if len(unknown) == 0 || s.known.want == nil || slices.ContainsFunc(unknown, s.states) {
+		return err
+	}
+	return send(client.FieldValidation(metav1.FieldValidationIgnore))
+}
+
+// states reports whether the manifest or patchAfterDeployment contains a field.
+func (s step) states(path string) bool {
+	return contains(s.known.want.Object.Object, path) || contains(s.known.want.PatchAfterDeployment, path)
 }
 
 // dryRun returns the option DryRun for the request of the step.

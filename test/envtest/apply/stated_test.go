@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+var _ = Describe("a value that the manifest contains", func() {
+	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.MergeOverwrite} {
+		It("shows no value of a Secret if its field does not exist; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
+			const canary = "CANARY-81aa"
+			w := newEnv(ctx)
+			w.options.Strategy = strategy
+			w.apply(ctx, w.manifest("v1", "Secret", "s", nil))
+			_, err := w.try(ctx, w.manifest("v1", "Secret", "s", map[string]any{"data": map[string]any{"k": "Q0FOQVJZLTgxYWE="}, "typ": canary}))
+			Expect(err).To(MatchError(SatisfyAll(
+				ContainSubstring("/s: .typ: field not declared in schema"), Not(ContainSubstring(canary)), Not(ContainSubstring("Q0FOQVJZLTgxYWE")))))
+		})
+	}
+
+	It("does not prevent a deletion if patchBeforeDelete contains it and its field does not exist [F104]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		desired := w.configMap("a", "key", "value")
+		desired.PatchBeforeDelete = map[string]any{"daten": "x"}
+		w.apply(ctx, desired)
+		w.delete(ctx)
+		Expect(w.get(ctx, "a")).To(BeNil())
+	})
+
+	for _, strategy := range []apply.Strategy{apply.Update, apply.Patch, apply.MergeOverwrite} {
+		It("is sent if it is a list of addresses or a label of a Job, and recreates the object if the options allow this; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
+			w := newEnv(ctx)
+			w.options.Strategy = strategy
+			service := func(addresses ...any) apply.Desired {
+				spec := map[string]any{"ports": []any{map[string]any{"port": int64(1)}}}
+				if len(addresses) > 0 {
+					spec["clusterIP"], spec["clusterIPs"] = addresses[0], addresses
+				}
+				return w.manifest("v1", "Service", "a", map[string]any{"spec": spec})
+			}
+			labelled := func(label string) apply.Desired {
+				job := w.job("i")
+				Expect(unstructured.SetNestedField(job.Object.Object, label, "spec", "template", "metadata", "labels", "mine")).To(Succeed())
+				return job
+			}
+			w.apply(ctx, service(), labelled("one"))
+			_, err := w.try(ctx, service("None"), labelled("two"))
+			Expect(err).To(MatchError(SatisfyAll(
+				ContainSubstring("Service "+w.namespace+"/a: .spec.clusterIP"), ContainSubstring("Job.batch "+w.namespace+"/a: .spec.template"))))
+			w.options.Recreate = true
+			w.apply(ctx, service("None"), labelled("two"))
+			Expect(w.live(ctx, service()).Object["spec"]).To(HaveKeyWithValue("clusterIP", "None"))
+			label, _, _ := unstructured.NestedString(w.live(ctx, w.job("i")).Object, "spec", "template", "metadata", "labels", "mine")
+			Expect(label).To(Equal("two"))
+		})
+	}
+
+	It("is not taken for the message about an immutable field, so that nothing is recreated [F104]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.options.Recreate = true
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		uid := w.get(ctx, "a").UID
+		wrong := w.configMap("a", "key", "2")
+		wrong.Object.SetLabels(map[string]string{"app": "this cannot change, it is immutable"})
+		_, err := w.try(ctx, wrong)
+		Expect(err).To(HaveOccurred())
+		Expect(w.get(ctx, "a")).NotTo(BeNil())
+		Expect(w.get(ctx, "a").UID).To(Equal(uid))
+	})
+})
+
+var _ = Describe("the ways to remove a field that the API server has set by default", func() {
+	deployment := func(w *env, strategy map[string]any) apply.Desired {
+		return w.manifest("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
+			"strategy": strategy, "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web:1"}}},
+			},
+		}})
+	}
+	rolling, recreate := map[string]any{"type": "RollingUpdate"}, map[string]any{"type": "Recreate"}
+
+	for _, strategy := range []apply.Strategy{apply.Apply, apply.Recreate, apply.MergeOverwrite} {
+		It("are named by the error under the strategy "+string(strategy)+" [F103]", func(ctx SpecContext) {
+			w := newEnv(ctx)
+			w.options.Strategy = strategy
+			w.apply(ctx, deployment(w, rolling))
+			_, err := w.try(ctx, deployment(w, recreate))
+			Expect(err).To(MatchError(SatisfyAll(ContainSubstring(".spec.strategy.rollingUpdate"), ContainSubstring("use the strategy update"))))
+		})
+	}
+
+	It("are not named if the manifest contains the field [F103]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.apply(ctx, deployment(w, rolling))
+		_, err := w.try(ctx, deployment(w, map[string]any{"type": "Recreate", "rollingUpdate": map[string]any{"maxSurge": int64(1)}}))
+		Expect(err).To(MatchError(SatisfyAll(ContainSubstring("Forbidden"), Not(ContainSubstring("strategy update")))))
+	})
+})
