@@ -25,6 +25,10 @@ const (
 	FinishGone Finish = "g"
 )
 
+// IsDone reports whether the absence of an object means that it has finished its work. An object that is known to have
+// failed has not.
+func (f Finish) IsDone() bool { return f != "" && f != FinishFailed }
+
 // sizeOfFinish is the size of Entry.Finish, encoded as JSON, in bytes.
 const sizeOfFinish = len(`,"f":"e"`)
 

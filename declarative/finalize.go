@@ -33,7 +33,7 @@ func (r *run) finalize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req, err := newRequest(r.item, r.target, r.status, seen)
+	req, err := r.request(seen)
 	if err != nil {
 		return err
 	}

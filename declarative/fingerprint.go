@@ -47,7 +47,8 @@ func foreign(annotations map[string]string) map[string]string {
 	return out
 }
 
-// inputsPrint hashes two inputs of a handler: the status that the handler returned last, and the observed children. For
+// inputsPrint hashes the inputs of a handler that follow from earlier runs: the status that the handler returned last, the
+// observed children, and the children that are done. For
 // each child, it omits the fields that change with each write. It also omits the fields that the handler itself sets,
 // because their values only reflect its previous response.
 func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
@@ -55,7 +56,7 @@ func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	for _, d := range desired {
 		wanted[idOf(apply.RefOf(d.Object))] = d.Object.Object
 	}
-	values := []any{req.Status}
+	values := []any{req.Status, req.Done}
 	for _, child := range req.Children {
 		values = append(values, observedBeside(child.content().Object, wanted[idOf(child.Ref())], ""))
 	}

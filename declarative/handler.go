@@ -6,11 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
@@ -74,6 +76,24 @@ type SyncRequest struct {
 	Status json.RawMessage
 	// Children are the observed children of all configured kinds, ordered by kind, namespace and name.
 	Children Children
+	// Done lists the children that have finished their work and no longer exist, in the order of Children. An example is a
+	// Job with ttlSecondsAfterFinished. Such a child is not created again as long as the handler returns it unchanged. A
+	// child that is known to have failed is not in the list.
+	Done []apply.Ref
+}
+
+// IsDone reports whether Done contains a child with the given kind and name. Both have the same format as for
+// [Children.Named].
+func (r *SyncRequest) IsDone(kind, name string) bool {
+	return slices.ContainsFunc(r.Done, func(ref apply.Ref) bool {
+		one := &unstructured.Unstructured{}
+		one.SetAPIVersion(ref.APIVersion)
+		one.SetKind(ref.Kind)
+		one.SetNamespace(ref.Namespace)
+		one.SetName(ref.Name)
+		_, found := NewChildren(one).Named(kind, name)
+		return found
+	})
 }
 
 // NewRequest returns a request for an item, its target and the observed children. NewRequest copies the item but not

@@ -28,6 +28,7 @@ import (
 // so that children may be missing, look returns a [deployerlib.WaitFor].
 func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
+	r.done = nil
 	r.unobserved = map[schema.GroupKind]bool{}
 	for _, kind := range r.deployer.options.Children {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
@@ -89,6 +90,9 @@ func (r *run) lookAt(ctx context.Context, gvk schema.GroupVersionKind, resource 
 			if obj, err = r.read(ctx, gvk, entry); err != nil {
 				return nil, err
 			}
+		}
+		if obj == nil && entry.Finish.IsDone() {
+			r.done = append(r.done, entry.Ref())
 		}
 		found[entry.Ref().Key()] = obj
 		r.up.ObserveFinish(entry.Ref(), obj)

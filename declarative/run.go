@@ -7,10 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -33,6 +35,7 @@ type run struct {
 	watcher *watch.Watcher // nil before connect
 	wished  bool           // this deployer itself requested the run, so its time need not be stored if nothing changes
 
+	done       []apply.Ref               // the children that have finished their work and no longer exist
 	unobserved map[schema.GroupKind]bool // kinds for which not all children are watched
 }
 
@@ -94,7 +97,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return r.failed(err)
 	}
-	req, err := newRequest(r.item, r.target, r.status, seen)
+	req, err := r.request(seen)
 	if err != nil {
 		return r.failed(err)
 	}
@@ -116,6 +119,16 @@ func (r *run) sync(ctx context.Context) error {
 		return err
 	}
 	return r.outcome(ctx, response, report)
+}
+
+// request returns the request for the handler.
+func (r *run) request(seen []*unstructured.Unstructured) (*SyncRequest, error) {
+	req, err := newRequest(r.item, r.target, r.status, seen)
+	if err == nil {
+		slices.SortFunc(r.done, compareRefs)
+		req.Done = r.done
+	}
+	return req, err
 }
 
 // ask calls Sync and stores the status of the response. It writes nothing to the target.

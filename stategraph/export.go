@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
+	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
@@ -113,9 +114,10 @@ func (g *Graph) checkExportText(component string, text *template.Template) error
 }
 
 // exportValues returns the exported values of all components that are ready. If a value does not exist yet, the result
-// `waits` is a text that names the missing value.
+// `waits` is a text that names the missing value. If a value is missing because its object is done and no longer exists,
+// r.done contains the error.
 func (r *run) exportValues(ctx context.Context, w *walked) (values map[string]json.RawMessage, waits string, err error) {
-	values = map[string]json.RawMessage{}
+	values, r.done = map[string]json.RawMessage{}, map[string]error{}
 	var errs []error
 	for _, e := range r.graph.exports {
 		if w.states[e.place].State != StateReady {
@@ -123,6 +125,8 @@ func (r *run) exportValues(ctx context.Context, w *walked) (values map[string]js
 		}
 		value, err := r.exportValue(ctx, e)
 		switch {
+		case errors.Is(err, readiness.ErrDone):
+			r.done[e.name] = err
 		case errors.Is(err, jsonpath.ErrNotFound):
 			waits = line(fmt.Sprintf("export %s: %v", e.name, err))
 		case err != nil:
@@ -183,6 +187,11 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, check bool) (wa
 		}
 	}
 	c.graph.keepExports(values, before, w)
+	for name, done := range walk.done {
+		if values[name] = before[name]; values[name] == nil {
+			return "", deployerlib.ConfigError("status.exportRef", "export %s: %s, and no earlier value is stored", name, done.Error())
+		}
+	}
 	same := maps.EqualFunc(values, before, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 	if !same || check && len(values) > 0 || c.memory.Exports == nil && c.item.Status.ExportReference == nil && len(values) > 0 {
 		if err := deployerlib.WriteExport(ctx, c.keeper.Secrets(), c.item, values); err != nil {

@@ -4,6 +4,7 @@ package stategraph
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
+	"github.com/deployerkit/deployerkit/apply/readiness"
 )
 
 // output is a result that a component provides to the components that require it. It is either a value or an object.
@@ -264,6 +266,8 @@ func (o *output) object(ctx context.Context, n *nodeRun, component string) (*uns
 	if o.live == nil {
 		live, err := n.run.session.Get(ctx, o.ref)
 		switch {
+		case errors.Is(err, readiness.ErrDone):
+			return nil, fmt.Errorf("component %s: %s of %s %w", n.component, o.ref, component, err)
 		case err != nil:
 			return nil, fmt.Errorf("component %s: read %s of %s: %w", n.component, o.ref, component, err)
 		case live == nil:

@@ -40,6 +40,7 @@ type run struct {
 	asked    map[int]bool            // the indexes of nodes that foresee omits, because they have been claimed or foreseen
 	foreseen map[int][]*output       // the expected outputs of nodes that have not been visited yet, by index of the node
 	prepared map[int][]apply.Desired // the objects that were prepared last, by index of the node
+	done     map[string]error        // the errors of exports whose objects are done and no longer exist, by name
 	after    time.Duration           // the requested time until the next run, or 0
 }
 

@@ -4,6 +4,7 @@ package readiness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -16,11 +17,15 @@ import (
 // Lookup reads the objects that a check selects. An implementation reads them from the target that the check names, and
 // returns an error if it cannot open this target or cannot read the objects. It is not an error if no object is found.
 type Lookup interface {
-	// Get reads one object. It returns nil if the object does not exist or if the cluster does not know its kind.
+	// Get reads one object. It returns nil if the object does not exist or if the cluster does not know its kind. It
+	// returns ErrDone if the object does not exist because it has finished its work. Such an object meets all requirements.
 	Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
 	// List reads all objects of a kind that carry all of the given labels, in all namespaces.
 	List(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error)
 }
+
+// ErrDone is the error of Lookup.Get for an object that has finished its work and no longer exists.
+var ErrDone = errors.New("has finished and no longer exists")
 
 // Check is a compiled custom readiness check. It is immutable.
 type Check struct {
@@ -114,7 +119,7 @@ func checkKind(path, apiVersion, kind string) error {
 }
 
 // Run reads the objects that the check selects, and reports whether each of them meets all requirements. The result is
-// not ready if an object does not exist or if the label selector matches no object. If the check is disabled, the
+// not ready if an object does not exist, unless the object is done, or if the label selector matches no object. If the check is disabled, the
 // result is ready and Run reads no objects. Run returns the errors of the lookup and of Check.Of.
 func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 	if c.Spec.Disabled {
@@ -122,6 +127,9 @@ func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 	}
 	for _, ref := range c.Spec.Resource {
 		obj, err := lookup.Get(ctx, ref)
+		if errors.Is(err, ErrDone) {
+			continue
+		}
 		if err != nil {
 			return Result{}, fmt.Errorf("readiness check %q: %w", c.Spec.Name, err)
 		}

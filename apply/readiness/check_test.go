@@ -353,3 +353,19 @@ func TestRequirementsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+func TestObjectsThatAreDonePassChecks(t *testing.T) {
+	t.Run("an object that is done and gone meets all requirements [F91]", func(t *testing.T) {
+		check, err := Compile(health.CustomReadinessCheckConfiguration{
+			Name:         "c",
+			Resource:     []lsv1alpha1.TypedObjectReference{{APIVersion: "batch/v1", Kind: "Job", ObjectReference: lsv1alpha1.ObjectReference{Name: "a", Namespace: "ns"}}},
+			Requirements: []health.RequirementSpec{{JsonPath: "status.succeeded", Operator: "exists"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result, err := check.Run(t.Context(), cluster{err: ErrDone}); err != nil || !result.Ready() {
+			t.Errorf("got %+v, %v", result, err)
+		}
+	})
+}

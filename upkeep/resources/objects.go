@@ -5,6 +5,7 @@ package resources
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -24,7 +26,8 @@ type objects struct {
 	name string // the name of the target, or "" for the item's own target
 }
 
-// Get reads an object. It ignores the namespace of the reference if the kind is cluster-scoped.
+// Get reads an object. It ignores the namespace of the reference if the kind is cluster-scoped. If the object belongs to
+// the item and is gone because it has finished its work, Get returns readiness.ErrDone.
 func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
 	from, err := o.run.Up.Target(ctx, o.path, o.name)
 	if err != nil {
@@ -42,7 +45,18 @@ func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (
 	if err == nil {
 		o.run.sights = append(o.run.sights, upkeep.SightOf(from, mapping.Resource, wanted, live))
 	}
+	if err == nil && live == nil && o.name == "" && o.run.isDone(wanted) {
+		return nil, readiness.ErrDone
+	}
 	return live, err
+}
+
+// isDone reports whether an object of the item that does not exist has finished its work.
+func (r *Run) isDone(ref apply.Ref) bool {
+	return slices.ContainsFunc(r.Up.Inventory.Entries, func(e apply.Entry) bool {
+		is := e.Ref()
+		return is.GVK().GroupKind() == ref.GVK().GroupKind() && is.Key() == ref.Key() && e.Finish.IsDone()
+	})
 }
 
 // List lists the objects of a kind that have all the given labels, in all namespaces.

@@ -8,7 +8,12 @@ import (
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
@@ -130,7 +135,8 @@ func (r *Run) check(ctx context.Context, at string, check Check) error {
 }
 
 // Export stores the exported values when all of them exist. Until then, it returns an error that makes the item wait.
-// If the item has no exports, Export deletes the values that were stored earlier. The parameter `values` contains the
+// An export from an object that is done and no longer exists keeps its stored value. If the item has no exports, Export
+// deletes the values that were stored earlier. The parameter `values` contains the
 // values for exports without fromResource. Export returns a deployerlib.ConfigError if one of these values is missing,
 // or if all values together do not fit into a Secret.
 func (r *Run) Export(ctx context.Context, values map[string]any) error {
@@ -140,6 +146,9 @@ func (r *Run) Export(ctx context.Context, values map[string]any) error {
 	}
 	r.sights = nil
 	found, waiting, err := readExports(ctx, r.Config.Exports, r.exportedObject, values)
+	if err == nil {
+		waiting, err = r.keepValues(ctx, found, waiting)
+	}
 	if err != nil {
 		return err
 	}
@@ -148,4 +157,47 @@ func (r *Run) Export(ctx context.Context, values map[string]any) error {
 		return r.Up.Wait("export "+missing.key, missing.timeout, fmt.Sprintf("export %q: %s", missing.key, missing.reason), r.Up.LookOut(r.sights))
 	}
 	return deployerlib.WriteExport(ctx, secrets, r.Up.Item, found)
+}
+
+// keepValues adds to `values` the stored values of exports whose objects are done and no longer exist. It returns the
+// exports that are still missing, or a deployerlib.ConfigError if a value was never stored.
+func (r *Run) keepValues(ctx context.Context, values map[string]any, waiting []awaited) (missing []awaited, err error) {
+	var stored map[string]any
+	for _, one := range waiting {
+		if one.done == nil {
+			missing = append(missing, one)
+			continue
+		}
+		if stored == nil {
+			if stored, err = r.storedExports(ctx); err != nil {
+				return nil, err
+			}
+		}
+		value, found, _ := unstructured.NestedFieldNoCopy(stored, one.done.key...)
+		if !found {
+			return nil, fault(one.done.at, "%s, and no earlier value is stored", one.reason)
+		}
+		if !merge(values, nest(one.done.key, value)) {
+			return nil, fault(one.done.at+".key", "%q conflicts with the key of another export", one.key)
+		}
+	}
+	return missing, nil
+}
+
+// storedExports returns the values in the export Secret of the item. The result is empty, but not nil, if there are none.
+func (r *Run) storedExports(ctx context.Context) (map[string]any, error) {
+	values := map[string]any{}
+	ref := r.Up.Item.Status.ExportReference
+	if ref == nil {
+		return values, nil
+	}
+	secret := &corev1.Secret{}
+	err := r.Up.Keeper.Secrets().Get(ctx, types.NamespacedName{Namespace: r.Up.Item.Namespace, Name: ref.Name}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read export Secret %s: %w", ref.Name, err)
+	}
+	if err := json.Unmarshal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], &values); err != nil || values == nil {
+		return map[string]any{}, nil //nolint:nilerr // content that cannot be read contains no values
+	}
+	return values, nil
 }

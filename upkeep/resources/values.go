@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
+	"github.com/deployerkit/deployerkit/apply/readiness"
 )
 
 // getter reads an object. If the name of the target is empty, it reads the object from the item's own target. It
@@ -29,6 +30,7 @@ type awaited struct {
 	key     string
 	reason  string        // one line that names what is missing
 	timeout time.Duration // limits the wait; zero means no limit
+	done    *Export       // the export, if the object is done and no longer exists, so that waiting is useless
 }
 
 // readExports reads the values of all exports and returns copies of them. The key of an export becomes a path:
@@ -51,6 +53,10 @@ func readExports(ctx context.Context, exports []Export, get getter, document map
 	for i := range exports {
 		export := &exports[i]
 		value, missing, err := reader.value(ctx, export)
+		if errors.Is(err, readiness.ErrDone) {
+			waiting = append(waiting, awaited{key: export.Key, reason: err.Error(), done: export})
+			continue
+		}
 		if errors.Is(err, jsonpath.ErrLimit) {
 			return nil, nil, fault(export.at, "%s", err.Error())
 		}
@@ -120,7 +126,10 @@ func (r *reader) read(ctx context.Context, target string, ref lsv1alpha1.TypedOb
 	id := object{target: target, ref: ref}
 	obj, known := r.seen[id]
 	if !known {
-		if obj, err = r.get(ctx, target, ref); err != nil {
+		if obj, err = r.get(ctx, target, ref); errors.Is(err, readiness.ErrDone) {
+			return nil, "", fmt.Errorf("%s %w", describe(ref), err)
+		}
+		if err != nil {
 			return nil, "", fmt.Errorf("get %s: %w", describe(ref), err)
 		}
 		if len(r.seen) >= maxObjects {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/contract"
+
+	"github.com/deployerkit/deployerkit/apply/readiness"
 )
 
 // fakeClusters holds objects by "target/kind/namespace/name", and counts how often each was read.
@@ -121,6 +123,14 @@ func TestReadExportsReadsOnce(t *testing.T) {
 		}
 		if diff := cmp.Diff(map[string]int{"/Database/ns/db": 1, "/Secret/ns/s": 1}, c.reads); diff != "" {
 			t.Errorf("reads: -want, +got:\n%s", diff)
+		}
+	})
+	t.Run("reports an object that is done and gone, which need not be waited for [F91]", func(t *testing.T) {
+		c := twoClusters()
+		c.err = readiness.ErrDone
+		_, waiting, err := readExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.url"), c.Get, nil)
+		if err != nil || len(waiting) != 1 || waiting[0].done == nil || waiting[0].reason != "Database ns/db has finished and no longer exists" {
+			t.Errorf("got %+v, %v", waiting, err)
 		}
 	})
 	t.Run("tells how long to wait [D14]", func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 )
 
 // Get returns an object, and stores the object for later runs. If a watch shows that a stored object is up to date, Get
-// returns the stored object without a request.
+// returns the stored object without a request. If the object is gone because it has finished its work, Get returns
+// readiness.ErrDone.
 func (t *Session) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	object, known := t.object(ref)
 	if known {
@@ -26,6 +27,9 @@ func (t *Session) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstruc
 	live, err := t.read(ctx, ref)
 	if known && live != nil {
 		t.memory.hold(object, live)
+	}
+	if err == nil && live == nil && t.hasFinished(ref) {
+		return nil, readiness.ErrDone
 	}
 	return live, err
 }
@@ -85,8 +89,7 @@ func (t *Session) hasFinished(ref apply.Ref) bool {
 	if t.applier == nil {
 		return false
 	}
-	finish := t.applier.Finish(ref)
-	return finish != "" && finish != apply.FinishFailed
+	return t.applier.Finish(ref).IsDone()
 }
 
 // byDefault checks an object with the default rules of package readiness.

@@ -20,5 +20,7 @@ func TestDeclarative(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	cp = world.StartControlPlane(ctx, controlplane.Options{ControllerManager: true})
+	cp = world.StartControlPlane(ctx, controlplane.Options{
+		ControllerManager: true, Controllers: append(controlplane.DefaultControllers(), "ttl-after-finished-controller"),
+	})
 })

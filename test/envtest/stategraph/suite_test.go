@@ -21,6 +21,8 @@ func TestStateGraph(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	cp = world.StartControlPlane(ctx, controlplane.Options{ControllerManager: true})
+	cp = world.StartControlPlane(ctx, controlplane.Options{
+		ControllerManager: true, Controllers: append(controlplane.DefaultControllers(), "ttl-after-finished-controller"),
+	})
 	DeferCleanup(startKubelet(context.WithoutCancel(ctx)))
 })
