@@ -152,9 +152,22 @@ func (c *Client) build() error {
 		return err
 	}
 	c.mapper = &mapper{ctx: c.ctx, disco: &kinds{DiscoveryClient: disco, limits: &c.pool.o.Limits, hit: c.pool.metrics.limit}, clk: c.pool.o.Clock, timeout: c.pool.o.ConnectTimeout, observed: c.pool.metrics.discovery}
-	plain, err := client.New(c.cfg, client.Options{HTTPClient: c.http, Scheme: c.pool.o.Scheme, Mapper: c.mapper})
-	c.Client = &limited{Client: plain, limits: &c.pool.o.Limits, hit: c.pool.metrics.limit}
-	return err
+	create := func() (client.Client, error) {
+		return client.New(c.cfg, client.Options{HTTPClient: c.http, Scheme: c.pool.o.Scheme, Mapper: c.mapper})
+	}
+	plain, err := create()
+	if err != nil {
+		return err
+	}
+	within := &limited{Client: plain, limits: &c.pool.o.Limits, hit: c.pool.metrics.limit}
+	within.current.Store(&plain)
+	c.mapper.changed = func() {
+		if renewed, err := create(); err == nil { // the arguments are the same, so there is no error
+			within.current.Store(&renewed)
+		}
+	}
+	c.Client = within
+	return nil
 }
 
 // rotate replaces the credentials. Requests in progress continue with the old credentials.

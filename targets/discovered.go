@@ -81,6 +81,33 @@ func (d *discovered) keep(before *discovered, all []*restmapper.APIGroupResource
 	return all
 }
 
+// differs reports whether a kind has another resource or another scope than in an earlier result. That result may be nil.
+func (d *discovered) differs(before *discovered) bool {
+	if before == nil {
+		return false
+	}
+	for name, group := range d.groups {
+		earlier := before.groups[name]
+		if earlier == nil {
+			continue
+		}
+		for version, resources := range group.VersionedResources {
+			if slices.ContainsFunc(resources, func(r metav1.APIResource) bool { return hasChanged(r, earlier.VersionedResources[version]) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasChanged reports whether a list contains the kind of a resource with another name or scope.
+func hasChanged(r metav1.APIResource, before []metav1.APIResource) bool {
+	sameKind := func(other metav1.APIResource) bool { return other.Kind == r.Kind && !strings.Contains(other.Name, "/") }
+	same := func(other metav1.APIResource) bool { return other.Name == r.Name && other.Namespaced == r.Namespaced }
+	known := slices.DeleteFunc(slices.Clone(before), func(other metav1.APIResource) bool { return !sameKind(other) })
+	return !strings.Contains(r.Name, "/") && len(known) > 0 && !slices.ContainsFunc(known, same)
+}
+
 // sizeOf estimates the memory of resources in bytes.
 func sizeOf(resources []metav1.APIResource) int {
 	size := 0

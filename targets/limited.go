@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,10 +18,17 @@ import (
 // limited is a client that reads lists page by page. It counts the memory of each response against the budgets until
 // the response has been decoded.
 type limited struct {
-	client.Client
-	limits *Limits
-	hit    func(string)
+	client.Client // for methods that send no request
+	limits        *Limits
+	hit           func(string)
+
+	// current is the client that sends the requests. A client remembers the resource and the scope of each kind, so it is
+	// replaced when a discovery shows that one of them has changed.
+	current atomic.Pointer[client.Client]
 }
+
+// plain returns the client that sends the requests.
+func (c *limited) plain() client.Client { return *c.current.Load() }
 
 // held runs a function that makes one call of a client. The memory of the responses counts against the budgets until
 // the function has returned.
@@ -31,37 +39,37 @@ func held(ctx context.Context, call func(context.Context) error) error {
 }
 
 func (c *limited) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return held(ctx, func(ctx context.Context) error { return c.Client.Get(ctx, key, obj, opts...) })
+	return held(ctx, func(ctx context.Context) error { return c.plain().Get(ctx, key, obj, opts...) })
 }
 
 func (c *limited) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return held(ctx, func(ctx context.Context) error { return c.Client.Create(ctx, obj, opts...) })
+	return held(ctx, func(ctx context.Context) error { return c.plain().Create(ctx, obj, opts...) })
 }
 
 func (c *limited) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return held(ctx, func(ctx context.Context) error { return c.Client.Update(ctx, obj, opts...) })
+	return held(ctx, func(ctx context.Context) error { return c.plain().Update(ctx, obj, opts...) })
 }
 
 func (c *limited) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return held(ctx, func(ctx context.Context) error { return c.Client.Patch(ctx, obj, patch, opts...) })
+	return held(ctx, func(ctx context.Context) error { return c.plain().Patch(ctx, obj, patch, opts...) })
 }
 
 func (c *limited) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return held(ctx, func(ctx context.Context) error { return c.Client.Apply(ctx, obj, opts...) })
+	return held(ctx, func(ctx context.Context) error { return c.plain().Apply(ctx, obj, opts...) })
 }
 
 func (c *limited) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return held(ctx, func(ctx context.Context) error { return c.Client.Delete(ctx, obj, opts...) })
+	return held(ctx, func(ctx context.Context) error { return c.plain().Delete(ctx, obj, opts...) })
 }
 
 func (c *limited) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return held(ctx, func(ctx context.Context) error { return c.Client.DeleteAllOf(ctx, obj, opts...) })
+	return held(ctx, func(ctx context.Context) error { return c.plain().DeleteAllOf(ctx, obj, opts...) })
 }
 
 func (c *limited) Status() client.SubResourceWriter { return c.SubResource("status") }
 
 func (c *limited) SubResource(name string) client.SubResourceClient {
-	return &limitedPart{c.Client.SubResource(name)}
+	return &limitedPart{c.plain().SubResource(name)}
 }
 
 // List reads all pages of a list, unless the caller requests a single page with Limit or Continue.
@@ -69,7 +77,7 @@ func (c *limited) List(ctx context.Context, list client.ObjectList, opts ...clie
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	if o.Limit > 0 || o.Continue != "" || o.Raw != nil {
-		return held(ctx, func(ctx context.Context) error { return c.Client.List(ctx, list, opts...) })
+		return held(ctx, func(ctx context.Context) error { return c.plain().List(ctx, list, opts...) })
 	}
 	return c.pages(ctx, list, opts)
 }
@@ -118,7 +126,7 @@ func (c *limited) page(ctx context.Context, list client.ObjectList, opts []clien
 	defer h.Release()
 	list.SetContinue("") // decoding does not reset fields that are absent from the page
 	list.SetRemainingItemCount(nil)
-	err := c.Client.List(ctx, list, opts...)
+	err := c.plain().List(ctx, list, opts...)
 	return h.Size(), err
 }
 

@@ -37,6 +37,7 @@ type mapper struct {
 	clk      clock.PassiveClock
 	timeout  time.Duration
 	observed func(error) // counts a discovery in the metrics
+	changed  func()      // called when a known kind has another resource or scope; may be nil
 
 	loading sync.Mutex // held during a discovery
 
@@ -68,7 +69,11 @@ func (m *mapper) load(ctx context.Context) error {
 		m.failed = fmt.Errorf("discover the kinds of the target: %w", err)
 		return m.failed
 	}
-	m.known, m.failed = m.known.replacedBy(groups, lists, failed), nil
+	before := m.known
+	m.known, m.failed = before.replacedBy(groups, lists, failed), nil
+	if m.changed != nil && m.known.differs(before) {
+		m.changed()
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,14 +70,24 @@ func Of(o Object, err error) Meaning {
 }
 
 // IsUnproved reports whether an error can mean that the cluster does not serve a kind: the RESTMapper does not know the
-// kind, the discovery of its group is incomplete, or the API server answers that it does not know the resource. The
-// answer has the status 404, but does not name an object.
+// kind, the discovery of its group is incomplete, the API server answers that it does not know the resource, or the
+// request lacks the namespace that the scope of the kind requires. The answer has the status 404, but does not name an
+// object.
 func IsUnproved(err error) bool {
+	if lacksNamespace(err) {
+		return true
+	}
 	if _, incomplete := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); incomplete || meta.IsNoMatchError(err) {
 		return true
 	}
 	status, isNotFound := notFound(err)
 	return isNotFound && (status.Details == nil || status.Details.Name == "" || isUnexpected(status))
+}
+
+// lacksNamespace reports whether a client refused to send a request without a namespace, because it takes the kind for
+// namespaced. Either the scope of the kind has changed, or there is no such object.
+func lacksNamespace(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "an empty namespace may not be set")
 }
 
 // names reports whether the API server answered that the object with this name does not exist.

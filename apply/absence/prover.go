@@ -127,6 +127,9 @@ func (p *Prover) explain(ctx context.Context, kind schema.GroupKind, err error, 
 	if failed != nil {
 		return failed
 	}
+	if prove && lacksNamespace(err) && out.State == KindServed && p.isNamespaced(kind) {
+		out.State, out.Version, out.Reason = KindGone, "", "the kind is namespaced, so an object without a namespace does not exist"
+	}
 	out.Kind, out.Err = kind, err
 	return &out
 }
@@ -179,6 +182,11 @@ func (p *Prover) refresh(ctx context.Context) error {
 		clear(p.results)
 	}
 	return nil
+}
+
+func (p *Prover) isNamespaced(kind schema.GroupKind) bool {
+	mapping, err := p.mapper.RESTMapping(kind)
+	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
 func (p *Prover) canRead(resource schema.GroupVersionResource) bool {

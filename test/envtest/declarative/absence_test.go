@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,6 +69,64 @@ var _ = Describe("A child whose kind is not served", func() {
 			g.Expect(err).NotTo(HaveOccurred())
 			return live.Object["spec"]
 		}).WithTimeout(patience).Should(HaveKeyWithValue("size", int64(1)))
+		w.Delete(ctx, "item")
+	}, SpecTimeout(5*time.Minute))
+
+	It("is created and watched again if its definition is deleted and created again [F100]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		kind, remove := w.Define(ctx)
+		w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
+		w.start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			return &declarative.SyncResponse{Children: []any{sample(kind)}}, nil
+		}))
+		Expect(w.Deploy(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+		remove()
+		reports := HaveField("Status.Conditions", ContainElement(HaveField("Message", ContainSubstring("Sample"))))
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(reports)
+		w.Define(ctx)
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).ShouldNot(reports)
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Conditions",
+			Not(ContainElement(HaveField("Type", upkeep.ConditionDriftDetection)))))
+		size := func(g Gomega) any {
+			live, err := w.Sample(ctx, kind, "v1", "a")
+			g.Expect(err).NotTo(HaveOccurred())
+			return live.Object["spec"]
+		}
+		Eventually(size).WithTimeout(patience).Should(HaveKeyWithValue("size", int64(1)))
+		live, err := w.Sample(ctx, kind, "v1", "a")
+		Expect(err).NotTo(HaveOccurred())
+		live.Object["spec"] = object{"size": int64(2)}
+		Expect(w.Client.Update(ctx, live, client.FieldOwner("hand"))).To(Succeed())
+		Eventually(size).WithTimeout(patience).Should(HaveKeyWithValue("size", int64(1)))
+		w.Delete(ctx, "item")
+	}, SpecTimeout(5*time.Minute))
+
+	It("is created again if its definition is created again with another scope [F99]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		kind := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
+		var clusterScoped atomic.Bool
+		definition := declarative.ChildKind{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
+		w.options.Children = []declarative.ChildKind{definition, {APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
+		w.start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			defined, one := sampleDefinition(kind), sample(kind)
+			if clusterScoped.Load() {
+				defined["spec"].(object)["scope"] = "Cluster"
+			}
+			return &declarative.SyncResponse{Children: []any{defined, one}}, nil
+		}))
+		Expect(w.Deploy(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+
+		By("deleting the definition and all objects, and creating it with another scope")
+		clusterScoped.Store(true)
+		crd := &unstructured.Unstructured{}
+		crd.SetAPIVersion("apiextensions.k8s.io/v1")
+		crd.SetKind("CustomResourceDefinition")
+		crd.SetName("samples." + kind.Group)
+		Expect(w.Client.Delete(ctx, crd)).To(Succeed())
+		Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(kind)
+		Eventually(func() error { return w.Client.Get(ctx, client.ObjectKey{Name: "a"}, live) }).WithTimeout(patience).Should(Succeed())
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 })
