@@ -28,6 +28,7 @@ type parameters struct {
 	Group     string // the API group of the set
 	Version   string // the API version of the objects in this group
 	URL       string // the address of the webhooks of the set
+	Port      string // the port of the webhooks
 	Value     string // a value in the ConfigMap "settings"
 	Upgraded  bool   // the definitions no longer serve the version v1alpha1
 	Strategy  string // the update strategy; the default is that of the deployer
@@ -43,8 +44,15 @@ type edit struct {
 
 func parametersOf(name string) parameters {
 	return parameters{
-		Name: name, Namespace: "set-" + name, Group: name + ".sets.test.deployerkit.dev", Version: "v1alpha1", URL: webhooks.URL + "/" + name, Value: "first",
+		Name: name, Namespace: "set-" + name, Group: name + ".sets.test.deployerkit.dev", Version: "v1alpha1",
+		URL: webhooks.URL + "/" + name, Port: webhooks.port(), Value: "first",
 	}
+}
+
+// with returns the parameters of another copy of the set, which has an update strategy.
+func (p parameters) with(strategy string) parameters {
+	p.Namespace, p.Group, p.Strategy = strategy+"-"+p.Name, p.Name+"."+strategy+".test.deployerkit.dev", strategy
+	return p
 }
 
 // upgraded returns the parameters after an upgrade of the set.
@@ -88,13 +96,18 @@ func (p parameters) manifests() []*unstructured.Unstructured {
 	return out
 }
 
-// find returns the object of a kind with a name. The name has no prefix or suffix that contains the name of the set.
+// short returns the name of an object without a prefix or suffix that contains the name of the set.
+func (p parameters) short(obj *unstructured.Unstructured) string {
+	name, _ := strings.CutPrefix(obj.GetName(), p.Namespace)
+	name, _, _ = strings.Cut(name, "."+p.Group)
+	return name
+}
+
+// find returns the object of a kind with a name. The name is that which short returns.
 func (p parameters) find(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	i := slices.IndexFunc(objects, func(obj *unstructured.Unstructured) bool {
-		short, _ := strings.CutPrefix(obj.GetName(), p.Namespace)
-		short, _, _ = strings.Cut(short, "."+p.Group)
-		return obj.GetKind() == kind && short == name
+		return obj.GetKind() == kind && p.short(obj) == name
 	})
 	Expect(i).To(BeNumerically(">=", 0), "the set contains no %s %s", kind, name)
 	return objects[i]

@@ -4,6 +4,7 @@ package sets_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -11,9 +12,11 @@ import (
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -128,6 +131,16 @@ func sets() []set {
 			changed: edit{"ProviderConfig", "-default", []string{"spec", "credentials", "source"}, "None"},
 		},
 		{
+			name: "policies", review: review{"own", func(parameters) map[string]any {
+				return map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+			}},
+			filled: []field{
+				webhook(validating, "-policies"), {"APIService", "v1.reports", []string{"status", "conditions", "0", "status"}, Equal("True")},
+			},
+			deleted: field{kind: "APIService", name: "v1.reports"},
+			changed: edit{"Deployment", "admission", []string{"spec", "template", "spec", "containers", "0", "image"}, "other"},
+		},
+		{
 			name: "serving", uncertain: []string{"Image"}, review: custom("Service"), converts: true,
 			filled: []field{
 				{"Secret", "serving-certs", []string{"data"}, HaveKey("tls.crt")}, webhook(validating, "-validation"), conversion("services"),
@@ -240,7 +253,9 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(3*time.Minute))
 
 	Describe("that are deleted", Ordered, func() {
+		var before faultnet.Counts
 		BeforeAll(func(ctx SpecContext) {
+			before = w.Counter.Snapshot()
 			for _, s := range sets() { // all at once, because the deletion of a Namespace takes several seconds
 				w.requestDeletion(ctx, s.name)
 			}
@@ -250,10 +265,64 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 			It("leave nothing of the kind "+s.name+" behind [F70]", func(ctx SpecContext) {
 				w.awaitDeleted(ctx, s.name)
 				w.awaitNothingLeft(ctx, parametersOf(s.name))
+				w.wantDeletions(before, parametersOf(s.name).upgraded())
 			}, SpecTimeout(3*time.Minute))
 		}
 	})
 })
+
+var _ = Describe("Manifest sets with the strategy update", Ordered, ContinueOnFailure, func() {
+	var w *env
+	BeforeAll(func(ctx SpecContext) { w = newEnv(ctx) })
+
+	for _, s := range sets() {
+		if s.name != "certificates" && s.name != "ingress" {
+			continue
+		}
+		It("of the kind "+s.name+" are installed, left alone, changed and deleted with one write per object and change [F91, F97]", func(ctx SpecContext) {
+			p := parametersOf(s.name).with("update")
+			before := w.Counter.Snapshot()
+			Expect(w.Deploy(ctx, s.name, p.config())).To(succeed())
+			w.filled(ctx, p, s)
+			w.AwaitQuiet(ctx)
+			_, written := w.Spent(before) // the requests that create objects do not contain the names of these objects
+			Expect(written).To(Equal(len(p.manifests())), "%s", w.Counter.Snapshot().Since(before).Writes())
+			w.wantJobs(p)
+
+			before = w.Counter.Snapshot()
+			Expect(w.Again(ctx, s.name)).To(succeed())
+			w.AwaitQuiet(ctx)
+			w.wantWrites(before, p, 0)
+
+			steps := []parameters{p.changed()}
+			for _, e := range s.edits {
+				steps = append(steps, steps[len(steps)-1].edited(e))
+			}
+			for _, p = range steps {
+				before = w.Counter.Snapshot()
+				Expect(w.upgrade(ctx, p)).To(succeed())
+				w.AwaitQuiet(ctx)
+				w.wantWrites(before, p, 1)
+				w.wantJobs(p)
+				w.filled(ctx, p, s)
+			}
+
+			before = w.Counter.Snapshot()
+			w.requestDeletion(ctx, s.name)
+			w.awaitDeleted(ctx, s.name)
+			w.awaitNothingLeft(ctx, p)
+			w.wantDeletions(before, p)
+		}, SpecTimeout(3*time.Minute))
+	}
+})
+
+// wantDeletions checks the writes of a deletion: one for each object of the set that existed.
+func (w *env) wantDeletions(before faultnet.Counts, p parameters) {
+	GinkgoHelper()
+	want := len(slices.DeleteFunc(p.manifests(), func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Job" }))
+	writes := w.writes(before, p)
+	Expect(writes.Total()).To(Equal(want), "%s", writes)
+}
 
 // wantUncertain checks which kinds the condition ReadinessUnknown names.
 func (w *env) wantUncertain(ctx context.Context, s set) {

@@ -8,13 +8,21 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strings"
 	"sync"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // webhookServer answers the webhooks of all sets. It allows each object, and converts objects between versions that
@@ -22,19 +30,52 @@ import (
 type webhookServer struct {
 	*httptest.Server
 	bundle   string // the certificate, as the value of a field caBundle
-	requests tally  // by path: the name of a set, and validate, mutate or convert
+	requests tally  // by path: the name of a set, and validate, mutate, convert or own
+	client.Reader
 }
 
 func startWebhookServer() *webhookServer {
-	s := &webhookServer{}
+	s := &webhookServer{Reader: world.NewClient(GinkgoTB(), cp.Config)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{set}/validate", s.review)
 	mux.HandleFunc("/{set}/mutate", s.review)
 	mux.HandleFunc("/{set}/convert", s.convert)
+	mux.HandleFunc("/{set}/own", func(w http.ResponseWriter, req *http.Request) { s.ifRunning(w, req, req.PathValue("set"), s.review) })
+	mux.HandleFunc("/apis/{group}/v1", func(w http.ResponseWriter, req *http.Request) {
+		_, group, _ := strings.Cut(req.PathValue("group"), ".")
+		set, _, _ := strings.Cut(group, ".")
+		s.ifRunning(w, req, set, s.discover)
+	})
 	s.Server = httptest.NewTLSServer(mux)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	s.bundle = base64.StdEncoding.EncodeToString(certificate)
 	return s
+}
+
+// port returns the port of the server.
+func (s *webhookServer) port() string {
+	address, err := url.Parse(s.URL)
+	Expect(err).NotTo(HaveOccurred())
+	return address.Port()
+}
+
+// ifRunning calls a handler if the Deployment "admission" of the set is available.
+func (s *webhookServer) ifRunning(w http.ResponseWriter, req *http.Request, set string, handle http.HandlerFunc) {
+	deployment := &appsv1.Deployment{}
+	err := s.Get(req.Context(), client.ObjectKey{Namespace: "set-" + set, Name: "admission"}, deployment)
+	if err != nil || deployment.Status.AvailableReplicas == 0 {
+		http.Error(w, "the server does not run", http.StatusServiceUnavailable)
+		return
+	}
+	handle(w, req)
+}
+
+// discover answers that an API group contains no resources.
+func (s *webhookServer) discover(w http.ResponseWriter, req *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(metav1.APIResourceList{ // as in review
+		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: req.PathValue("group") + "/v1", APIResources: []metav1.APIResource{},
+	})
 }
 
 // tally counts what happens to things that a text identifies.
