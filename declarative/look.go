@@ -85,17 +85,9 @@ func (r *run) lookAt(ctx context.Context, gvk schema.GroupVersionKind, resource 
 	r.unobserved[gvk.GroupKind()] = !coverage.Complete()
 	found := map[types.NamespacedName]*unstructured.Unstructured{}
 	for _, entry := range entries {
-		obj := r.seen(ctx, resource, entry)
-		if obj == nil {
-			if obj, err = r.read(ctx, gvk, entry); err != nil {
-				return nil, err
-			}
+		if found[entry.Ref().Key()], err = r.child(ctx, gvk, resource, entry); err != nil {
+			return nil, err
 		}
-		if obj == nil && entry.Finish.IsDone() {
-			r.done = append(r.done, entry.Ref())
-		}
-		found[entry.Ref().Key()] = obj
-		r.up.ObserveFinish(entry.Ref(), obj)
 	}
 	for _, name := range r.watcher.ObjectsOf(resource, r.up.Owner) {
 		if _, listed := found[name]; !listed {
@@ -109,6 +101,23 @@ func (r *run) lookAt(ctx context.Context, gvk schema.GroupVersionKind, resource 
 		}
 	}
 	return out, nil
+}
+
+// child returns the object of an inventory entry, or nil if it does not exist. It records an object that has finished its
+// work and is gone.
+func (r *run) child(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, entry apply.Entry) (*unstructured.Unstructured, error) {
+	obj := r.seen(ctx, resource, entry)
+	if obj == nil {
+		var err error
+		if obj, err = r.read(ctx, gvk, entry); err != nil {
+			return nil, err
+		}
+	}
+	if obj == nil && entry.Finish.IsDone() {
+		r.done = append(r.done, entry.Ref())
+	}
+	r.up.ObserveFinish(entry.Ref(), obj)
+	return obj, nil
 }
 
 func compareNames(a, b types.NamespacedName) int {

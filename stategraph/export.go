@@ -187,10 +187,8 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, check bool) (wa
 		}
 	}
 	c.graph.keepExports(values, before, w)
-	for name, done := range walk.done {
-		if values[name] = before[name]; values[name] == nil {
-			return "", deployerlib.ConfigError("status.exportRef", "export %s: %s, and no earlier value is stored", name, done.Error())
-		}
+	if err := keepDone(values, before, walk.done); err != nil {
+		return "", err
 	}
 	same := maps.EqualFunc(values, before, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 	if !same || check && len(values) > 0 || c.memory.Exports == nil && c.item.Status.ExportReference == nil && len(values) > 0 {
@@ -209,6 +207,16 @@ func (g *Graph) keepExports(values, before map[string]json.RawMessage, w *walked
 			values[e.name] = old
 		}
 	}
+}
+
+// keepDone copies the exports of objects that have finished their work and are gone from `before` to `values`.
+func keepDone(values, before map[string]json.RawMessage, done map[string]error) error {
+	for name, why := range done {
+		if values[name] = before[name]; values[name] == nil {
+			return deployerlib.ConfigError("status.exportRef", "export %s: %s, and no earlier value is stored", name, why.Error())
+		}
+	}
+	return nil
 }
 
 // readExports returns the values in the export Secret of the item. If there is no such Secret, or if its content cannot

@@ -53,21 +53,12 @@ func readExports(ctx context.Context, exports []Export, get getter, document map
 	for i := range exports {
 		export := &exports[i]
 		value, missing, err := reader.value(ctx, export)
-		if errors.Is(err, readiness.ErrDone) {
-			waiting = append(waiting, awaited{key: export.Key, reason: err.Error(), done: export})
-			continue
-		}
-		if errors.Is(err, jsonpath.ErrLimit) {
-			return nil, nil, fault(export.at, "%s", err.Error())
-		}
+		awaits, err := export.judge(missing, err)
 		if err != nil {
-			return nil, nil, fmt.Errorf("export %q: %w", export.Key, err)
+			return nil, nil, err
 		}
-		if missing != "" && export.FromResource == nil {
-			return nil, nil, fault(export.at+".jsonPath", "%s", missing) // the values of the deployer do not change while the item waits
-		}
-		if missing != "" {
-			waiting = append(waiting, awaited{key: export.Key, reason: missing, timeout: export.Timeout})
+		if awaits != nil {
+			waiting = append(waiting, *awaits)
 			continue
 		}
 		if !merge(values, nest(export.key, value)) {
@@ -80,6 +71,23 @@ func readExports(ctx context.Context, exports []Export, get getter, document map
 		}
 	}
 	return values, waiting, nil
+}
+
+// judge returns what an export waits for, or nil if its value was read. The parameters are the results of reader.value.
+func (e *Export) judge(missing string, err error) (*awaited, error) {
+	switch {
+	case errors.Is(err, readiness.ErrDone):
+		return &awaited{key: e.Key, reason: err.Error(), done: e}, nil
+	case errors.Is(err, jsonpath.ErrLimit):
+		return nil, fault(e.at, "%s", err.Error())
+	case err != nil:
+		return nil, fmt.Errorf("export %q: %w", e.Key, err)
+	case missing != "" && e.FromResource == nil:
+		return nil, fault(e.at+".jsonPath", "%s", missing) // the values of the deployer do not change while the item waits
+	case missing != "":
+		return &awaited{key: e.Key, reason: missing, timeout: e.Timeout}, nil
+	}
+	return nil, nil
 }
 
 // object identifies an object in one of the targets.

@@ -15,9 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/deployerkit/deployerkit/contract"
-
 	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/contract"
 )
 
 // fakeClusters holds objects by "target/kind/namespace/name", and counts how often each was read.
