@@ -94,7 +94,7 @@ func decideRival(r rules, k known, err error, again decision) step {
 // way as to an object without an owner.
 func decideSucceed(r rules, k known, former []ownership.Owner, again decision) step {
 	if r.refuses(k.want) {
-		reason := fmt.Sprintf("already exists, belonged to deploy item %s, and is not adopted", former[0])
+		reason := fmt.Sprintf("already exists, belonged to deploy item %s, and is not adopted; allow adopting it, or delete it", former[0])
 		return k.fail(&Error{Ref: k.want.ref, Reason: reason, Class: Retry, Status: metav1.StatusReasonConflict})
 	}
 	k.former = append(slices.Clip(k.former), former...)

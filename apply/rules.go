@@ -185,7 +185,11 @@ func (r rules) isMarkedForAnother(e Entry, live *unstructured.Unstructured) bool
 }
 
 func (r rules) markedForAnother(ref Ref, live *unstructured.Unstructured) *Error {
-	return foreign(ref, fmt.Sprintf("the Landscaper deploy item %q", live.GetLabels()[r.LandscaperLabel]))
+	out := foreign(ref, fmt.Sprintf("the Landscaper deploy item %q", live.GetLabels()[r.LandscaperLabel]))
+	// The label does not name the namespace and the Landscaper cluster of the item, so it is not possible to find out
+	// whether the item still exists.
+	out.Reason += "; if that item does not exist any more, remove the label " + r.LandscaperLabel + " from the object"
+	return out
 }
 
 // foreign returns the error for an object that belongs to another owner. A retry may succeed, because the other owner
