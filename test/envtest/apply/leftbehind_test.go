@@ -89,6 +89,18 @@ var _ = Describe("an object that its item has left behind", func() {
 		Expect(thief.reasons()).To(ConsistOf(apply.ReasonTakenOver))
 	})
 
+	It("of Landscaper's own deployer stays, and the error names the label to remove [F92]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		foreign := w.foreign(ctx, "a", "key", "old")
+		foreign.SetLabels(map[string]string{"manifest.deployer.landscaper.gardener.cloud/deployitem": "generated-name"})
+		Expect(direct.Update(ctx, foreign)).To(Succeed())
+		_, err := w.try(ctx, w.configMap("a"))
+		Expect(err).To(MatchError(ContainSubstring("remove the label manifest.deployer.landscaper.gardener.cloud/deployitem from the object")))
+		foreign.SetLabels(nil)
+		Expect(direct.Update(ctx, foreign)).To(Succeed())
+		w.apply(ctx, w.configMap("a"))
+	})
+
 	It("stays with an owner of another landscape, or one that cannot be named, without a question [F92]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		thief := w.other()
