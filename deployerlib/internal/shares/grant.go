@@ -16,10 +16,10 @@ type usage struct {
 	places     map[Place]int
 	doubtful   int                      // number of counted shares held for targets that are unhealthy or not yet known to be healthy
 	doubtfulIn map[string]int           // the shares that the field `doubtful` counts, by namespace
-	untried    int                      // the shares that the field `doubtful` counts for untried targets
+	untried    int                      // the shares that the field `doubtful` counts for untried targets, without slow runs
 	suspects   int                      // number of shares held for suspect targets (see isSuspect), counted or not
 	total      int                      // number of counted shares
-	stalled    int                      // number of shares that are not counted, because their targets stall
+	stalled    int                      // number of shares that are not counted, because their targets stall or their runs are slow
 	stalledIn  map[string]int           // the shares that the field `stalled` counts, by namespace
 	lent       bool                     // whether a target uses more workers than TargetShare allows
 	health     map[Place]targets.Health // the health of each target
@@ -41,30 +41,41 @@ func (s *Shares) grant() {
 		}
 		s.waiting.remove(next.item)
 		s.held[next.item], s.offered[next.item] = next.Place, true
+		s.since[next.item] = s.looks
 		s.fresh = append(s.fresh, next.item)
-		s.count(use, next.Place)
+		s.count(use, next.Place, false)
 	}
 }
 
 // usage counts the held shares, based on the current health of the targets.
 func (s *Shares) usage() *usage {
 	use := &usage{namespaces: map[string]int{}, places: map[Place]int{}, doubtfulIn: map[string]int{}, stalledIn: map[string]int{}, health: map[Place]targets.Health{}}
-	for _, place := range s.held {
-		s.count(use, place)
+	var slow []Place
+	for item, place := range s.held {
+		if s.looks-s.since[item] >= slowAfter && s.isUntried(place, use) {
+			slow = append(slow, place)
+			continue
+		}
+		s.count(use, place, false)
+	}
+	for _, place := range slow {
+		s.count(use, place, true) // after the others, because it depends on the limits that these use up
 	}
 	return use
 }
 
 // count adds a share to the usage. A share of a target that stalls is not counted as a worker, because its run only
-// waits for a response.
-func (s *Shares) count(use *usage, place Place) {
+// waits for a response. A slow run is one of an untried target that began a while ago. It is not counted if it exceeds
+// the limits, so that the extra worker for untried targets is free again.
+func (s *Shares) count(use *usage, place Place, slow bool) {
 	use.namespaces[place.Namespace]++
 	use.places[place]++
 	health := s.healthOf(place, use)
 	if s.isSuspect(place, health) {
 		use.suspects++
 	}
-	if isStalled(health) && use.stalled < spare && use.stalledIn[place.Namespace] < spare/2 {
+	waits := isStalled(health) || slow && (use.total >= s.limit(use) || s.isFull(place, use, 0))
+	if waits && use.stalled < spare && use.stalledIn[place.Namespace] < spare/2 {
 		use.stalled++
 		use.stalledIn[place.Namespace]++
 		return
@@ -75,7 +86,7 @@ func (s *Shares) count(use *usage, place Place) {
 		use.doubtful++
 		use.doubtfulIn[place.Namespace]++
 	}
-	if s.isUntried(place, use) {
+	if !slow && s.isUntried(place, use) {
 		use.untried++
 	}
 }
@@ -140,7 +151,17 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 	if s.isSuspect(place, health) && use.suspects >= s.suspects {
 		return false
 	}
-	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
+	reserve := 0
+	if use.untried == 0 && s.isUntried(place, use) {
+		reserve = s.extra
+	}
+	return use.places[place] == 0 && !s.isFull(place, use, reserve)
+}
+
+// isFull reports whether targets that are unhealthy or not yet known to be healthy, all together or those of the
+// namespace of a place, use all workers that they may use, and as many more as the parameter `reserve` says.
+func (s *Shares) isFull(place Place, use *usage, reserve int) bool {
+	return use.doubtful >= s.doubtful+reserve || use.doubtfulIn[place.Namespace] >= (s.doubtful+1)/2+reserve
 }
 
 // hasWorker reports whether a worker is free for an item of a place. An extra worker is only for a namespace that uses

@@ -16,6 +16,9 @@ const (
 	// lookAgain is the interval at which the health of the targets is checked while items wait. The checks are needed
 	// because no event reports that a target stalls or recovers.
 	lookAgain = 100 * time.Millisecond
+	// slowAfter is the number of intervals after which the run of an untried target no longer uses the extra worker for
+	// untried targets.
+	slowAfter = 8
 	// spare is the maximum number of items that run without counting as workers, because their targets stall.
 	spare = 100
 	// fewWorkers is the smallest number of workers for which there are also extra workers.
@@ -28,7 +31,7 @@ const (
 // Options configures Shares.
 type Options struct {
 	// Workers is the number of items that may run at a time. An item whose unproven or unhealthy target stalls does not
-	// count, for up to 100 items. If Workers is at least 4, there are three extra workers. The first extra worker only
+	// count, and neither does a slow item of an untried target that exceeds the limits, for up to 100 items. If Workers is at least 4, there are three extra workers. The first extra worker only
 	// runs an item of a namespace in which no other item runs. The second extra worker is used only while the items of a
 	// target use more than TargetShare, and only for an item of another target. The third one only runs an item of an
 	// untried target.
@@ -69,8 +72,10 @@ type Shares struct {
 	mu      sync.Mutex
 	health  func(target types.NamespacedName) targets.Health // nil if all targets count as healthy
 	held    map[types.NamespacedName]Place
-	offered map[types.NamespacedName]bool // the items in the field `held` for which Take has yet to be called again
-	fresh   []types.NamespacedName        // the items in the field `offered` for which Options.Offer has yet to be called
+	since   map[types.NamespacedName]uint64 // the value of the field `looks` when each item in the field `held` got its share
+	looks   uint64                          // the number of intervals that have passed while items waited
+	offered map[types.NamespacedName]bool   // the items in the field `held` for which Take has yet to be called again
+	fresh   []types.NamespacedName          // the items in the field `offered` for which Options.Offer has yet to be called
 	waiting queue
 	told    int // the number of waiting items that was last reported to Waits
 	proven  map[Place]bool
@@ -84,7 +89,7 @@ type Shares struct {
 func New(o Options) *Shares {
 	s := &Shares{
 		options: o, perTarget: max(int(float64(o.Workers)*o.TargetShare), 1), doubtful: max(o.Workers/2, 1),
-		held: map[types.NamespacedName]Place{}, offered: map[types.NamespacedName]bool{}, waiting: newQueue(), proven: map[Place]bool{}, failed: map[Place]bool{},
+		held: map[types.NamespacedName]Place{}, since: map[types.NamespacedName]uint64{}, offered: map[types.NamespacedName]bool{}, waiting: newQueue(), proven: map[Place]bool{}, failed: map[Place]bool{},
 	}
 	s.suspects = (s.doubtful + 1) / 2
 	if o.Workers >= fewWorkers {
@@ -188,6 +193,7 @@ func (s *Shares) tick() {
 	s.options.After(lookAgain, func() {
 		s.change(func() {
 			s.ticking = false
+			s.looks++
 			s.grant()
 		})
 	})
@@ -195,6 +201,7 @@ func (s *Shares) tick() {
 
 func (s *Shares) drop(item types.NamespacedName) {
 	delete(s.held, item)
+	delete(s.since, item)
 	delete(s.offered, item)
 }
 

@@ -20,6 +20,7 @@ type scene struct {
 	began   map[string]time.Duration // when each running item of a hostile target began
 	started map[string]time.Duration // when each item first began
 	good    map[string]bool          // the targets that respond
+	idle    bool                     // whether the runs on all other targets take minutes without stalling
 }
 
 func newScene(t *testing.T, workers int, good ...string) *scene {
@@ -63,6 +64,7 @@ func (s *scene) advance(d time.Duration) {
 			_, place := split(item)
 			name := place.Namespace + "/" + place.Target
 			switch ran := s.now - began; {
+			case s.idle:
 			case ran >= requestTimeout:
 				s.health[name] = targets.HealthBad
 				delete(s.began, item)
@@ -169,5 +171,83 @@ func TestUntriedTargets(t *testing.T) {
 		w.take("bad/t/1", "new/t/1")
 		w.give("first/t/1")
 		w.want("offers", w.offered, "new/t/1")
+	})
+}
+
+func TestUntriedTargetsBesideIdleRuns(t *testing.T) {
+	const most = 2 * time.Second
+	idle := func(n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprintf("idle%d/t%d/1", i%7, i))
+		}
+		return out
+	}
+	for _, n := range []int{5, 12, 100} {
+		t.Run(fmt.Sprintf("an untried target starts within 2 s beside %d unproven targets whose runs take minutes and do not stall [F107]", n), func(t *testing.T) {
+			for _, wait := range []time.Duration{0, time.Second, 10 * time.Second, 5 * time.Minute} {
+				s := newScene(t, 10, "good/new")
+				s.idle = true
+				s.arrive(idle(n)...)
+				s.advance(wait)
+				arrived := s.now
+				s.arrive("good/new/1")
+				s.advance(most)
+				if began, ok := s.started["good/new/1"]; !ok || began-arrived > most {
+					t.Errorf("after %s: started: %t, at %s", wait, ok, began-arrived)
+				}
+			}
+		})
+	}
+	t.Run("an untried target starts within 2 s beside proven targets that use all workers and idle runs [F107]", func(t *testing.T) {
+		s := newScene(t, 10, "good/new")
+		busy := []string{}
+		for i := range 12 {
+			s.prove(fmt.Sprintf("busy%d/t", i))
+			busy = append(busy, items(fmt.Sprintf("busy%d/t", i), 2)...)
+		}
+		s.idle = true
+		s.arrive(busy...)
+		s.arrive(idle(20)...)
+		s.advance(5 * time.Second)
+		arrived := s.now
+		s.arrive("good/new/1")
+		s.advance(most)
+		if began, ok := s.started["good/new/1"]; !ok || began-arrived > most {
+			t.Errorf("started: %t, at %s", ok, began-arrived)
+		}
+	})
+	t.Run("unproven targets of one namespace whose runs do not stall leave workers to other namespaces [F107]", func(t *testing.T) {
+		s := newScene(t, 10)
+		s.idle = true
+		all := []string{}
+		for i := range 2 * spare {
+			all = append(all, fmt.Sprintf("evil/t%d/1", i))
+		}
+		s.arrive(all...)
+		s.advance(5 * time.Minute)
+		if most := spare/2 + 4; len(s.began) > most {
+			t.Errorf("%d items run, want at most %d", len(s.began), most)
+		}
+		s.want("items without a target", s.take(items("other/", 5)...), items("other/", 5)...)
+		s.want("an untried target", s.take("new/t/1"), "new/t/1")
+	})
+	t.Run("only one more untried target runs per interval [F107]", func(t *testing.T) {
+		s := newScene(t, 10)
+		s.idle = true
+		s.arrive(idle(100)...)
+		before := len(s.began)
+		s.advance(slowAfter * lookAgain)
+		if after := len(s.began); before > 6 || after > before+1 {
+			t.Errorf("%d items run, then %d", before, after)
+		}
+	})
+	t.Run("without extra workers untried targets use half of the workers [F107]", func(t *testing.T) {
+		s := newScene(t, 3)
+		s.idle = true
+		s.arrive(idle(9)...)
+		s.advance(time.Minute)
+		if len(s.began) != 1 {
+			t.Errorf("%d items run, want 1", len(s.began))
+		}
 	})
 }
