@@ -53,7 +53,7 @@ func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	}
 	r.Keeper.setCondition(r.Item, ConditionDriftDetection, lsv1alpha1.ConditionFalse, "NotWatched", unwatched)
 	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // also called after an error, because the watches report no drift before this call
-	if r.reportStrangers(); r.know() {
+	if r.reportStrangers(); r.know(true) {
 		r.Keeper.clusters.unknown(r.Item.UID)
 	}
 	return failed

@@ -96,7 +96,7 @@ func (s *clusters) unknown(uid types.UID) {
 // watch has reported and that the item has written according to managedFields. It reads each of them once. The condition
 // ConditionUnknownObjects names the other ones. Recover calls CollectUnknown.
 func (r *Run) CollectUnknown(ctx context.Context) error {
-	if r.Cluster == nil || !r.know() {
+	if r.Cluster == nil || !r.know(false) {
 		return nil
 	}
 	inventory, found := r.Inventory, []string{}
@@ -160,7 +160,8 @@ func hasObject(entries []apply.Entry, one apply.Entry) bool {
 }
 
 // know tells the watches which objects the item knows. It reports whether they have reported other objects of the item.
-func (r *Run) know() bool {
+// The parameter `ends` means that the run will create no more objects.
+func (r *Run) know(ends bool) bool {
 	before := r.known
 	r.known = make(map[types.UID]bool, len(r.Inventory.Entries))
 	for _, entry := range r.Inventory.Entries {
@@ -177,7 +178,7 @@ func (r *Run) know() bool {
 			ignored[uid] = "" // this run has removed the object
 		}
 	}
-	return r.Cluster.watcher.Know(r.Owner, slices.Collect(maps.Keys(r.known)), ignored)
+	return r.Cluster.watcher.Know(r.Owner, slices.Collect(maps.Keys(r.known)), ignored, ends)
 }
 
 // reportStrangers sets the condition ConditionUnknownObjects, and writes an event when it changes.

@@ -28,15 +28,17 @@ type known struct {
 	item    types.UID
 	uids    []uint64             // the sorted hashes of the UIDs in the inventory
 	ignored map[types.UID]string // the versions of other objects for which nothing has to be done
+	tell    bool                 // no run is in progress, so that unknown objects are reported
 }
 
 // Know sets the UIDs of the objects in the inventory of an item, and reports whether a watch has reported another object
-// with the marks of the item. From now on, the functions that FollowUnknown registered are called if a watch reports such
-// an object. The map `ignored` contains objects to ignore until a newer version exists. If the version in the map is
-// empty, this is a version that is newer than the one that the watch has reported last. Objects that are being deleted or
-// stay in the cluster on purpose are ignored, too. Call Know after Expect. Forget removes the item.
-func (w *Watcher) Know(owner ownership.Owner, inventory []types.UID, ignored map[types.UID]string) (isUnknown bool) {
-	now := &known{item: owner.UID, uids: make([]uint64, 0, len(inventory)), ignored: ignored}
+// with the marks of the item. If the parameter `tell` is true, the functions that FollowUnknown registered are called from
+// now on when a watch reports such an object. Pass false at the beginning of a run, because the run creates objects. The
+// map `ignored` contains objects to ignore until a newer version exists. If the version in the map is empty, this is a
+// version that is newer than the one that the watch has reported last. Objects that are being deleted or stay in the
+// cluster on purpose are ignored, too. Forget removes the item.
+func (w *Watcher) Know(owner ownership.Owner, inventory []types.UID, ignored map[types.UID]string, tell bool) (isUnknown bool) {
+	now := &known{item: owner.UID, uids: make([]uint64, 0, len(inventory)), ignored: ignored, tell: tell}
 	for _, uid := range inventory {
 		now.uids = append(now.uids, keyOf(string(uid)))
 	}
@@ -110,7 +112,7 @@ func (k *known) isUnknown(r *reduced) bool {
 // holds the lock.
 func (w *Watcher) unknownTo(r *reduced) types.UID {
 	k := w.known[r.mark]
-	if k == nil || !k.isUnknown(r) {
+	if k == nil || !k.tell || !k.isUnknown(r) {
 		return ""
 	}
 	if p := w.plans[k.item]; p != nil && p.held {

@@ -51,7 +51,7 @@ func TestUnknown(t *testing.T) {
 			var told []types.UID
 			w.FollowUnknown(func(item types.UID) { told = append(told, item) })
 			must(t, whole.Replace([]any{object(tc.object)}, "10"))
-			if got := w.Know(owner, tc.known, tc.ignored); got != tc.want {
+			if got := w.Know(owner, tc.known, tc.ignored, true); got != tc.want {
 				t.Errorf("Know reported %t, want %t", got, tc.want)
 			}
 			if got := w.Unknown(owner, 10); (len(got) == 1) != tc.want || len(got) == 1 && got[0].UID != "u1" {
@@ -73,6 +73,12 @@ func TestUnknown(t *testing.T) {
 			must(t, whole.Update(object(tc.object, at("11"))))
 			if len(told) != len(want) {
 				t.Error("an item was told while it writes its objects")
+			}
+			w.Expect(item, nil)
+			w.Know(owner, tc.known, tc.ignored, false)
+			must(t, whole.Update(object(tc.object, at("12"))))
+			if len(told) != len(want) {
+				t.Error("an item was told at the beginning of its run")
 			}
 			w.Forget(item)
 			if got := w.Unknown(owner, 10); len(got) != 0 {

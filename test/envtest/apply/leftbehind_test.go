@@ -96,8 +96,7 @@ var _ = Describe("an object that its item has left behind", func() {
 		Expect(direct.Update(ctx, foreign)).To(Succeed())
 		_, err := w.try(ctx, w.configMap("a"))
 		Expect(err).To(MatchError(ContainSubstring("remove the label manifest.deployer.landscaper.gardener.cloud/deployitem from the object")))
-		foreign.SetLabels(nil)
-		Expect(direct.Update(ctx, foreign)).To(Succeed())
+		w.edit(ctx, "a", `{"metadata":{"labels":null}}`)
 		w.apply(ctx, w.configMap("a"))
 	})
 
