@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -55,9 +56,11 @@ func (w *env) upgrade(ctx context.Context, p parameters) *lsv1alpha1.DeployItem 
 	GinkgoHelper()
 	raw, err := json.Marshal(p.config())
 	Expect(err).NotTo(HaveOccurred())
-	di := w.Get(ctx, p.Name)
-	di.Spec.Configuration = &runtime.RawExtension{Raw: raw}
-	Expect(w.Client.Update(ctx, di, client.FieldOwner("landscaper"))).To(Succeed())
+	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the deployer writes the status at any time
+		di := w.Get(ctx, p.Name)
+		di.Spec.Configuration = &runtime.RawExtension{Raw: raw}
+		return w.Client.Update(ctx, di, client.FieldOwner("landscaper"))
+	})).To(Succeed())
 	return w.Again(ctx, p.Name)
 }
 
