@@ -15,8 +15,8 @@ const (
 	maxText          = 1024 // length of a message in bytes
 	maxName          = 256  // length of a name in bytes
 	maxRegistrations = 50
-	maxLeases        = 200 // leases in one response
-	maxLeasePages    = 25
+	maxPage          = 200 // leases or registrations in one response
+	maxPages         = 25
 	maxKnown         = 1000
 	maxTypes         = 10
 	maxEvents        = 100

@@ -107,9 +107,9 @@ func (f *Facts) readContext(ctx context.Context, c client.Reader) {
 // readLeases finds the deployers that have written a registration to their leases.
 func (f *Facts) readLeases(ctx context.Context, c client.Reader) {
 	next := ""
-	for range maxLeasePages {
+	for range maxPages {
 		var leases coordinationv1.LeaseList
-		if err := c.List(ctx, &leases, client.HasLabels{registration.Label}, client.Limit(maxLeases), client.Continue(next)); err != nil {
+		if err := c.List(ctx, &leases, client.HasLabels{registration.Label}, client.Limit(maxPage), client.Continue(next)); err != nil {
 			f.unknown(partLeases, err)
 			return
 		}
@@ -121,7 +121,7 @@ func (f *Facts) readLeases(ctx context.Context, c client.Reader) {
 			return
 		}
 	}
-	f.unknown(partLeases, fmt.Errorf("there are too many leases of deployers; only %d were read", maxLeasePages*maxLeases))
+	f.unknown(partLeases, fmt.Errorf("there are too many leases of deployers; only %d were read", maxPages*maxPage))
 }
 
 // readLease reads the registration of a deployer.
@@ -154,16 +154,29 @@ func leaseOf(l *coordinationv1.Lease) *Lease {
 
 // readRegistrations reads the DeployerRegistrations. Only some versions of Landscaper have this kind.
 func (f *Facts) readRegistrations(ctx context.Context, c client.Reader) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployerRegistrationList"))
-	err := c.List(ctx, list, client.Limit(maxRegistrations))
-	switch {
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return
-	case err != nil:
-		f.unknown(partDeployers, err)
-		return
+	next := ""
+	for range maxPages {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployerRegistrationList"))
+		err := c.List(ctx, list, client.Limit(maxPage), client.Continue(next))
+		switch {
+		case meta.IsNoMatchError(err), next == "" && apierrors.IsNotFound(err):
+			return
+		case err != nil:
+			f.unknown(partDeployers, err)
+			return
+		}
+		f.addRegistrations(list)
+		f.keepKnown(maxKnown)
+		if next = list.GetContinue(); next == "" {
+			return
+		}
 	}
+	f.unknown(partDeployers, fmt.Errorf("there are too many DeployerRegistrations; only %d were read", maxPages*maxPage))
+}
+
+// addRegistrations adds the deployers whose DeployerRegistrations contain the type of the item.
+func (f *Facts) addRegistrations(list *unstructured.UnstructuredList) {
 	for i := range list.Items {
 		kinds, _, _ := unstructured.NestedStringSlice(list.Items[i].Object, "spec", "types")
 		if !slices.Contains(kinds, string(f.Item.Spec.Type)) {

@@ -72,12 +72,22 @@ func cluster(t *testing.T, forbidden func(kind string) bool, objects ...client.O
 		}).Build()
 }
 
-// paginate leaves one page of leases in the list.
+// paginate leaves one page of leases or unstructured objects in the list.
 func paginate(list client.ObjectList, limit int, from string) error {
-	leases, ok := list.(*coordinationv1.LeaseList)
-	if !ok || limit == 0 {
+	if limit == 0 {
 		return nil
 	}
+	switch list := list.(type) {
+	case *coordinationv1.LeaseList:
+		return page(list, &list.Items, limit, from)
+	case *unstructured.UnstructuredList:
+		return page(list, &list.Items, limit, from)
+	}
+	return nil
+}
+
+// page leaves one page of items in the list.
+func page[T any](list client.ObjectList, items *[]T, limit int, from string) error {
 	first := 0
 	if from != "" {
 		var err error
@@ -85,11 +95,11 @@ func paginate(list client.ObjectList, limit int, from string) error {
 			return err
 		}
 	}
-	end := min(first+limit, len(leases.Items))
-	if end < len(leases.Items) {
-		leases.Continue = strconv.Itoa(end)
+	end := min(first+limit, len(*items))
+	if end < len(*items) {
+		list.SetContinue(strconv.Itoa(end))
 	}
-	leases.Items = leases.Items[first:end]
+	*items = (*items)[first:end]
 	return nil
 }
 
@@ -209,6 +219,15 @@ func forged(n int, namespace, itemType string) []client.Object {
 	return out
 }
 
+// registered returns a DeployerRegistration for a type.
+func registered(name, itemType string, created metav1.Time) client.Object {
+	r := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"types": []any{itemType}}}}
+	r.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployerRegistration"))
+	r.SetName(name)
+	r.SetCreationTimestamp(created)
+	return r
+}
+
 func TestForgedRegistrations(t *testing.T) {
 	for name, namespaces := range map[string][]string{
 		"in the namespace of the item":     {"shop"},
@@ -264,6 +283,34 @@ func TestForgedRegistrations(t *testing.T) {
 		}
 		if r.Summary != "61 deployers are responsible for the item. They may disturb each other." {
 			t.Errorf("got %q", r.Summary)
+		}
+	})
+	t.Run("DeployerRegistrations are read in pages and ranked before their number is limited [F111]", func(t *testing.T) {
+		objects := web()[:3]
+		for i := range 1300 {
+			kind := manifestType
+			if i < 250 {
+				kind = "example.org/other"
+			}
+			objects = append(objects, registered(fmt.Sprintf("a-%04d", i), kind, metav1.NewTime(now)))
+		}
+		objects = append(objects, registered("z-oldest", manifestType, before(24*time.Hour)))
+		f := gather(t, cluster(t, nil, objects...), explain.Options{})
+		if r := explain.Explain(f).Responsible; len(f.Deployers) != 1000 || r.Omitted != 1001 || r.Registrations[0].Name != "z-oldest" {
+			t.Errorf("%d known, %d omitted, the first is %s", len(f.Deployers), r.Omitted, r.Registrations[0].Name)
+		}
+	})
+	t.Run("if not all registrations were read, no deployer is said not to exist or not to be responsible [F111]", func(t *testing.T) {
+		for _, part := range []string{"leases", "deployer registrations"} {
+			f := facts(job(0))
+			for i := range f.Deployers {
+				f.Deployers[i].Type = "example.org/other"
+			}
+			f.Types = []string{"example.org/other"}
+			f.Unknown = []explain.Unknown{{Part: part, Why: "there are too many"}}
+			if got := explain.Explain(f).Responsible.Summary; got != "It is not known which deployers exist." {
+				t.Errorf("%s: got %q", part, got)
+			}
 		}
 	})
 	t.Run("registrations of other types name the known types [F87]", func(t *testing.T) {

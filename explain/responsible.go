@@ -114,12 +114,12 @@ func (f *Facts) summary(known []Registration) string {
 		return responsible[0].Name + " is responsible, but no replica holds its lease."
 	case slices.ContainsFunc(known, func(r Registration) bool { return r.Responsible == undecided }):
 		return "It is not known which deployer is responsible."
+	case f.isUnknown(partLeases), f.isUnknown(partDeployers):
+		return "It is not known which deployers exist."
 	case len(known) > 0:
 		return "None of the known deployers is responsible for the item."
 	case len(f.Types) > 0:
 		return fmt.Sprintf("No known deployer processes items of type %s. Known types: %s.", word(string(f.Item.Spec.Type)), strings.Join(f.Types, ", "))
-	case f.isUnknown(partLeases):
-		return "It is not known which deployers exist."
 	case f.Item.Status.Deployer.Name != "":
 		return word(f.Item.Status.Deployer.Name) + " processed the item before. No deployer has registered itself."
 	}
