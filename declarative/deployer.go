@@ -150,6 +150,9 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 
 // deleteChildren deletes all children. If the inventory was lost, it finds them by their labels.
 func (r *run) deleteChildren(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if target == nil {
+		r.up.ReportUnsearched()
+	}
 	if target != nil && r.up.LostInventory() {
 		if err := r.connect(ctx, target); err != nil {
 			return err

@@ -20,13 +20,15 @@ const (
 // Name returns a name for a child. It joins the item's name and the given parts with hyphens. For example, "shop" and
 // "web" result in "shop-web".
 //
-// Two items in one namespace never get the same name, whatever their parts are. Because names of items may contain
+// Two items in one namespace do not get the same name by chance, whatever their parts are. Because names of items may contain
 // hyphens, the joined name is unambiguous only if there is exactly one part and this part contains no hyphen. In all
 // other cases, for example for "shop" and "db-web", Name appends a hash of the item's name and the parts.
 //
 // The name is valid for every kind and as the value of a label: it begins with a letter, and has at most 63 characters
 // from the set a-z, 0-9 and "-". If the joined name is not valid, Name changes or shortens it and appends a hash, so
-// that different names stay different. The same arguments always result in the same name.
+// that different names stay different. The hash has 32 bits: it distinguishes names, but a user who may choose names
+// of items and parts can search for two that have the same hash. Name is therefore not a boundary between users who do
+// not trust each other. The same arguments always result in the same name.
 func Name(item string, parts ...string) string {
 	whole := newTuple(item, parts)
 	name := strings.Map(labelRune, whole.joined)

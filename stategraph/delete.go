@@ -98,6 +98,9 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 
 // connectToDelete connects to the target if the target may contain something to delete.
 func (c *call) connectToDelete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if target == nil {
+		c.run.ReportUnsearched()
+	}
 	stored := len(c.status.Inventory.Entries)+len(c.status.Inventory.Former) > 0
 	if !stored && (target == nil || len(c.status.Undo) == 0 && !c.run.LostInventory()) {
 		return nil

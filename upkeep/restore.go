@@ -106,6 +106,15 @@ func (r *Run) restored(s *search) error {
 	return r.Note(apply.Inventory{Entries: entries})
 }
 
+// ReportUnsearched writes an event if the inventory was lost and the item has no Target, so that no cluster can be
+// searched for the objects of the item. Call it when such an item is deleted.
+func (r *Run) ReportUnsearched() {
+	if r.LostInventory() {
+		r.Event(nil, corev1.EventTypeWarning, "SearchIncomplete", "the inventory was lost, and the deploy item has no Target, so no cluster was searched; "+
+			"objects may remain in a cluster to which the item was deployed before")
+	}
+}
+
 // onlyHere returns text for the events of a search. The inventory also named the clusters that the item has left.
 func (r *Run) onlyHere() string {
 	target := "the current Target"

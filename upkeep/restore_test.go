@@ -201,6 +201,15 @@ func TestRecoverOtherKinds(t *testing.T) {
 			r.Inventory = apply.Inventory{}
 		}
 	})
+	t.Run("reports that no cluster was searched if an item without a Target is deleted [F110]", func(t *testing.T) {
+		w, _ := lost(t)
+		r := w.begin(false)
+		r.ReportUnsearched()
+		w.wantEvent("SearchIncomplete", "has no Target, so no cluster was searched")
+		if !r.LostInventory() {
+			t.Error("a Target that is set later is not searched")
+		}
+	})
 	t.Run("leaves out the copy that another controller made of an object of a known kind [F98]", func(t *testing.T) {
 		w, _ := lost(t, marked("a", "4f1e", nil), marked("copy", "4f1e", func(obj *metav1.PartialObjectMetadata) {
 			obj.ManagedFields[0].Manager = "replicator"

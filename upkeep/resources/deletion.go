@@ -21,6 +21,9 @@ import (
 // function may be nil. When all objects are gone, Delete removes the item from memory and returns nil.
 func (r *Run) Delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget, desired func() ([]apply.Desired, error)) error {
 	config := cmp.Or(r.Config, &Config{})
+	if target == nil {
+		r.Up.ReportUnsearched()
+	}
 	recovers := target != nil && r.Up.LostInventory()
 	if len(r.Up.Inventory.Entries)+len(r.Up.Inventory.Former) == 0 && !slices.ContainsFunc(config.DeletionGroups, deletesAll) && !recovers {
 		r.Up.Keeper.Forget(r.Up.Item.UID)
