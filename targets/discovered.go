@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
 )
@@ -81,18 +82,16 @@ func (d *discovered) keep(before *discovered, all []*restmapper.APIGroupResource
 	return all
 }
 
-// differs reports whether a kind has another resource or another scope than in an earlier result. That result may be nil.
-func (d *discovered) differs(before *discovered) bool {
+// lacks reports whether a kind of an earlier result has another resource or another scope now, or is gone. A kind that is
+// gone may come back with another scope. The earlier result may be nil.
+func (d *discovered) lacks(before *discovered) bool {
 	if before == nil {
 		return false
 	}
-	for name, group := range d.groups {
-		earlier := before.groups[name]
-		if earlier == nil {
-			continue
-		}
+	for name, group := range before.groups {
 		for version, resources := range group.VersionedResources {
-			if slices.ContainsFunc(resources, func(r metav1.APIResource) bool { return hasChanged(r, earlier.VersionedResources[version]) }) {
+			now := identities(d.resources(schema.GroupVersion{Group: name, Version: version}))
+			if len(identities(resources).Difference(now)) > 0 {
 				return true
 			}
 		}
@@ -100,12 +99,18 @@ func (d *discovered) differs(before *discovered) bool {
 	return false
 }
 
-// hasChanged reports whether a list contains the kind of a resource with another name or scope.
-func hasChanged(r metav1.APIResource, before []metav1.APIResource) bool {
-	sameKind := func(other metav1.APIResource) bool { return other.Kind == r.Kind && !strings.Contains(other.Name, "/") }
-	same := func(other metav1.APIResource) bool { return other.Name == r.Name && other.Namespaced == r.Namespaced }
-	known := slices.DeleteFunc(slices.Clone(before), func(other metav1.APIResource) bool { return !sameKind(other) })
-	return !strings.Contains(r.Name, "/") && len(known) > 0 && !slices.ContainsFunc(known, same)
+// identity is what a client remembers about a kind.
+type identity struct {
+	kind, resource string
+	namespaced     bool
+}
+
+func identities(resources []metav1.APIResource) sets.Set[identity] {
+	out := make(sets.Set[identity], len(resources))
+	for i := range resources {
+		out.Insert(identity{resources[i].Kind, resources[i].Name, resources[i].Namespaced})
+	}
+	return out
 }
 
 // sizeOf estimates the memory of resources in bytes.

@@ -37,7 +37,7 @@ type mapper struct {
 	clk      clock.PassiveClock
 	timeout  time.Duration
 	observed func(error) // counts a discovery in the metrics
-	changed  func()      // called when a known kind has another resource or scope; may be nil
+	changed  func()      // called when a known kind has another resource or scope, or is gone; may be nil
 
 	loading sync.Mutex // held during a discovery
 
@@ -71,7 +71,7 @@ func (m *mapper) load(ctx context.Context) error {
 	}
 	before := m.known
 	m.known, m.failed = before.replacedBy(groups, lists, failed), nil
-	if m.changed != nil && m.known.differs(before) {
+	if m.changed != nil && m.known.lacks(before) {
 		m.changed()
 	}
 	return nil

@@ -181,6 +181,25 @@ func TestMapper(t *testing.T) {
 			}
 		}
 	})
+	t.Run("reports a kind that changed or is gone, because it may come back with another scope [F99]", func(t *testing.T) {
+		g := &groups{served: map[string]string{"example.org/v1": "Fan"}}
+		m, clk := newMapper(t, g)
+		changes := 0
+		m.changed = func() { changes++ }
+		for served, want := range map[string]int{"Fan": 0, "Lamp": 1} {
+			changes = 0
+			g.served["example.org/v1"] = served
+			pass(clk, time.Second)
+			if _, err := m.Refresh(t.Context()); err != nil || changes != want {
+				t.Errorf("%s: got %d reports and the error %v, want %d", served, changes, err, want)
+			}
+			g.served["example.org/v1"] = "Fan"
+			pass(clk, time.Second)
+			if _, err := m.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 	t.Run("refreshes a known kind that has another scope now [F99]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"example.org/v1": "Fan"}}
 		m, clk := newMapper(t, g)
