@@ -36,7 +36,7 @@ func (w *env) jobs(ctx context.Context) func(Gomega) []batchv1.Job {
 	}
 }
 
-// endPod waits for the only Pod of the spec, and lets it succeed.
+// endPod waits until the stand-in for the kubelet has started the only Pod of the spec, and lets the Pod succeed.
 func (w *env) endPod(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -44,6 +44,7 @@ func (w *env) endPod(ctx context.Context) {
 		g.Expect(w.Client.List(ctx, pods, client.InNamespace(w.Namespace))).To(Succeed())
 		g.Expect(pods.Items).To(HaveLen(1))
 		pod := &pods.Items[0]
+		g.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning), "the stand-in for the kubelet has not started the Pod yet")
 		pod.Status.Phase = corev1.PodSucceeded
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 		g.Expect(w.Client.Status().Update(ctx, pod)).To(Succeed())
