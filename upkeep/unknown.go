@@ -141,6 +141,9 @@ func (r *Run) identify(ctx context.Context, one watch.Marked) (entry apply.Entry
 	if marked, found := ownership.OwnerOf(live); found && marked.SameItem(owner) {
 		owner.UID = marked.UID // an earlier item with the same name cannot exist any more
 	}
+	if owner.UID != r.Owner.UID && len(r.Inventory.Entries) == 0 && !r.background {
+		return entry, false, nil // the first job takes over what it wants; the next run finds the rest
+	}
 	if entry, ours = EntryOf(owner, gvk, live); !ours || !owner.Wrote(live) {
 		r.item.strangers.note(one, entry.Ref().String())
 		if !ours {
