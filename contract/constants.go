@@ -32,10 +32,10 @@ const PausedAnnotation = "deployerkit.dev/paused"
 // These condition types belong to the library. Deployers and hooks must not write conditions of these types; the
 // library undoes such writes.
 const (
-	// ConditionBackground shows the background runs of an item. A background run reconciles an item whose job is finished;
-	// only items that follow [RevisionJobID] have such runs. The condition is True while a background run is pending. It
-	// is False after the last background run has ended; its reason then shows how this run ended. It is Unknown with the
-	// reason HookFailed if a hook failed while no run was due.
+	// ConditionBackground shows the background runs of an item. A background run reconciles an item whose job is
+	// finished; only items that follow [RevisionJobID] have such runs. The condition is True while a background run is
+	// pending. It is False after the last background run has ended; its reason then shows how this run ended. It is
+	// Unknown with the reason HookFailed if a hook failed while no run was due.
 	ConditionBackground lsv1alpha1.ConditionType = "BackgroundReconcile"
 	// ConditionDeployed is False if a run could not call the deployer and nothing has ever been deployed for the item.
 	// It is never True: the library removes the condition before it calls the deployer for the first time.
@@ -71,13 +71,13 @@ const (
 
 // These constants are the reasons of conditions.
 const (
-	conditionReasonSucceeded  = "Succeeded"      // ConditionBackground=False: the run succeeded
-	conditionReasonFailed     = "Failed"         // ConditionBackground: True if the run will be retried, False if it will not
-	conditionReasonTimedOut   = "EndedByLibrary" // ConditionBackground=False: the deadline passed
-	conditionReasonWaiting    = "Waiting"        // ConditionBackground=True or ConditionWaiting=True: the deployer waits
-	conditionReasonStopped    = "StoppedByHook"  // ConditionWaiting=True: a hook stops a run that is due
-	conditionReasonHookFailed = "HookFailed"     // ConditionBackground or lastError: a hook failed while no run was due
-	conditionReasonHeldBack   = "HeldBack"       // ConditionPaused=True: a run waits for the end of the pause
+	conditionReasonSucceeded  = "Succeeded"     // ConditionBackground=False: the run succeeded
+	conditionReasonFailed     = "Failed"        // ConditionBackground: True if the run will be retried, False if it will not
+	conditionReasonTimedOut   = "TimedOut"      // ConditionBackground=False: the deadline passed
+	conditionReasonWaiting    = "Waiting"       // ConditionBackground=True or ConditionWaiting=True: the deployer waits
+	conditionReasonStopped    = "StoppedByHook" // ConditionWaiting=True: a hook stops a run that is due
+	conditionReasonHookFailed = "HookFailed"    // ConditionBackground or lastError: a hook failed while no run was due
+	conditionReasonHeldBack   = "HeldBack"      // ConditionPaused=True: a run waits for the end of the pause
 )
 
 // DefaultTimeout is the timeout of a run if the item does not set spec.timeout. Landscaper has the same default.

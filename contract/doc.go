@@ -5,10 +5,10 @@
 //
 // A reconcile of an item consists of four calls. The caller implements everything between these calls:
 //
-//	d := contract.Evaluate(item, contract.Options{Now: now})       // what has to be done?
-//	contract.Start(item, d, contract.StartInfo{Now: now, …})       // if d.Due && d.New: the status of a started run; persist it
+//	d := contract.Evaluate(item, contract.Options{Now: now})           // what has to be done?
+//	contract.Start(item, d, contract.StartInfo{Now: now, …})           // if d.Due && d.New: the status of a started run; persist it
 //	o := contract.Judge(contract.CallResult{Action: d.Action, …})      // what does the deployer's result mean?
-//	contract.Apply(item, d, o, now, started)                       // the status of the outcome, all fields together; persist it
+//	contract.Apply(item, d, o, now, started)                           // the status of the outcome, all fields together; persist it
 //
 // The contract has two revisions, and [Detect] chooses one for each item. The annotation revision uses the operation
 // and reconcile-time annotations and compares the generation with observedGeneration. The job-ID revision compares

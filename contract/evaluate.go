@@ -165,8 +165,8 @@ func HasOurFinalizer(di *lsv1alpha1.DeployItem) bool {
 // view is the part of an item that Evaluate reads.
 type view struct {
 	di *lsv1alpha1.DeployItem
-	// op is the value of the operation annotation. It is empty if the annotation requests an abort but the run has already
-	// ended.
+	// op is the value of the operation annotation. It is empty if the annotation requests an abort but the run has
+	// already ended.
 	op       lsv1alpha1.Operation
 	phase    phase
 	deleting bool

@@ -118,7 +118,7 @@ func TestApplyBackground(t *testing.T) {
 		"failure again":    {ran(phSucceeded, done, owed(-7)), contract.Outcome{Err: boom()}, state("True", "Failed", "boom", -7, 0)},
 		"waits":            {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phProgressing, Waiting: true, Message: "pods"}, state("True", "Waiting", "pods", -7, 0)},
 		"unrecoverable":    {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phFailed, Final: true, Err: boom("X")}, state("False", "Failed", "boom", 0, 0, "X")},
-		"deadline":         {ran(phSucceeded, done, owed(-10)), contract.EndedByLibrary(contract.RevisionJobID, false, contract.TimeoutError(boom(), contract.DefaultTimeout, epoch)), state("False", "EndedByLibrary", "not finished within 10m0s; last error: boom", 0, 0, "ERR_TIMEOUT")},
+		"deadline":         {ran(phSucceeded, done, owed(-10)), contract.EndedByLibrary(contract.RevisionJobID, false, contract.TimeoutError(boom(), contract.DefaultTimeout, epoch)), state("False", "TimedOut", "not finished within 10m0s; last error: boom", 0, 0, "ERR_TIMEOUT")},
 		"on a failed item": {ran(phFailed, done, oldErrors), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,9 +18,9 @@ type CallResult struct {
 	Deleting bool
 	// Phase is the value of di.Status.Phase after the call. Before the call, it was the result of [InitialPhase].
 	Phase lsv1alpha1.DeployItemPhase
-	// KeepPhase lets the deployer manage the phase, as in Landscaper's library. If the deployer sets a phase that belongs
-	// to a run in progress, such as Progressing, this phase is stored unchanged, even if the call returns an error. If the
-	// call returns no error, such a phase means that the deployer is not done.
+	// KeepPhase lets the deployer manage the phase, as in Landscaper's library. If the deployer sets a phase that
+	// belongs to a run in progress, such as Progressing, this phase is stored unchanged, even if the call returns an
+	// error. If the call returns no error, such a phase means that the deployer is not done.
 	KeepPhase bool
 	// Waiting reports whether the deployer returned an error of deployerlib.WaitFor and no other error. Message describes
 	// what the deployer waits for.
@@ -45,8 +45,8 @@ type Outcome struct {
 	Phase lsv1alpha1.DeployItemPhase
 	// Final reports whether the run ends. In this case, phase, jobIDFinished and finishedTime are written together.
 	Final bool
-	// Done reports whether the action succeeded. After a successful Delete, the finalizer is removed, and the outcome need
-	// not be stored.
+	// Done reports whether the action succeeded. After a successful Delete, the finalizer is removed, and the outcome
+	// need not be stored.
 	Done bool
 	// Waiting reports whether the deployer must be called again, because it is neither done nor failed. Message describes
 	// what the deployer waits for.

@@ -155,7 +155,7 @@ func TestJudgeErrors(t *testing.T) {
 		"Abort error":                {"tried until its deadline", contract.CallResult{Action: abort, Err: errBoom}, "again AbortFailed"},
 		"Abort unrecoverable":        {"even then", contract.CallResult{Action: abort, Err: errConfig, Phase: phFailed}, "again BadConfig"},
 		"force error [Lx8]":          {"the annotation stays", contract.CallResult{Action: force, Err: errBoom}, "again ForceReconcileFailed"},
-		"force unrecoverable [Lx8]":  {"would repeat for ever", contract.CallResult{Action: force, Err: errConfig}, "final Failed BadConfig consumed"},
+		"force unrecoverable [Lx8]":  {"would repeat without end", contract.CallResult{Action: force, Err: errConfig}, "final Failed BadConfig consumed"},
 		"force waiting [Lx8]":        {"later polls reconcile", contract.CallResult{Action: force, Waiting: true}, "wait Progressing consumed"},
 		"nil pointer as error":       {"an error that says so", contract.CallResult{Action: rec, Err: (*lserrors.Error)(nil)}, "again ReconcileFailed"},
 		"no action":                  {"judged like Reconcile", contract.CallResult{}, "done+final Succeeded"},
