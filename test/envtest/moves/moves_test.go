@@ -4,6 +4,7 @@ package moves_test
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -41,17 +42,19 @@ func (w *env) leaves(ctx context.Context) {
 	Eventually(w.left(ctx)).WithContext(ctx).WithTimeout(world.Patience).Should(BeEmpty())
 }
 
-// fails gives the item a wrong Target, with which no job succeeds. Then it ends the job and corrects the Target. It
-// checks that the object in the first cluster stays untouched.
-func (w *env) fails(ctx context.Context, target string) {
+// fails gives the item a wrong Target, with which no job succeeds. When the item reports the rejection of its first
+// write, fails ends the job and corrects the Target. It checks that the object in the first cluster stays untouched.
+func (w *env) fails(ctx context.Context, target, rejection string) {
 	GinkgoHelper()
 	before := w.in(ctx, w.Client)
 	w.aim(ctx, target)
 	_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(func(g Gomega) string { // the deployer stores the former cluster before its first write to the new one
-		return string(w.Stored(ctx, "item")(g).Status.ProviderStatus.Raw)
-	}).WithContext(ctx).WithTimeout(world.Patience).Should(ContainSubstring(`"former"`))
+	Eventually(func(g Gomega) { // the deployer stores the former cluster before its first write, which the new one rejects
+		status, err := json.Marshal(w.Stored(ctx, "item")(g).Status)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(status)).To(And(ContainSubstring(`"former"`), ContainSubstring(rejection)))
+	}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
 	Expect(w.in(ctx, w.Client)).To(Equal(before))
 	Expect(w.Landscaper.Interrupt(ctx, w.Key("item"))).To(Succeed())
 	w.succeeds(w.move(ctx, world.Cluster))
@@ -254,7 +257,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 
 			It("loses nothing by the Target of a cluster without its namespace that is corrected [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{bare: true})
-				w.fails(ctx, other)
+				w.fails(ctx, other, "does not exist")
 				w.leaves(ctx)
 				Expect(w.in(ctx, inThere)).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
@@ -262,7 +265,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 			It("loses nothing by a Target without rights that is corrected [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.CreateTarget(ctx, "wrong", w.visitor(ctx))
-				w.fails(ctx, "wrong")
+				w.fails(ctx, "wrong", "cannot patch")
 				w.leaves(ctx) // the first write was rejected, so nothing exists
 				Expect(w.in(ctx, inThere)).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
