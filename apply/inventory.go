@@ -151,9 +151,9 @@ func (e Entry) policy() Policy { return cmp.Or(e.Policy, Manage) }
 // isReleased reports whether the object stays in the cluster when it is no longer desired.
 func (e Entry) isReleased() bool { return e.isLetGo() || e.Adopted }
 
-// Unwritten returns a copy of the entry for a cluster that may not contain the object. The copy contains the reference to
-// the object and the settings from the manifest, but no information about the object in a cluster. It remains Adopted, so that an object
-// that the cluster does contain is released and not deleted.
+// Unwritten returns a copy of the entry for a cluster that may not contain the object. The copy contains the reference
+// to the object and the settings from the manifest, but no information about the object in a cluster. It remains
+// Adopted, so that an object that the cluster does contain is released and not deleted.
 func (e Entry) Unwritten() Entry {
 	adopted := e.Adopted
 	e.forget()

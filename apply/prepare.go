@@ -257,7 +257,8 @@ func (k *kinds) hasStatus(gvk schema.GroupVersionKind) bool {
 }
 
 // resourceOf returns the resource of an entry. If the entry does not contain it, resourceOf looks it up, unless k is
-// nil. If the cluster no longer serves the version of the entry, it is the resource in another version. The result is empty if the resource cannot be determined.
+// nil. If the cluster no longer serves the version of the entry, it is the resource in another version. The result is
+// empty if the resource cannot be determined.
 func (k *kinds) resourceOf(s entryState) schema.GroupVersionResource {
 	if k == nil || !s.resource.Empty() {
 		return s.resource

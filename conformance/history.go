@@ -153,9 +153,9 @@ func (h *History) Names() []string {
 }
 
 // Faults checks the history so far against the rules. The rules are those [Checks] that must hold at every moment: the
-// text of such a check, [Check.Promise], begins with these words. Faults returns the violations, or an empty list. For each item and rule, only the first violation is listed,
-// with the rule, the item, the version, and a description. If the watch has ended unexpectedly, Faults also reports
-// that the history is incomplete.
+// text of such a check, [Check.Promise], begins with these words. Faults returns the violations, or an empty list. For
+// each item and rule, only the first violation is listed, with the rule, the item, the version, and a description. If
+// the watch has ended unexpectedly, Faults also reports that the history is incomplete.
 func (h *History) Faults() []string {
 	var faults []string
 	for _, c := range rulesOf(h.revision) {

@@ -47,10 +47,10 @@ func foreign(annotations map[string]string) map[string]string {
 	return out
 }
 
-// inputsPrint hashes the inputs of a handler that follow from earlier runs: the status that the handler returned last, the
-// observed children, and the children that are done. For
-// each child, it omits the fields that change with each write. It also omits the fields that the handler itself sets,
-// because their values only reflect its previous response.
+// inputsPrint hashes the inputs of a handler that follow from earlier runs: the status that the handler returned last,
+// the observed children, and the children that are done. For each child, it omits the fields that change with each
+// write. It also omits the fields that the handler itself sets, because their values only reflect its previous
+// response.
 func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	wanted := map[apply.Ref]map[string]any{}
 	for _, d := range desired {

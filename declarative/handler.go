@@ -76,9 +76,9 @@ type SyncRequest struct {
 	Status json.RawMessage
 	// Children are the observed children of all configured kinds, ordered by kind, namespace and name.
 	Children Children
-	// Done lists the children that have finished their work and no longer exist, in the order of Children. An example is a
-	// Job with ttlSecondsAfterFinished. Such a child is not created again as long as the handler returns it unchanged. A
-	// child that is known to have failed is not in the list.
+	// Done lists the children that have finished their work and no longer exist, in the order of Children. An example
+	// is a Job with ttlSecondsAfterFinished. Such a child is not created again as long as the handler returns it
+	// unchanged. A child that is known to have failed is not in the list.
 	Done []apply.Ref
 }
 

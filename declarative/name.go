@@ -20,9 +20,9 @@ const (
 // Name returns a name for a child. It joins the item's name and the given parts with hyphens. For example, "shop" and
 // "web" result in "shop-web".
 //
-// Two items in one namespace do not get the same name by chance, whatever their parts are. Because names of items may contain
-// hyphens, the joined name is unambiguous only if there is exactly one part and this part contains no hyphen. In all
-// other cases, for example for "shop" and "db-web", Name appends a hash of the item's name and the parts.
+// Two items in one namespace do not get the same name by chance, whatever their parts are. Because names of items may
+// contain hyphens, the joined name is unambiguous only if there is exactly one part and this part contains no hyphen.
+// In all other cases, for example for "shop" and "db-web", Name appends a hash of the item's name and the parts.
 //
 // The name is valid for every kind and as the value of a label: it begins with a letter, and has at most 63 characters
 // from the set a-z, 0-9 and "-". If the joined name is not valid, Name changes or shortens it and appends a hash, so

@@ -84,7 +84,8 @@ func (b *Builder) Resync(after time.Duration) *Builder {
 	return b
 }
 
-// Wait sets the field Wait of the response. It formats the reason like fmt.Sprintf. An empty format means that the item is ready.
+// Wait sets the field Wait of the response. It formats the reason like fmt.Sprintf. An empty format means that the item
+// is ready.
 func (b *Builder) Wait(format string, args ...any) *Builder {
 	b.response.Wait = fmt.Sprintf(format, args...)
 	return b

@@ -78,8 +78,8 @@ type DeployerArgs struct {
 	// namespace in which no other item is running. Reconciler must be nil, because the library sets it.
 	Options controller.Options
 
-	// TargetShare is the maximum share of the workers that the items of one target may occupy while items of other targets
-	// wait. It is greater than 0 and at most 1. The default is 0.5. See docs/targets.md.
+	// TargetShare is the maximum share of the workers that the items of one target may occupy while items of other
+	// targets wait. It is greater than 0 and at most 1. The default is 0.5. See docs/targets.md.
 	TargetShare float64
 
 	// Revision forces a revision of the contract. By default, the revision is detected for each item.

@@ -44,8 +44,8 @@ type Deployer interface {
 	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 	// ForceReconcile is called instead of Reconcile if the item has the operation annotation "force-reconcile".
 	ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
-	// Abort cleans up after a call was cancelled. The item ends in phase Failed, whether Abort returns nil or an error. If
-	// Abort returns an error, Abort is called again until the abort timeout of 5 minutes has passed.
+	// Abort cleans up after a call was cancelled. The item ends in phase Failed, whether Abort returns nil or an error.
+	// If Abort returns an error, Abort is called again until the abort timeout of 5 minutes has passed.
 	Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 	// ExtensionHooks returns the hooks of this deployer, which may be nil or empty. Add calls it once and copies the
 	// result, so hooks that are registered later have no effect.
@@ -73,8 +73,8 @@ type Runtime struct {
 	Clock clock.WithTickerAndDelayedExecution
 	// Registerer registers metrics of the deployer, and adds the label deployer_type to these metrics.
 	Registerer prometheus.Registerer
-	// JudgeTargets sets the function that returns the health of targets, such as targets.Pool.Health. The library uses the
-	// health to divide the workers between the targets. Without such a function, all targets count as healthy. The
+	// JudgeTargets sets the function that returns the health of targets, such as targets.Pool.Health. The library uses
+	// the health to divide the workers between the targets. Without such a function, all targets count as healthy. The
 	// function must not block.
 	JudgeTargets func(health func(target types.NamespacedName) targets.Health)
 	// Trigger requests another reconcile of an item, soon and at low priority. Requests for one item are merged. The
@@ -87,8 +87,8 @@ type Runtime struct {
 // Resumer is implemented by deployers that keep state about finished items in memory, such as watches on a target.
 type Resumer interface {
 	// Resume is called once per process and item, on the first successful reconcile in which no run is due or held back
-	// by a pause, unless the item is being deleted. It may read from the target, but must not write. Changes of di are dropped. If Resume returns an error, the error is
-	// logged and Resume is retried with backoff.
+	// by a pause, unless the item is being deleted. It may read from the target, but must not write. Changes of di are
+	// dropped. If Resume returns an error, the error is logged and Resume is retried with backoff.
 	Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 }
 

@@ -41,7 +41,8 @@ type Step struct {
 	// Name is the name of a phase, "<Type> <name>" for a hook, the action of a call, or "status" or "metadata" for a
 	// write.
 	Name string
-	// Outcome is the verdict of a phase ("proceed", "stop", "drop"), the effect of a hook ("", "abort", "continue", "wait"), or "".
+	// Outcome is the verdict of a phase ("proceed", "stop", "drop"), the effect of a hook ("", "abort", "continue",
+	// "wait"), or "".
 	Outcome string
 	// Reason is why a run is due or is not due. It is set for the contract phase, and for the pause phase if that phase
 	// stops the attempt.

@@ -25,8 +25,8 @@ import (
 
 // lock is a lease for leader election that is not released while a call of the deployer is still running. If the API
 // server forbids all requests with one verb for the duration of a lease, the replica stops the election and acts as the
-// leader until the process ends. When it stops the election, no other replica with the same rights is the leader, because it could
-// not renew its lease either.
+// leader until the process ends. When it stops the election, no other replica with the same rights is the leader,
+// because it could not renew its lease either.
 type lock struct {
 	resourcelock.Interface
 

@@ -70,8 +70,8 @@ type Election struct {
 	// Namespace is the namespace of the lease. The default is the namespace of the pod, or "default" outside of a
 	// cluster.
 	Namespace string
-	// ID is the name of the lease. The default is derived from the deployer's name and identity, the item selector and the
-	// namespace.
+	// ID is the name of the lease. The default is derived from the deployer's name and identity, the item selector and
+	// the namespace.
 	ID string
 	// LeaseDuration is how long a leader keeps a lease that it does not renew. The default is 15 s.
 	LeaseDuration time.Duration

@@ -35,8 +35,8 @@ type Program struct {
 	Version string
 
 	// Args are the arguments of the deployer. Flags and the configuration file change a copy of Args. If the
-	// TracerProvider is nil and the OpenTelemetry variables (such as OTEL_EXPORTER_OTLP_ENDPOINT) contain an endpoint, the
-	// program exports traces to this endpoint.
+	// TracerProvider is nil and the OpenTelemetry variables (such as OTEL_EXPORTER_OTLP_ENDPOINT) contain an endpoint,
+	// the program exports traces to this endpoint.
 	Args deployerlib.DeployerArgs
 	// NewArgs replaces Args if the deployer depends on flags or on the configuration file. NewArgs is called once, after
 	// the flags and the file were read.

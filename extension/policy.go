@@ -28,8 +28,8 @@ func Retry(n int) FailurePolicy {
 	return FailurePolicy(max(n, 0))
 }
 
-// WithFailurePolicy applies p to errors and panics of the hook, but not to errors of deployerlib.WaitFor. Changes that a failed call made to the item's status in
-// memory are kept.
+// WithFailurePolicy applies p to errors and panics of the hook, but not to errors of deployerlib.WaitFor. Changes that
+// a failed call made to the item's status in memory are kept.
 func WithFailurePolicy(p FailurePolicy, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if hook == nil {
 		return nil

@@ -26,8 +26,8 @@ func (h ReconcileExtensionHooks) RegisterHook(hook ReconcileExtensionHook, hts .
 		h = ReconcileExtensionHooks{}
 	}
 	for _, t := range hts {
-		// Clip forces append to copy the list, so that a running ExecuteHooks or a shallow copy of the map does not see the
-		// change.
+		// Clip forces append to copy the list, so that a running ExecuteHooks or a shallow copy of the map does not see
+		// the change.
 		h[t] = append(slices.Clip(h[t]), hook)
 	}
 	return h

@@ -13,8 +13,8 @@ import (
 // The zero value means "continue". For [ShouldReconcileHook] and [DuringResponsibilityCheckHook], a zero value also
 // overrides the default logic.
 type HookResult struct {
-	// ReconcileResult requests another reconcile, immediately (Requeue) or after a delay (RequeueAfter). It is merged into
-	// the result of the reconcile unless there is an error.
+	// ReconcileResult requests another reconcile, immediately (Requeue) or after a delay (RequeueAfter). It is merged
+	// into the result of the reconcile unless there is an error.
 	ReconcileResult reconcile.Result
 
 	// AbortReconcile ends the reconcile after all hooks of the same hook type have been called. [Points] describes its

@@ -29,8 +29,8 @@ func TestAggregateHookResults(t *testing.T) {
 		reason string
 		in     []*result
 		want   *result
-		// inverted is the result of AggregateHookResultsWithInvertedAbortPriority. If it is nil, the expected result is in
-		// the field `want`.
+		// inverted is the result of AggregateHookResultsWithInvertedAbortPriority. If it is nil, the expected result is
+		// in the field `want`.
 		inverted *result
 	}{
 		"none [L14]":                            {reason: "nobody has an opinion", in: nil, want: nil},

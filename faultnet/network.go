@@ -23,8 +23,8 @@ type Scenario struct {
 	Seed uint64
 	// Survey means that every request is recorded in Report.Points.
 	Survey bool
-	// Alias returns an alias for an object whose name differs between runs of the test. The alias must be the same in each
-	// run, so that a Point can be found again in another run. Alias may be nil.
+	// Alias returns an alias for an object whose name differs between runs of the test. The alias must be the same in
+	// each run, so that a Point can be found again in another run. Alias may be nil.
 	Alias func(Request) string
 	// AtLeast is the minimum number of hits of all rules together. If there are fewer hits, the test fails. AtLeast is
 	// for scenarios with optional rules. The default is 0.

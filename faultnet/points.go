@@ -17,13 +17,14 @@ type Point struct {
 	// Request describes the request. Request.Namespace may differ in another run. If Scenario.Alias is set, Request.Name
 	// is the result of Alias.
 	Request Request
-	// Nth is the number of the request among the requests with the same verb, resource, subresource and name, counted from
-	// 1. It does not depend on the order of other requests.
+	// Nth is the number of the request among the requests with the same verb, resource, subresource and name, counted
+	// from 1. It does not depend on the order of other requests.
 	Nth int
 	// Past is true if the request is a read, and an earlier response to the same read was different. Only then does the
 	// fault [Stale] have an effect.
 	Past bool
-	// Events is the number of events that a watch has delivered so far, including the existing objects in a streamed list.
+	// Events is the number of events that a watch has delivered so far, including the existing objects in a streamed
+	// list.
 	Events int
 
 	alias func(Request) string

@@ -40,8 +40,8 @@ type Reconcile struct {
 	// Reason explains why a run was due or not due. Action is what the run does, such as reconcile or delete.
 	Reason string `json:"reason,omitempty"`
 	Action string `json:"action,omitempty"`
-	// Result is "done", "waiting", "failed", "error", "nothing" or "abandoned". Codes contains the error codes of a failed
-	// run.
+	// Result is "done", "waiting", "failed", "error", "nothing" or "abandoned". Codes contains the error codes of a
+	// failed run.
 	Result string   `json:"result"`
 	Codes  []string `json:"codes,omitempty"`
 	// Phases contains the phases of the reconcile, in the order in which they ended.

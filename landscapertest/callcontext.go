@@ -23,8 +23,8 @@ type UnitCall struct {
 	// First is the result of deployerlib.IsFirstCall. NewUnitCall sets it to true if the item was never deployed
 	// according to its status, or has no finalizer.
 	First bool
-	// OnCheckpoint is called by deployerlib.Checkpoint, which returns its result. It may be nil. To test what happens after a
-	// crash, return an error, and call the deployer again with the last entry of Checkpoints.
+	// OnCheckpoint is called by deployerlib.Checkpoint, which returns its result. It may be nil. To test what happens
+	// after a crash, return an error, and call the deployer again with the last entry of Checkpoints.
 	OnCheckpoint func() error
 	// Checkpoints contains a copy of the status of the item for each successful call of deployerlib.Checkpoint.
 	Checkpoints []lsv1alpha1.DeployItemStatus

@@ -10,14 +10,14 @@ type Result struct {
 	Calls []Call
 	// Attempts is the number of attempts to send the patch: 0 if nothing had to change, and 1 without a conflict.
 	Attempts int
-	// Reads is the number of reads of the object. Apply reads before it runs functions on a typed object, after conflicts,
-	// and before updates if patches are forbidden.
+	// Reads is the number of reads of the object. Apply reads before it runs functions on a typed object, after
+	// conflicts, and before updates if patches are forbidden.
 	Reads int
 	// Body is the raw object as the API server returned it last, or as it was passed to Apply if there was no call. It is
 	// nil if Gone is set. The caller may change it.
 	Body map[string]any
-	// Gone reports whether the object no longer exists, was replaced by another object of the same name, or is about to be
-	// removed because the patch removed its last finalizer. Changes that had not been sent by then are dropped.
+	// Gone reports whether the object no longer exists, was replaced by another object of the same name, or is about to
+	// be removed because the patch removed its last finalizer. Changes that had not been sent by then are dropped.
 	Gone bool
 	// Warnings contains a warning for each field that the API server silently dropped. A warning begins with the path
 	// of the field. The warnings are also logged with the logger of the context.

@@ -182,8 +182,8 @@ type reader interface {
 	// Find returns the objects that match `wanted`. The caller must not modify these objects. A later change of one of
 	// them triggers a run of the item.
 	Find(ctx context.Context, component string, wanted search) ([]*unstructured.Unstructured, error)
-	// Judge returns the reason why an object is not ready by the default rules, or "" if it is ready. The object must be a
-	// result of Find.
+	// Judge returns the reason why an object is not ready by the default rules, or "" if it is ready. The object must
+	// be a result of Find.
 	Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error)
 	// Changed records that an object may have changed since this run read it.
 	Changed(ref apply.Ref)

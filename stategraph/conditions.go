@@ -165,8 +165,8 @@ type ProviderStatus struct {
 	Components []ComponentStatus `json:"components,omitempty"`
 	// Omitted is the number of components that Components does not contain.
 	Omitted int `json:"omitted,omitempty"`
-	// Undo lists, ordered by name, the components whose Delete must be called when the item is deleted. A component with a
-	// Delete is added before its first Reconcile.
+	// Undo lists, ordered by name, the components whose Delete must be called when the item is deleted. A component
+	// with a Delete is added before its first Reconcile.
 	Undo []UndoEntry `json:"undo,omitempty"`
 	// Inventory lists the objects of the item in the target cluster.
 	Inventory apply.Inventory `json:"inventory"`

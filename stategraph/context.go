@@ -189,9 +189,9 @@ func (n *nodeRun) mayUse(component string) error {
 
 // NewGraphOf returns an empty builder for items whose spec.config is of type C. Each run decodes the configuration
 // once, in the same way as Config, and validates it with the given functions. If the configuration is invalid, the run
-// fails before it visits a component. A deployerlib.ConfigError, which decoding returns and the validate functions should
-// return, ends the item's Landscaper job at once. After other errors, the run is repeated. Functions that return objects get the configuration from With or Config. A
-// deletion does not decode the configuration.
+// fails before it visits a component. A deployerlib.ConfigError, which decoding returns and the validate functions
+// should return, ends the item's Landscaper job at once. After other errors, the run is repeated. Functions that return
+// objects get the configuration from With or Config. A deletion does not decode the configuration.
 func NewGraphOf[C any](validate ...func(*C) error) *Builder {
 	b := NewGraph()
 	b.decode = func(item *lsv1alpha1.DeployItem) (any, error) {

@@ -25,10 +25,10 @@ const MaxInstances = 1000
 // library computes also depend on the instance.
 //
 // The component is ready when all instances are ready. When an element is no longer in the list, the objects of its
-// instance are deleted. The instances are independent: if an instance has an error, the component fails with an error that
-// names the instance, the objects that the instance already has stay, and the other instances are applied. Elements with
-// the same name have an error. The component fails as a whole if `elements` returns an error, or if there are more than
-// MaxInstances elements.
+// instance are deleted. The instances are independent: if an instance has an error, the component fails with an error
+// that names the instance, the objects that the instance already has stay, and the other instances are applied.
+// Elements with the same name have an error. The component fails as a whole if `elements` returns an error, or if there
+// are more than MaxInstances elements.
 func ForEach[E any](elements func(ctx context.Context) ([]E, error), name func(E) string, each Resource) Resource {
 	inner, ok := each.(*objects)
 	if !ok || inner == nil {
@@ -94,12 +94,13 @@ func instancesOf[E any](ctx context.Context, n *nodeRun, elements func(ctx conte
 	if len(list) > MaxInstances {
 		return nil, nil, fmt.Errorf("%d instances, at most %d are allowed", len(list), MaxInstances)
 	}
-	count := make(map[string]int, len(list))
-	for _, value := range list {
-		count[name(value)]++
+	names, count := make([]string, len(list)), make(map[string]int, len(list))
+	for i, value := range list {
+		names[i] = name(value)
+		count[names[i]]++
 	}
-	for _, value := range list {
-		instance := name(value)
+	for i, value := range list {
+		instance := names[i]
 		switch {
 		case count[instance] < 0: // reported already
 		case instance == "":

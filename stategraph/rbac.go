@@ -16,9 +16,10 @@ import (
 var verbs = []string{"create", "delete", "get", "list", "patch", "watch"}
 
 // RBAC returns the rights that the graph needs in the target cluster, as a minimal list of rules in a fixed order. It
-// collects the rules from each Resource that implements RBACProvider. The resources of this package derive the rules from the
-// kinds of their objects, and guess the resource names from the kinds. If the rights of some components are not known,
-// RBAC returns the rules of the other components, and an error that names the components whose rights are not known.
+// collects the rules from each Resource that implements RBACProvider. The resources of this package derive the rules
+// from the kinds of their objects, and guess the resource names from the kinds. If the rights of some components are
+// not known, RBAC returns the rules of the other components, and an error that names the components whose rights are
+// not known.
 func (g *Graph) RBAC() ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	var errs []error

@@ -21,10 +21,10 @@ import (
 // You rarely need to implement Resource yourself. Object, Template, Versioned, ForEach, Reference and External return
 // implementations.
 type Resource interface {
-	// Reconcile changes the actual state to the desired state, and returns without waiting until the resource is ready. It
-	// is called in each run in which all required components are ready, and must be cheap when there is nothing to do. If
-	// Reconcile returns an error, the component has failed, and components that require it are not visited. If the error
-	// is a deployerlib.WaitFor, the component has not failed, but is not ready yet.
+	// Reconcile changes the actual state to the desired state, and returns without waiting until the resource is ready.
+	// It is called in each run in which all required components are ready, and must be cheap when there is nothing to
+	// do. If Reconcile returns an error, the component has failed, and components that require it are not visited. If
+	// the error is a deployerlib.WaitFor, the component has not failed, but is not ready yet.
 	Reconcile(ctx context.Context) error
 	// Ready reports whether the resource has reached the desired state. It is called after Reconcile has returned nil, in
 	// the same run, and must not wait. A resource that is not ready blocks only the components that require it.
@@ -37,9 +37,9 @@ type Resource interface {
 // Deleter is implemented by a Resource that must do something when its item is deleted. Objects that the library
 // applies need no Deleter, because the library deletes the objects in the inventory.
 type Deleter interface {
-	// Delete undoes Reconcile. It is also called if Reconcile failed or was never called, and it may be called again after
-	// it has succeeded. After an error, the deletion is retried with a backoff. If the error is a deployerlib.WaitFor, the
-	// deletion has not failed, but is not complete yet.
+	// Delete undoes Reconcile. It is also called if Reconcile failed or was never called, and it may be called again
+	// after it has succeeded. After an error, the deletion is retried with a backoff. If the error is a
+	// deployerlib.WaitFor, the deletion has not failed, but is not complete yet.
 	Delete(ctx context.Context) error
 }
 

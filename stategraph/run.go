@@ -128,8 +128,9 @@ const foreseeTime = 50 * time.Millisecond
 
 // foresee returns claims for the nodes that have no claim yet. A claim contains the objects that a node will write, if
 // their names are already known. With these claims, the inventory is stored once for all nodes instead of once for each
-// node. Except for the records of Delete, the claims have no other effect, and Prepare is called again when the node is visited. If a node has a method
-// Delete, its claim records that Delete must be called later. It records this only if the node may be visited now.
+// node. Except for the records of Delete, the claims have no other effect, and Prepare is called again when the node is
+// visited. If a node has a method Delete, its claim records that Delete must be called later. It records this only if
+// the node may be visited now.
 func (r *run) foresee(ctx context.Context) (claims []claim) {
 	ctx, cancel := context.WithTimeout(ctx, foreseeTime)
 	defer cancel()

@@ -101,8 +101,8 @@ func (g *Graph) newWalk(do visitor) *walk {
 const (
 	// aloneTime is the interval at which a walk with one worker decides whether to start more workers.
 	aloneTime = 50 * time.Microsecond
-	// quickVisits is the number of visits that one worker must complete within aloneTime to remain the only worker. If the
-	// visits are that fast, more workers would cost more time than they save.
+	// quickVisits is the number of visits that one worker must complete within aloneTime to remain the only worker. If
+	// the visits are that fast, more workers would cost more time than they save.
 	quickVisits = 50
 )
 

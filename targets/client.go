@@ -29,9 +29,10 @@ const refusedAgainAfter = 10 * time.Second
 
 // Client is the client of one target. All deploy items of the target share one Client, and it stays the same when
 // credentials change. The RESTMapper of a Client discovers the kinds of the target once. If a kind is unknown, it
-// discovers the kinds again, but at most once per second. If the discovery of a group fails, its kinds stay known. After a call of meta.MaybeResetRESTMapper, the next unknown
-// kind causes a discovery immediately. There is no client-side rate limit, so the caller must limit concurrency. A
-// Client is safe for concurrent use. Do not use it for longer than one run of a deploy item, unless you call Pin.
+// discovers the kinds again, but at most once per second. If the discovery of a group fails, its kinds stay known.
+// After a call of meta.MaybeResetRESTMapper, the next unknown kind causes a discovery immediately. There is no
+// client-side rate limit, so the caller must limit concurrency. A Client is safe for concurrent use. Do not use it for
+// longer than one run of a deploy item, unless you call Pin.
 type Client struct {
 	client.Client
 

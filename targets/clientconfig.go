@@ -21,8 +21,8 @@ import (
 type clientConfig struct {
 	access *access
 	tokens *token.Source // nil if the field `access` contains the credentials
-	// key is the key of the client in the pool. Two Targets with the same key share a client. For a kubeconfig, the key is
-	// a hash of the address and the credentials. For a service account, it is a hash of the address and the account.
+	// key is the key of the client in the pool. Two Targets with the same key share a client. For a kubeconfig, the key
+	// is a hash of the address and the credentials. For a service account, it is a hash of the address and the account.
 	// Tokens are not part of the key, because they change.
 	key string
 	// place identifies the server and the network path to it. If the place of a Target changes, the Target gets another

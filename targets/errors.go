@@ -22,8 +22,8 @@ const (
 	SecretUnreadable Reason = "SecretUnreadable"
 	// SpecInvalid means that the spec of the Target is invalid. The Target must be changed.
 	SpecInvalid Reason = "SpecInvalid"
-	// ContentInvalid means that the secret exists, but lacks the key or contains a value that is not YAML. The secret must
-	// be changed. A change of a secret triggers no reconcile.
+	// ContentInvalid means that the secret exists, but lacks the key or contains a value that is not YAML. The secret
+	// must be changed. A change of a secret triggers no reconcile.
 	ContentInvalid Reason = "ContentInvalid"
 )
 

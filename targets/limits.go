@@ -35,8 +35,8 @@ type Limits struct {
 	// Reading is the maximum total size, in bytes, of the large responses that the deployer reads at the same time, for
 	// all targets together. The default is 32 MiB.
 	Reading int64
-	// Decoding is the maximum memory, in bytes, for responses that are decoded at the same time, for all targets together.
-	// A single response that would take more memory is rejected. The default is 96 MiB.
+	// Decoding is the maximum memory, in bytes, for responses that are decoded at the same time, for all targets
+	// together. A single response that would take more memory is rejected. The default is 96 MiB.
 	Decoding int64
 	// WatchObjects is the maximum number of existing objects that a watch may send at its beginning. The default is
 	// 20000.
@@ -118,10 +118,11 @@ func (l *Limits) check(depth int, cost int64) error {
 	return nil
 }
 
-// ReserveMemory returns a context for one call of a client, such as a dynamic client, that was created from Client.Config and
-// Client.HTTPClient. The memory for decoding the response counts against Limits.Decoding until the function `release`
-// is called. Call `release` when the call of the client has returned. The methods of Client call ReserveMemory themselves. If a
-// caller does not call ReserveMemory, the time until the response is decoded is estimated.
+// ReserveMemory returns a context for one call of a client, such as a dynamic client, that was created from
+// Client.Config and Client.HTTPClient. The memory for decoding the response counts against Limits.Decoding until the
+// function `release` is called. Call `release` when the call of the client has returned. The methods of Client call
+// ReserveMemory themselves. If a caller does not call ReserveMemory, the time until the response is decoded is
+// estimated.
 func ReserveMemory(ctx context.Context) (held context.Context, release func()) {
 	ctx, h := budget.WithHold(ctx)
 	return ctx, h.Release

@@ -33,8 +33,9 @@ type Policy struct {
 	// EnableSelf allows Targets with selfConfig. Such a Target refers to the Landscaper cluster itself, with a service
 	// account in the namespace of the Target. The deployer needs the permission to create serviceaccounts/token.
 	EnableSelf bool
-	// LandscaperAudiences are the audiences that the Landscaper's API server accepts (its flag --api-audiences, by default
-	// its issuer). An oidcConfig that requests one of these audiences is rejected. If the list is empty, the deployer asks
-	// the Landscaper's API server to review each new token, and uses the token only if that server does not accept it.
+	// LandscaperAudiences are the audiences that the Landscaper's API server accepts (its flag --api-audiences, by
+	// default its issuer). An oidcConfig that requests one of these audiences is rejected. If the list is empty, the
+	// deployer asks the Landscaper's API server to review each new token, and uses the token only if that server does
+	// not accept it.
 	LandscaperAudiences []string
 }

@@ -46,7 +46,8 @@ type PoolOptions struct {
 	GetTimeout time.Duration
 	// ConnectTimeout limits the duration of an attempt to connect, and of a discovery. The default is 10 s.
 	ConnectTimeout time.Duration
-	// RequestTimeout limits the duration of every request except watches. The default is 60 s, the limit of an API server.
+	// RequestTimeout limits the duration of every request except watches. The default is 60 s, the limit of an API
+	// server.
 	RequestTimeout time.Duration
 	// MinPause and MaxPause limit the pauses between attempts to reach a target that is down. The defaults are 1 s and
 	// 1 min.

@@ -71,10 +71,10 @@ func (c *corrections) settle() bool {
 }
 
 // may reports whether the run is allowed to correct an object that another client has changed. In the first call of a
-// Landscaper job, and in a run that checks every object, it always returns true. In any other run, it returns false if the correction is
-// delayed, because the other client changes the object again after each correction. A delayed correction is queued. To
-// detect such a client, the deployer counts corrections, usually when a watch reports a change. If no watch has
-// reported the change, the method `may` counts the correction itself.
+// Landscaper job, and in a run that checks every object, it always returns true. In any other run, it returns false if
+// the correction is delayed, because the other client changes the object again after each correction. A delayed
+// correction is queued. To detect such a client, the deployer counts corrections, usually when a watch reports a
+// change. If no watch has reported the change, the method `may` counts the correction itself.
 func (c *corrections) may(at *Cluster, d apply.Drift) bool {
 	if !c.taken || c.all {
 		return true

@@ -190,7 +190,8 @@ func (s *remains) message() string {
 }
 
 // Abandon removes the item's objects in former clusters from the inventory without deleting the objects. It writes an
-// event with the reason for each of these clusters, and removes the condition FormerClusters. It returns the error of the function `note` that was passed to Begin.
+// event with the reason for each of these clusters, and removes the condition FormerClusters. It returns the error of
+// the function `note` that was passed to Begin.
 func (r *Run) Abandon(reason string) error {
 	for _, former := range r.Inventory.Former {
 		r.release(*former.Cluster, len(former.Entries), reason)

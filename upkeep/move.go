@@ -66,8 +66,9 @@ func Kept(inventories []apply.Inventory) []apply.Inventory {
 const unborn types.UID = "00000000-0000-0000-0000-000000000000"
 
 // removable divides entries into those whose objects may be deleted first, and the others. An entry may belong to a
-// component, which may require other components. An object may be deleted if no other component in the list requires the
-// object's component. If this applies to no object, because the components require each other, all objects may be deleted.
+// component, which may require other components. An object may be deleted if no other component in the list requires
+// the object's component. If this applies to no object, because the components require each other, all objects may be
+// deleted.
 func removable(entries []apply.Entry) (first, later []apply.Entry) {
 	required := map[string]bool{}
 	for _, entry := range entries {

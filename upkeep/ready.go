@@ -161,9 +161,9 @@ var stateless = map[schema.GroupKind]bool{
 // ReadyAtOnce reports whether objects of a kind are ready as soon as they exist.
 func ReadyAtOnce(kind schema.GroupKind) bool { return stateless[kind] }
 
-// knownReady reports whether the object of an inventory entry is known to be ready, so that it need not be read. An object
-// is known to be ready if objects of its kind are ready as soon as they exist, because the last apply has shown that it
-// exists. It is also known to be ready if it was ready before and a watch shows that it has not changed since.
+// knownReady reports whether the object of an inventory entry is known to be ready, so that it need not be read. An
+// object is known to be ready if objects of its kind are ready as soon as they exist, because the last apply has shown
+// that it exists. It is also known to be ready if it was ready before and a watch shows that it has not changed since.
 func knownReady(r *Run, entry apply.Entry) bool {
 	ref := entry.Ref()
 	return ReadyAtOnce(ref.GVK().GroupKind()) || r.item.ready.get(ref).uid == entry.UID && WasReady(r, ref)

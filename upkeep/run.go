@@ -154,8 +154,8 @@ func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 
 // Options returns the options for an engine that writes objects of the item to the given target. Use it if you create
 // your own engine or Session. Apply, AfterDeployment and Delete call Options themselves. Options sets Seen, Watch,
-// Checkpoint and Applied in o. In a thorough run (see Thorough), it also sets Force. It sets Events, MayHeal, FindOwner and
-// LeaveUnreadable if they are nil.
+// Checkpoint and Applied in o. In a thorough run (see Thorough), it also sets Force. It sets Events, MayHeal, FindOwner
+// and LeaveUnreadable if they are nil.
 func (r *Run) Options(to *Cluster, o apply.Options) apply.Options {
 	o.Seen, o.Watch, o.Applied = Seen(to.watcher), to.watch, r.item.appliedInRun()
 	o.Checkpoint = func(ctx context.Context, inventory apply.Inventory) error {

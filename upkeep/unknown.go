@@ -89,12 +89,12 @@ func (s *clusters) unknown(uid types.UID) {
 	}
 }
 
-// CollectUnknown adds objects to the inventory that carry the marks of the item, or of an earlier item with the same name,
-// and that the inventory does not contain. Such objects exist if the target or the Landscaper cluster was restored from a
-// backup, if the item was created again under its name, or if an earlier version of the library removed them from the
-// inventory. Objects that are not desired are then deleted like all others. CollectUnknown considers only objects that a
-// watch has reported and that the item has written according to managedFields. It reads each of them once. The condition
-// ConditionUnknownObjects names the other ones. Recover calls CollectUnknown.
+// CollectUnknown adds objects to the inventory that carry the marks of the item, or of an earlier item with the same
+// name, and that the inventory does not contain. Such objects exist if the target or the Landscaper cluster was
+// restored from a backup, if the item was created again under its name, or if an earlier version of the library removed
+// them from the inventory. Objects that are not desired are then deleted like all others. CollectUnknown considers only
+// objects that a watch has reported and that the item has written according to managedFields. It reads each of them
+// once. The condition ConditionUnknownObjects names the other ones. Recover calls CollectUnknown.
 func (r *Run) CollectUnknown(ctx context.Context) error {
 	if r.Cluster == nil || !r.know(false) {
 		return nil
@@ -145,10 +145,7 @@ func (r *Run) identify(ctx context.Context, one watch.Marked) (entry apply.Entry
 		return entry, false, nil // the first job takes over what it wants; the next run finds the rest
 	}
 	if entry, ours = EntryOf(owner, gvk, live); !ours || !owner.Wrote(live) {
-		r.item.strangers.note(one, entry.Ref().String())
-		if !ours {
-			r.item.strangers.note(one, apply.Ref{Kind: gvk.Kind, Namespace: live.Namespace, Name: live.Name}.String())
-		}
+		r.item.strangers.note(one, apply.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: live.Namespace, Name: live.Name}.String())
 		return entry, false, nil
 	}
 	r.item.strangers.forget(one.UID)

@@ -70,9 +70,8 @@ func Of(o Object, err error) Meaning {
 }
 
 // IsUnproved reports whether an error can mean that the cluster does not serve a kind: the RESTMapper does not know the
-// kind, the discovery of its group is incomplete, the API server answers that it does not know the resource, or the
-// request lacks the namespace that the scope of the kind requires. The answer has the status 404, but does not name an
-// object.
+// kind, the discovery of its group is incomplete, the API server answers with the status 404 but names no object, or the
+// request lacks the namespace that the scope of the kind requires.
 func IsUnproved(err error) bool {
 	if lacksNamespace(err) {
 		return true

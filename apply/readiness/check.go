@@ -18,7 +18,8 @@ import (
 // returns an error if it cannot open this target or cannot read the objects. It is not an error if no object is found.
 type Lookup interface {
 	// Get reads one object. It returns nil if the object does not exist or if the cluster does not know its kind. It
-	// returns ErrDone if the object does not exist because it has finished its work. Such an object meets all requirements.
+	// returns ErrDone if the object does not exist because it has finished its work. Such an object meets all
+	// requirements.
 	Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
 	// List reads all objects of a kind that carry all of the given labels, in all namespaces.
 	List(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error)
@@ -119,8 +120,9 @@ func checkKind(path, apiVersion, kind string) error {
 }
 
 // Run reads the objects that the check selects, and reports whether each of them meets all requirements. The result is
-// not ready if an object does not exist, unless the object is done, or if the label selector matches no object. If the check is disabled, the
-// result is ready and Run reads no objects. Run returns the errors of the lookup and of Check.Of.
+// not ready if an object does not exist, unless the object is done, or if the label selector matches no object. If the
+// check is disabled, the result is ready and Run reads no objects. Run returns the errors of the lookup and of
+// Check.Of.
 func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 	if c.Spec.Disabled {
 		return ready(), nil

@@ -31,12 +31,12 @@ type known struct {
 	tell    bool                 // no run is in progress, so that unknown objects are reported
 }
 
-// Know sets the UIDs of the objects in the inventory of an item, and reports whether a watch has reported another object
-// with the marks of the item. If the parameter `tell` is true, the functions that FollowUnknown registered are called from
-// now on when a watch reports such an object. Pass false at the beginning of a run, because the run creates objects. The
-// map `ignored` contains objects to ignore until a newer version exists. If the version in the map is empty, this is a
-// version that is newer than the one that the watch has reported last. Objects that are being deleted or stay in the
-// cluster on purpose are ignored, too. Forget removes the item.
+// Know sets the UIDs of the objects in the inventory of an item, and reports whether a watch has reported another
+// object with the marks of the item. If the parameter `tell` is true, the functions that FollowUnknown registered are
+// called from now on when a watch reports such an object. Pass false at the beginning of a run, because the run creates
+// objects. The map `ignored` contains objects to ignore until a newer version exists. If the version in the map is
+// empty, this is a version that is newer than the one that the watch has reported last. Objects that are being deleted
+// or stay in the cluster on purpose are ignored, too. Forget removes the item.
 func (w *Watcher) Know(owner ownership.Owner, inventory []types.UID, ignored map[types.UID]string, tell bool) (isUnknown bool) {
 	now := &known{item: owner.UID, uids: make([]uint64, 0, len(inventory)), ignored: ignored, tell: tell}
 	for _, uid := range inventory {
@@ -121,8 +121,8 @@ func (w *Watcher) unknownTo(r *reduced) types.UID {
 	return k.item
 }
 
-// FollowUnknown registers a function that is called with the UID of an item if a watch reports an object with the marks of
-// the item that the item does not know (see Know). f must not block. The returned function ends the registration.
+// FollowUnknown registers a function that is called with the UID of an item if a watch reports an object with the marks
+// of the item that the item does not know (see Know). f must not block. The returned function ends the registration.
 func (w *Watcher) FollowUnknown(f func(item types.UID)) (stop func()) {
 	return register(w, w.unknown, f)
 }

@@ -90,9 +90,9 @@ func (w *Watcher) Object(ctx context.Context, gvr schema.GroupVersionResource, n
 	return r.object(p), current
 }
 
-// object returns the stored object and the packer of its content, without waiting. The result `current` is true if the watch works and has seen the
-// item's last write. The result `lags` is true if the watch works but has not seen that write yet. If the watch does
-// not work, both are false.
+// object returns the stored object and the packer of its content, without waiting. The result `current` is true if the
+// watch works and has seen the item's last write. The result `lags` is true if the watch works but has not seen that
+// write yet. If the watch does not work, both are false.
 func (w *Watcher) object(gvr schema.GroupVersionResource, id name) (r *reduced, p *packer, lags, current bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,9 +116,9 @@ func (w *Watcher) FollowObjects(f func(item types.UID)) (stop func()) {
 	return register(w, w.observers, f)
 }
 
-// index finds the objects of a stream by the name of their item, and whole objects also by the UID of their item. The name
-// is needed if an item was deleted and created again: the item has a new UID then, but its earlier objects still carry
-// the old one.
+// index finds the objects of a stream by the name of their item, and whole objects also by the UID of their item. The
+// name is needed if an item was deleted and created again: the item has a new UID then, but its earlier objects still
+// carry the old one.
 type index struct {
 	objects map[uint64][]*reduced
 	bytes   int // total size of the whole objects

@@ -61,8 +61,8 @@ type details struct {
 	by         []Change
 	finalizers []string // empty unless the object is being deleted
 
-	// content is set only for whole objects. It is the object as compressed JSON, without managedFields; the packer of the
-	// stream can read it.
+	// content is set only for whole objects. It is the object as compressed JSON, without managedFields; the packer of
+	// the stream can read it.
 	content string
 }
 

@@ -228,8 +228,8 @@ func TestJitter(t *testing.T) {
 				}
 				seen[late] = true
 			}
-			// If there are only 60 possible times, 500 items use nearly all of them. If there are many possible times, nearly
-			// every item has a different time.
+			// If there are only 60 possible times, 500 items use nearly all of them. If there are many possible times,
+			// nearly every item has a different time.
 			if most := min(int(tc.limit/time.Second), 500); len(seen) < most/2 {
 				t.Errorf("%s: got only %d different times below %s", tc.reason, len(seen), tc.limit)
 			}

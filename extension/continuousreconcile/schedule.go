@@ -23,7 +23,8 @@ type Next func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.
 
 // FromSpec returns a Next for schedules that are part of the items. The function specOf returns the spec of an item's
 // schedule. If the spec is nil or empty, the item has no schedule. If the schedule is invalid, the returned Next fails
-// with the code ERR_CONFIGURATION_PROBLEM. It returns the error of specOf unchanged. If specOf is nil, FromSpec returns nil.
+// with the code ERR_CONFIGURATION_PROBLEM. It returns the error of specOf unchanged. If specOf is nil, FromSpec returns
+// nil.
 func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error)) Next {
 	if specOf == nil {
 		return nil

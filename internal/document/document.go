@@ -20,8 +20,8 @@ import (
 const (
 	// maxConfig is the maximum size of a document in bytes. It is larger than any object that an API server stores.
 	maxConfig = 2 << 20
-	// maxYAML is the maximum size of a YAML document in bytes. Reading YAML takes more than twenty times as much memory as
-	// the size of the text.
+	// maxYAML is the maximum size of a YAML document in bytes. Reading YAML takes more than twenty times as much memory
+	// as the size of the text.
 	maxYAML = 512 << 10
 	// maxValues is the maximum number of values in a document. A kubeconfig with 500 clusters has about 10 000 values.
 	maxValues = 20_000

@@ -16,8 +16,8 @@ type Func = func(body map[string]any) error
 type Content struct {
 	// Changes is a JSON merge patch.
 	Changes map[string]any
-	// Places contains paths of objects in Changes. At these paths, Changes contains changes of individual members, and not
-	// a new value for the whole object.
+	// Places contains paths of objects in Changes. At these paths, Changes contains changes of individual members, and
+	// not a new value for the whole object.
 	Places [][]string
 	// Funcs run after the changes, each on the result of the previous one.
 	Funcs []Func

@@ -59,9 +59,9 @@ type Status struct {
 	// inventory from the list of managed resources. The apply engine then takes over these objects, and deletes the
 	// objects that the item no longer contains.
 	Inventory apply.Inventory
-	// Fields contains all fields of the status except apiVersion, kind, managedResources, managedDigest and inventory. The
-	// deployer may add its own fields. Fields that a newer version of the deployer wrote are kept, because Store writes
-	// all Fields back. After Decode, Fields is not nil.
+	// Fields contains all fields of the status except apiVersion, kind, managedResources, managedDigest and inventory.
+	// The deployer may add its own fields. Fields that a newer version of the deployer wrote are kept, because Store
+	// writes all Fields back. After Decode, Fields is not nil.
 	Fields map[string]json.RawMessage
 }
 

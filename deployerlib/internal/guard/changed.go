@@ -24,14 +24,14 @@ var (
 	reservedLabels = []string{lsv1alpha1.ExecutionManagedByLabel}
 )
 
-// ChangedProtectedField returns the path of the first field that belongs to the contract and differs between two versions of one
-// item. It returns "" if there is no such field or if one version is nil. Patches of hooks and deployers must not
-// change the fields that belong to the contract. These fields are the spec, Landscaper's finalizer, the annotations
-// "operation", "abort-time", "reconcile-time" and "deployer-type", the label "managed-by" of items that an Execution
-// manages, and every status field except providerStatus, exportRef and the conditions.
+// ChangedProtectedField returns the path of the first field that belongs to the contract and differs between two
+// versions of one item. It returns "" if there is no such field or if one version is nil. Patches of hooks and
+// deployers must not change the fields that belong to the contract. These fields are the spec, Landscaper's finalizer,
+// the annotations "operation", "abort-time", "reconcile-time" and "deployer-type", the label "managed-by" of items that
+// an Execution manages, and every status field except providerStatus, exportRef and the conditions.
 //
-// ChangedProtectedField is not used for changes that a deployer makes to the item in memory, for example to the phase; see
-// [Protect].
+// ChangedProtectedField is not used for changes that a deployer makes to the item in memory, for example to the phase;
+// see [Protect].
 func ChangedProtectedField(before, after *lsv1alpha1.DeployItem) string {
 	if before == nil || after == nil {
 		return ""
@@ -65,8 +65,8 @@ func changedKey(before, after map[string]string, keys []string) (string, bool) {
 	return "", false
 }
 
-// protectedStatusField returns the path of the first status field that belongs to the contract and differs, or "" if there is
-// none.
+// protectedStatusField returns the path of the first status field that belongs to the contract and differs, or "" if
+// there is none.
 func protectedStatusField(b, a *lsv1alpha1.DeployItemStatus) string {
 	for _, field := range []struct {
 		name          string

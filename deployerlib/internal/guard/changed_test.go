@@ -65,8 +65,8 @@ func TestChangedProtectedField(t *testing.T) {
 	}
 }
 
-// TestChangedProtectedFieldKnowsEveryField checks that a new status field of the API is assigned either to user code or to the
-// contract.
+// TestChangedProtectedFieldKnowsEveryField checks that a new status field of the API is assigned either to user code or
+// to the contract.
 func TestChangedProtectedFieldKnowsEveryField(t *testing.T) {
 	users := []string{"Conditions", "ProviderStatus", "ExportReference"}
 	if got, want := reflect.TypeFor[lsv1alpha1.DeployItemStatus]().NumField()-len(users), 12; got != want {

@@ -25,13 +25,13 @@ func Protect(before, after *lsv1alpha1.DeployItemStatus) {
 	restoreConditions(b, after)
 }
 
-// OverwriteOutcome copies the library's conditions from the parameter `told`, which is the status of an outcome, to the parameter
-// `status`. Unless d is the decision about a background run, OverwriteOutcome also copies phase and lastError. If told or status
-// is nil, OverwriteOutcome does nothing.
+// OverwriteOutcome copies the library's conditions from the parameter `told`, which is the status of an outcome, to the
+// parameter `status`. Unless d is the decision about a background run, OverwriteOutcome also copies phase and
+// lastError. If told or status is nil, OverwriteOutcome does nothing.
 //
-// A write calls OverwriteOutcome when it is rebased onto a newer version of the item. The newer version may contain values from
-// an earlier attempt of the same run. Without OverwriteOutcome, the rebased changes would not overwrite these values, because the
-// changes contain only the fields in which the outcome differs from the older version.
+// A write calls OverwriteOutcome when it is rebased onto a newer version of the item. The newer version may contain
+// values from an earlier attempt of the same run. Without OverwriteOutcome, the rebased changes would not overwrite
+// these values, because the changes contain only the fields in which the outcome differs from the older version.
 func OverwriteOutcome(told, status *lsv1alpha1.DeployItemStatus, d contract.Decision) {
 	if told == nil || status == nil {
 		return

@@ -54,8 +54,8 @@ func TestProtectConditions(t *testing.T) {
 	}
 }
 
-// TestOverwriteOutcome checks that OverwriteOutcome changes only the fields that the library sets, and that it replaces the values of an
-// earlier attempt in these fields.
+// TestOverwriteOutcome checks that OverwriteOutcome changes only the fields that the library sets, and that it replaces
+// the values of an earlier attempt in these fields.
 func TestOverwriteOutcome(t *testing.T) {
 	told := func() *lsv1alpha1.DeployItemStatus {
 		return &lsv1alpha1.DeployItemStatus{

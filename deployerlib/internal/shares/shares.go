@@ -31,10 +31,10 @@ const (
 // Options configures Shares.
 type Options struct {
 	// Workers is the number of items that may run at a time. An item whose unproven or unhealthy target stalls does not
-	// count, and neither does a slow item of an untried target that exceeds the limits, for up to 100 items. If Workers is at least 4, there are three extra workers. The first extra worker only
-	// runs an item of a namespace in which no other item runs. The second extra worker is used only while the items of a
-	// target use more than TargetShare, and only for an item of another target. The third one only runs an item of an
-	// untried target.
+	// count, and neither does a slow item of an untried target that exceeds the limits, for up to 100 items. If Workers
+	// is at least 4, there are three extra workers. The first extra worker only runs an item of a namespace in which no
+	// other item runs. The second extra worker is used only while the items of a target use more than TargetShare, and
+	// only for an item of another target. The third one only runs an item of an untried target.
 	Workers int
 	// TargetShare is the maximum share of the workers that the items of one target may use while items of other targets
 	// wait.

@@ -50,8 +50,8 @@ type Update struct {
 	Status *lsv1alpha1.DeployItemStatus
 	// Metadata is the change of the metadata.
 	Metadata MetadataPatch
-	// IsOutcome is set if Status is the outcome of a call or run. If the write is rebased after a conflict, guard.OverwriteOutcome
-	// restores this outcome.
+	// IsOutcome is set if Status is the outcome of a call or run. If the write is rebased after a conflict,
+	// guard.OverwriteOutcome restores this outcome.
 	IsOutcome bool
 	// Replaces is set if an earlier update was refused and this update replaces it. After a conflict, this update is
 	// rebased even if the start of the run is not stored.

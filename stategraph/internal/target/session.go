@@ -97,9 +97,9 @@ func errNoTarget() error {
 }
 
 // Claim adds the objects of a claim to the inventory. If an object is new, or the component has a Delete that is not
-// recorded yet, Claim also adds the objects and records the Deletes of the claims that `foresee` returns, and then stores
-// the inventory. If the additional objects cause an error, Claim leaves them out. This is safe, because each component calls Claim for its
-// objects before it writes them.
+// recorded yet, Claim also adds the objects and records the Deletes of the claims that `foresee` returns, and then
+// stores the inventory. If the additional objects cause an error, Claim leaves them out. This is safe, because each
+// component calls Claim for its objects before it writes them.
 func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) error {
 	t.claiming.Lock()
 	defer t.claiming.Unlock()

@@ -20,8 +20,8 @@ const (
 	// further failure, up to mostWatchPause.
 	firstWatchPause = time.Second
 	mostWatchPause  = 30 * time.Second
-	// watchStarts is how often a watch may be opened in quick succession, regardless of how it ends. After that, it may be
-	// opened once per second.
+	// watchStarts is how often a watch may be opened in quick succession, regardless of how it ends. After that, it may
+	// be opened once per second.
 	watchStarts = 30
 	// watchesKnown is the maximum number of watches that a Pacer remembers.
 	watchesKnown = 2000

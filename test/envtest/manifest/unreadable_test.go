@@ -15,8 +15,8 @@ import (
 )
 
 var _ = Describe("a Secret that the Target may neither read nor write", func() {
-	// deploy creates an item with a ConfigMap and a Secret. The response to the first write of the Secret is lost, so that
-	// the Secret may exist.
+	// deploy creates an item with a ConfigMap and a Secret. The response to the first write of the Secret is lost, so
+	// that the Secret may exist.
 	deploy := func(ctx SpecContext, w *env) {
 		GinkgoHelper()
 		w.CreateTarget(ctx, "limited", w.limited(ctx, "*"))

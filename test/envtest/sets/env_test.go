@@ -50,8 +50,8 @@ func newEnv(ctx context.Context) *env {
 	return w
 }
 
-// upgrade replaces the configuration of an item as Landscaper does, and waits for the end of the next job. It does not use
-// the method Update of World, which sends a merge patch and thus removes the null values of manifests.
+// upgrade replaces the configuration of an item as Landscaper does, and waits for the end of the next job. It does not
+// use the method Update of World, which sends a merge patch and thus removes the null values of manifests.
 func (w *env) upgrade(ctx context.Context, p parameters) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	raw, err := json.Marshal(p.config())
