@@ -21,7 +21,9 @@ import (
 type Handler interface {
 	// Sync receives a snapshot of one item and its observed children. It returns the item's status and all desired
 	// children. If an existing child is not among the desired children, it is deleted. Sync should be a pure function
-	// of the request, as the package comment explains under "Stable values".
+	// of the request, as the package comment explains under "Stable values". If it may not be one, because it keeps
+	// changing the children without a visible reason, the library calls it again with an earlier request, and only
+	// compares the results.
 	//
 	// If Sync returns an error, no child is changed. The error is counted and stored in the item's lastError. Sync is
 	// called again after a delay that grows from 100 ms to 10 min, unless the error has an unrecoverable Landscaper
@@ -123,6 +125,14 @@ func newRequest(item *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, status *
 		req.Target.Spec.Configuration, req.Target.Spec.SecretRef = nil, nil
 	}
 	return req, nil
+}
+
+// clone returns a copy that the handler may modify. The copy shares the observed children, which no handler can modify.
+func (r *SyncRequest) clone() *SyncRequest {
+	return &SyncRequest{
+		Item: r.Item.DeepCopy(), Raw: slices.Clone(r.Raw), Target: r.Target.DeepCopy(), Status: slices.Clone(r.Status),
+		Children: slices.Clone(r.Children), Done: slices.Clone(r.Done),
+	}
 }
 
 // Name returns a name for a child of the request's item. It calls the function [Name] with the item's name.

@@ -36,7 +36,7 @@ func newMetrics(registerer prometheus.Registerer, watches func() int, failedCall
 	m := &metrics{
 		registerer: registerer,
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployerkit_declarative_calls_total", Help: "Calls of the handler, by function (sync, finalize) and result (ok, waiting, unstable, refused, error).",
+			Name: "deployerkit_declarative_calls_total", Help: "Calls of the handler, by function (sync, finalize, repeat) and result (ok, waiting, unstable, refused, error).",
 		}, []string{"function", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "deployerkit_declarative_call_seconds", Help: "Duration of the calls of the handler, by function.",

@@ -135,7 +135,7 @@ func (r *run) request(seen []*unstructured.Unstructured) (*SyncRequest, error) {
 func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse, desired []apply.Desired, err error) {
 	c := r.call(ctx, functionSync)
 	defer c.end()
-	if response, c.err = r.deployer.handler.Sync(ctx, req); c.err != nil {
+	if response, c.err = r.deployer.handler.Sync(ctx, req.clone()); c.err != nil {
 		if response != nil {
 			return nil, nil, errors.Join(c.err, r.setStatus(response.Status)) // c.end reports the handler's error
 		}
@@ -146,14 +146,43 @@ func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse
 		c.result = resultRefused
 		return nil, nil, c.err
 	}
-	if found := r.deployer.stability.observe(&r.memory.steady, req, desired); r.unstable(found) {
+	c.ended = r.deployer.now()
+	repeat := func(req *SyncRequest) ([]apply.Desired, error) { return r.repeat(ctx, req) }
+	if found := r.deployer.stability.observe(&r.memory.steady, req, desired, repeat); r.unstable(found) {
 		c.result = resultUnstable
 	}
 	return response, desired, nil
 }
 
+// repeat calls Sync with an earlier request and returns the desired children. The result has no effect on the item and
+// its children.
+func (r *run) repeat(ctx context.Context, req *SyncRequest) (desired []apply.Desired, err error) {
+	began, result := r.deployer.now(), resultError
+	defer func() { r.deployer.metrics.called(functionRepeat, result, r.deployer.now().Sub(began)) }()
+	response, err := r.deployer.handler.Sync(ctx, req.clone())
+	if err != nil {
+		return nil, err
+	}
+	desired, err = r.desired(ctx, response)
+	if err != nil {
+		result = resultRefused
+		return nil, err
+	}
+	result = resultOK
+	return desired, nil
+}
+
 // take converts the children in the handler's response to desired objects, and stores the status in the response.
 func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired, error) {
+	desired, err := r.desired(ctx, response)
+	if err != nil {
+		return nil, err
+	}
+	return desired, r.setStatus(response.Status)
+}
+
+// desired converts the children in the handler's response to desired objects.
+func (r *run) desired(ctx context.Context, response *SyncResponse) ([]apply.Desired, error) {
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
 	}
@@ -165,7 +194,7 @@ func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired
 	if err != nil {
 		return nil, r.up.ApplyError(err)
 	}
-	return desired, r.setStatus(response.Status)
+	return desired, nil
 }
 
 // setStatus stores a handler's status in the item. It changes the item only in memory. If `status` is nil, the stored
@@ -181,6 +210,7 @@ func (r *run) setStatus(status any) error {
 const (
 	functionSync     = "sync"
 	functionFinalize = "finalize"
+	functionRepeat   = "repeat" // a call of Sync that checks whether the handler is unstable
 )
 
 // call is one call of the handler.
@@ -189,8 +219,9 @@ type call struct {
 	log      logr.Logger
 	function string
 	began    time.Time
-	result   string // the result for the metrics; if it is empty, the method `end` derives it from the field `err`
-	err      error  // the error of the call
+	ended    time.Time // the zero value if the call ends with the method `end`
+	result   string    // the result for the metrics; if it is empty, the method `end` derives it from the field `err`
+	err      error     // the error of the call
 }
 
 var errPanicked = errors.New("the handler panicked")
@@ -216,7 +247,10 @@ func (c *call) end() {
 	default:
 		c.result = resultOK
 	}
-	c.r.deployer.metrics.called(c.function, c.result, c.r.deployer.now().Sub(c.began))
+	if c.ended.IsZero() {
+		c.ended = c.r.deployer.now()
+	}
+	c.r.deployer.metrics.called(c.function, c.result, c.ended.Sub(c.began))
 }
 
 // outcome ends a run after all children have been applied. It returns the error of the run.

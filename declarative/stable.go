@@ -15,23 +15,24 @@ const (
 	calmLimit = 8
 	// firstDelay and lastDelay bound the delay of the next call for an item whose handler is unstable.
 	firstDelay, lastDelay = time.Second, 10 * time.Minute
-	// maxKept and maxKeptPerItem limit the memory for stored children, in bytes of JSON: maxKept for all items
-	// together, and maxKeptPerItem for each item.
+	// maxKept and maxKeptPerItem limit the memory for stored calls, in bytes of JSON: maxKept for all items together,
+	// and maxKeptPerItem for each item.
 	maxKept, maxKeptPerItem = 16 << 20, 1 << 20
 	// maxPaths is the maximum number of fields that unstable.Paths contains.
 	maxPaths = 5
 )
 
-// stability detects handlers that change the desired children without a reason: the same inputs lead to different
-// children. The inputs are the item, its status, its target, and the observed children without the fields that the
-// handler itself sets. A call with different inputs proves nothing, however many calls in a row change the children: the
-// handler may proceed in steps.
+// stability detects handlers that change the desired children without a reason: the same request leads to different
+// children. Most changes have a visible reason: the item, its status, its target, or a field of an observed child that
+// the handler does not set. If there is none, the handler may still have a reason, because it may read the fields that it
+// sets itself. An example is a handler that counts. In this case, stability repeats an earlier call to compare the
+// results.
 //
 // For most items, stability stores only three hashes. If a call changes the children although the item has not changed,
-// stability also stores the children, up to a limit for all items. It is safe for concurrent use.
+// stability also stores the request and the children, up to a limit for all items. It is safe for concurrent use.
 type stability struct {
 	mu   sync.Mutex
-	kept int // the total size of the children in the field `last` of all items, in bytes
+	kept int // the total size of the calls in the field `last` of all items, in bytes
 
 	room, roomPerItem int // room is the maximum of the field kept, and roomPerItem of each steadiness.lastSize
 }
@@ -39,11 +40,33 @@ type stability struct {
 // steadiness is the data that stability stores for one item.
 type steadiness struct {
 	item, inputs, children fingerprint
-	last                   map[string][]byte // the children of the last call as JSON, or nil if they are not kept
+	last                   *answer // the last call that changed the children, or nil if it is not kept
 	lastSize               int
 	calm                   int // consecutive calls that did not change the children
 	delay                  time.Duration
 }
+
+// answer is a call of a handler with its result.
+type answer struct {
+	req      *SyncRequest
+	children map[string][]byte // as JSON, by name
+}
+
+// size returns the size of the call in bytes of JSON.
+func (a *answer) size() int {
+	size := len(a.req.Raw) + len(a.req.Status)
+	for _, child := range a.req.Children {
+		size += len(child.Raw())
+	}
+	for name, body := range a.children {
+		size += len(name) + len(body)
+	}
+	return size
+}
+
+// repeatFunc calls a handler again with an earlier request, and returns the desired children. It returns an error if the
+// call proves nothing.
+type repeatFunc func(*SyncRequest) ([]apply.Desired, error)
 
 // unstable is the result of stability.observe for one call of a handler.
 type unstable struct {
@@ -68,25 +91,55 @@ func (s *stability) forget(known *steadiness) {
 
 // observe checks whether a handler is unstable. It must be called after each call of the handler, with the result of
 // [Options.Desired] for the response. It compares the call with the state of the item and changes this state. Before the
-// first call, the state is the zero value.
-func (s *stability) observe(known *steadiness, req *SyncRequest, desired []apply.Desired) unstable {
-	all := encodeAll(desired)
-	now := steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: printOf(all)}
+// first call, the state is the zero value. If the comparison proves nothing, observe calls the function `repeat` once.
+func (s *stability) observe(known *steadiness, req *SyncRequest, desired []apply.Desired, repeat repeatFunc) unstable {
+	now := &answer{req: req, children: encodeAll(desired)}
+	suspect := s.compare(known, now, steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: printOf(now.children)})
+	if suspect == nil {
+		return unstable{}
+	}
+	again, err := repeat(suspect.req)
+	if err != nil {
+		return unstable{}
+	}
+	paths := differences(suspect.children, encodeAll(again), maxPaths)
+	if len(paths) == 0 {
+		return unstable{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known.delay = min(max(firstDelay, 2*known.delay), lastDelay)
+	return unstable{Paths: paths, Delay: known.delay}
+}
+
+// compare compares a call with the state of the item, and updates the state. If the call changed the children without a
+// visible reason, compare returns the call to repeat.
+func (s *stability) compare(known *steadiness, call *answer, now steadiness) *answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known.item != now.item {
 		s.drop(known)
 		*known = now
-		return unstable{}
+		return nil
 	}
 	sameInputs := known.inputs == now.inputs
 	known.inputs = now.inputs
 	if known.children == now.children {
 		s.calm(known)
-		return unstable{}
+		return nil
 	}
 	known.children, known.calm = now.children, 0
-	return s.changed(known, sameInputs, all)
+	last := known.last
+	s.keep(known, call)
+	switch {
+	case !sameInputs:
+		return nil
+	case last != nil:
+		return last
+	case known.last != nil:
+		return nil // the first change in a row
+	}
+	return call // earlier calls are too large to be kept
 }
 
 // calm records a call that did not change the desired children.
@@ -98,40 +151,18 @@ func (s *stability) calm(known *steadiness) {
 	}
 }
 
-// changed checks a call that changed the desired children. For the first such call, it only stores the children: it
-// cannot determine which fields changed, because the children of the previous call are not stored.
-func (s *stability) changed(known *steadiness, sameInputs bool, all map[string][]byte) unstable {
-	last := known.last
-	s.keep(known, all)
-	if !sameInputs {
-		return unstable{}
-	}
-	if last == nil && known.last != nil {
-		return unstable{}
-	}
-	known.delay = min(max(firstDelay, 2*known.delay), lastDelay)
-	paths := []string{"(the children are too large to name the field)"}
-	if last != nil && known.last != nil {
-		paths = differences(last, known.last, maxPaths)
-	}
-	return unstable{Paths: paths, Delay: known.delay}
-}
-
-// keep stores the children of an item whose handler may be unstable. It stores nothing if their size exceeds a limit.
-func (s *stability) keep(known *steadiness, all map[string][]byte) {
+// keep stores a call of an item whose handler may be unstable. It stores nothing if the size of the call exceeds a limit.
+func (s *stability) keep(known *steadiness, call *answer) {
 	s.drop(known)
-	size := 0
-	for name, body := range all {
-		size += len(name) + len(body)
-	}
+	size := call.size()
 	if size > s.roomPerItem || s.kept+size > s.room {
 		return
 	}
-	known.last, known.lastSize = all, size
+	known.last, known.lastSize = call, size
 	s.kept += size
 }
 
-// drop discards the stored children of an item.
+// drop discards the stored call of an item.
 func (s *stability) drop(known *steadiness) {
 	s.kept -= known.lastSize
 	known.last, known.lastSize = nil, 0

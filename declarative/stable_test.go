@@ -3,7 +3,9 @@
 package declarative
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,11 @@ type loop struct {
 	options Options
 	// live changes the body of a child after the n-th call, as a real cluster would change it.
 	live func(n int, body map[string]any)
-	n    int
+	// again returns the children if the handler is called again with an earlier request. If it is nil, the handler
+	// ignores its request, and returns the same children as in the last call.
+	again    func(*SyncRequest) ([]any, error)
+	repeated int // calls of again
+	n        int
 }
 
 func newLoop(t *testing.T) *loop {
@@ -43,7 +49,18 @@ func (l *loop) sync(children ...any) unstable {
 		l.t.Fatal(err)
 	}
 	l.n++
-	got := l.guard.observe(&l.steady, &l.req, desired)
+	req := l.req
+	got := l.guard.observe(&l.steady, &req, desired, func(earlier *SyncRequest) ([]apply.Desired, error) {
+		l.repeated++
+		if l.again == nil {
+			return desired, nil
+		}
+		children, err := l.again(earlier)
+		if err != nil {
+			return nil, err
+		}
+		return l.options.Desired(l.req.Item, &SyncResponse{Children: children}, nil, false)
+	})
 	observed := []*unstructured.Unstructured{}
 	for _, d := range desired {
 		live := d.Object.DeepCopy()
@@ -139,48 +156,126 @@ func TestStepsAreStable(t *testing.T) {
 	})
 }
 
+// TestCountersAreStable covers handlers that read a field that they set themselves. The fields that such a handler does
+// not set are the same in each request, although the whole requests differ.
+func TestCountersAreStable(t *testing.T) {
+	counted := func(req *SyncRequest) int {
+		child, _ := req.Children.Named("Deployment", "web")
+		n, _ := strconv.Atoi(child.Text("spec", "template", "metadata", "annotations", "when"))
+		return n
+	}
+	counting := func(last int) func(*SyncRequest) []any {
+		return func(req *SyncRequest) []any { return []any{deployment(fmt.Sprint(min(counted(req)+1, last)))} }
+	}
+	now := 0 // the time, which no request contains
+	for name, tc := range map[string]struct {
+		handler func(*SyncRequest) []any
+		fails   bool // the repeated call fails
+		room    int
+		paths   []string // of the fields that are reported as unstable
+	}{
+		"counts up to 12 is never unstable":                      {handler: counting(12)},
+		"counts without an end is never unstable":                {handler: counting(1 << 30)},
+		"counts, and is too large to be kept, is never unstable": {handler: counting(1 << 30), room: 1},
+		"cannot be called again is not unstable":                 {handler: func(*SyncRequest) []any { return []any{deployment(fmt.Sprint(now))} }, fails: true},
+		"counts and adds the time is unstable only because of the time": {
+			handler: func(req *SyncRequest) []any { return []any{deployment(fmt.Sprint(counted(req)+1), fmt.Sprint(now))} },
+			paths:   []string{"Deployment.apps shop/web .spec.template.spec.containers[0].args[0]"},
+		},
+	} {
+		t.Run("a handler that "+name+" [F75]", func(t *testing.T) {
+			l := newLoop(t)
+			if tc.room > 0 {
+				l.guard.roomPerItem = tc.room
+			}
+			l.again = func(req *SyncRequest) ([]any, error) {
+				if tc.fails {
+					return nil, errors.New("the licence server does not respond")
+				}
+				return tc.handler(req), nil
+			}
+			for now = range 40 {
+				got := l.sync(tc.handler(&l.req)...)
+				if diff := cmp.Diff(tc.paths, got.Paths); diff != "" && (now > 1 || len(got.Paths) > 0) {
+					t.Fatalf("call %d: %s", now, diff)
+				}
+				if len(tc.paths) == 0 && got.Delay != 0 {
+					t.Fatalf("call %d is delayed by %s", now, got.Delay)
+				}
+			}
+			if l.repeated == 0 || l.repeated > 40 {
+				t.Errorf("%d of 40 calls were repeated", l.repeated)
+			}
+		})
+	}
+}
+
+// TestOnlySuspectsAreRepeated checks that a handler whose changes have a visible reason is not called more often.
+func TestOnlySuspectsAreRepeated(t *testing.T) {
+	for name, call := range map[string]func(l *loop, i int) any{
+		"never changes its children": func(*loop, int) any { return deployment("now") },
+		"follows the status of a child": func(l *loop, i int) any {
+			l.live = func(n int, body map[string]any) { body["status"] = object{"progress": fmt.Sprint(n)} }
+			return deployment(fmt.Sprint(i))
+		},
+		"changes its children now and then": func(_ *loop, i int) any { return deployment(fmt.Sprint(i / 2)) },
+	} {
+		t.Run("a handler that "+name+" is not called again [F75]", func(t *testing.T) {
+			l := newLoop(t)
+			for i := range 20 {
+				l.sync(call(l, i))
+			}
+			if l.repeated != 0 {
+				t.Errorf("%d calls were repeated", l.repeated)
+			}
+		})
+	}
+}
+
 func TestPathsOfUnstableHandlers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		call func(i int) []any
-		want []string
+		call  func(i int) []any
+		later int // how much later the repeated call is
+		want  []string
 	}{
 		"an element of a list [R33]": {
-			func(i int) []any { return []any{deployment("", fmt.Sprint(i))} },
-			[]string{"Deployment.apps shop/web .spec.template.spec.containers[0].args[0]"},
+			call: func(i int) []any { return []any{deployment("", fmt.Sprint(i))} },
+			want: []string{"Deployment.apps shop/web .spec.template.spec.containers[0].args[0]"},
 		},
 		"the order of a list, as of a map that is ranged over [R33]": {
-			func(i int) []any {
+			call: func(i int) []any {
 				args := []any{"a", "b", "c"}
 				args[0], args[1+i%2] = args[1+i%2], args[0]
 				return []any{deployment("", args...)}
 			},
-			[]string{"Deployment.apps shop/web .spec.template.spec.containers[0].args[0]", "Deployment.apps shop/web .spec.template.spec.containers[0].args[1]", "Deployment.apps shop/web .spec.template.spec.containers[0].args[2]"},
+			want: []string{"Deployment.apps shop/web .spec.template.spec.containers[0].args[0]", "Deployment.apps shop/web .spec.template.spec.containers[0].args[1]", "Deployment.apps shop/web .spec.template.spec.containers[0].args[2]"},
 		},
 		"the length of a list [R33]": {
-			func(i int) []any { return []any{deployment("", make([]any, 1+i%2)...)} },
-			[]string{"Deployment.apps shop/web .spec.template.spec.containers[0].args"},
+			call: func(i int) []any { return []any{deployment("", make([]any, 1+i%2)...)} },
+			want: []string{"Deployment.apps shop/web .spec.template.spec.containers[0].args"},
 		},
 		"a value of a Secret, of which only the path is told [R33]": {
-			func(i int) []any {
+			call: func(i int) []any {
 				return []any{object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}, "stringData": object{"password": fmt.Sprint("SECRET", i)}}}
 			},
-			[]string{"Secret shop/s .stringData.password"},
+			want: []string{"Secret shop/s .stringData.password"},
 		},
 		"many fields, of which the first are told": {
-			func(i int) []any {
+			call: func(i int) []any {
 				data := object{}
 				for key := range 20 {
 					data[fmt.Sprintf("k%02d", key)] = fmt.Sprint(i)
 				}
 				return []any{object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "c"}, "data": data}}
 			},
-			[]string{"ConfigMap shop/c .data[k00]", "ConfigMap shop/c .data[k01]", "ConfigMap shop/c .data[k02]", "ConfigMap shop/c .data[k03]", "ConfigMap shop/c .data[k04]"},
+			want: []string{"ConfigMap shop/c .data[k00]", "ConfigMap shop/c .data[k01]", "ConfigMap shop/c .data[k02]", "ConfigMap shop/c .data[k03]", "ConfigMap shop/c .data[k04]"},
 		},
-		"too large to keep": {
-			func(i int) []any {
+		"too large to keep, so the call itself is repeated": {
+			later: 1,
+			call: func(i int) []any {
 				return []any{deployment(strings.Repeat("x", 3000), fmt.Sprint(i))}
 			},
-			[]string{"(the children are too large to name the field)"},
+			want: []string{"Deployment.apps shop/web .spec.template.spec.containers[0].args[0]"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,6 +283,7 @@ func TestPathsOfUnstableHandlers(t *testing.T) {
 			l.guard.roomPerItem = 3000
 			var got unstable
 			for i := range 10 {
+				l.again = func(*SyncRequest) ([]any, error) { return tc.call(i + tc.later), nil }
 				got = l.sync(tc.call(i)...)
 			}
 			if diff := cmp.Diff(tc.want, got.Paths); diff != "" {
@@ -270,7 +366,7 @@ func TestStabilityKeepsLittle(t *testing.T) {
 	if l.guard.kept != 0 {
 		t.Errorf("keeps %d bytes of a stable item", l.guard.kept)
 	}
-	l.guard.room, l.guard.roomPerItem = 16<<10, 1<<10
+	l.guard.room, l.guard.roomPerItem = 32<<10, 2<<10
 	big := strings.Repeat("x", 500)
 	items := make([]steadiness, 100)
 	for i := range items {
@@ -359,7 +455,7 @@ func BenchmarkStability(b *testing.B) {
 	b.Run("observe", func(b *testing.B) {
 		known := &steadiness{}
 		for b.Loop() {
-			guard.observe(known, req, desired)
+			guard.observe(known, req, desired, nil)
 		}
 	})
 }

@@ -117,6 +117,20 @@ var _ = Describe("The clock of a declarative item", func() {
 		}).WithTimeout(patience).Should(Equal(last))
 	}, SpecTimeout(5*time.Minute))
 
+	It("lets a handler that counts its own result without end write once per second [F66, F75]", func(ctx SpecContext) {
+		w := newEnv(ctx, configMapKind)
+		w.options.MinInterval = 0
+		w.start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			child, _ := req.Children.Named("ConfigMap", "a")
+			return &declarative.SyncResponse{Children: []any{configMap("a", data{"n": child.Text("data", "n") + "i"})}}, nil
+		}))
+		w.Deploy(ctx, "item", config(nil))
+		before := w.Counter.Snapshot()
+		writes := func() int { _, writes := w.Spent(before); return writes }
+		Consistently(writes).WithTimeout(flooded).Should(BeNumerically("<=", int(flooded/time.Second)+1))
+		Eventually(writes).WithTimeout(patience).Should(BeNumerically(">", int(flooded/time.Second)))
+	}, SpecTimeout(5*time.Minute))
+
 	It("raises a ResyncAfter of 1 ns to one second [F67]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			response, err := plain(ctx, req)
