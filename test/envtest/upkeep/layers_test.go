@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/faultnet"
+)
+
+// These specs run with each deployer that the library provides.
+var _ = Describe("an item", func() {
+	for _, l := range layers {
+		Context("of the deployer "+l.name, func() {
+			It("deploys the consumer of a claim that is bound only when the consumer exists, and succeeds [F76]", func(ctx SpecContext) {
+				w := newLayerEnv(ctx, l).start()
+				w.createClass(ctx, storagev1.VolumeBindingWaitForFirstConsumer)
+				w.succeeds(ctx, "item", []any{w.claim("data")}, []any{w.configMap("consumer", "a")})
+				Expect(w.Read(ctx, "consumer")).NotTo(BeNil())
+				claim := &corev1.PersistentVolumeClaim{}
+				Expect(w.Client.Get(ctx, w.Key("data"), claim)).To(Succeed())
+				Expect(claim.Status.Phase).To(Equal(corev1.ClaimPending))
+			}, SpecTimeout(5*time.Minute))
+
+			for _, way := range []string{"the policy keep", "the annotation delete-without-uninstall"} {
+				It("takes over an object that an item which no longer exists has left behind by "+way+", with an event [F92]", func(ctx SpecContext) {
+					w := newLayerEnv(ctx, l)
+					w.leaveBehind(ctx, way)
+					w.succeeds(ctx, "second", nil, []any{w.configMap("left", "b")})
+					live := w.Read(ctx, "left")
+					Expect(live.Data).To(HaveKeyWithValue("key", "b"))
+					Expect(live.Labels).To(HaveKeyWithValue(ownership.LabelItem, string(w.Get(ctx, "second").UID)))
+					Eventually(w.notes(ctx, "second")).WithContext(ctx).WithTimeout(patience).Should(ContainElement(HavePrefix("TakenOver: ")))
+				}, SpecTimeout(5*time.Minute))
+			}
+
+			It("applies its namespaced objects although a cluster-scoped object is refused, and this one when it no longer is [F93]", func(ctx SpecContext) {
+				w := newLayerEnv(ctx, l)
+				w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "clusterroles" && r.Verb == "patch" },
+					faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
+				w.start()
+				role := w.object("rbac.authorization.k8s.io/v1", "ClusterRole", "", map[string]any{"rules": []any{}})
+				w.Create(ctx, "item", w.config(w, nil, []any{role, w.configMap("remedy", "a")}))
+				Eventually(w.Data(ctx, "remedy")).WithContext(ctx).WithTimeout(patience).ShouldNot(BeNil())
+				Eventually(w.Stored(ctx, "item")).WithContext(ctx).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("ClusterRole")))
+				Expect(w.Client.Get(ctx, client.ObjectKey{Name: w.Namespace}, &rbacv1.ClusterRole{})).NotTo(Succeed())
+				w.Counter.Inject(nil)
+				di := w.Finished(ctx, "item")
+				Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+				Expect(w.Client.Get(ctx, client.ObjectKey{Name: w.Namespace}, &rbacv1.ClusterRole{})).To(Succeed())
+				w.Delete(ctx, "item")
+			}, SpecTimeout(5*time.Minute))
+
+			It("writes a webhook configuration after all other objects, because one of them may be its server [F93]", func(ctx SpecContext) {
+				w := newLayerEnv(ctx, l)
+				const hooks = "validatingwebhookconfigurations"
+				writes := w.recordWrites("configmaps", "services", "clusterroles", hooks)
+				w.start()
+				port := map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": 443}}}}
+				w.succeeds(ctx, "item", nil, []any{
+					w.webhook(), w.configMap("a", "a"), w.object("v1", "Service", "server", port),
+					w.object("rbac.authorization.k8s.io/v1", "ClusterRole", "", map[string]any{"rules": []any{}}), w.configMap("b", "b"),
+				})
+				Expect(writes()).To(HaveExactElements(Not(Equal(hooks)), Not(Equal(hooks)), Not(Equal(hooks)), Not(Equal(hooks)), Equal(hooks)))
+				w.Delete(ctx, "item")
+			}, SpecTimeout(5*time.Minute))
+
+			It("whose inventory was lost deletes its object, and leaves the copy that another controller made of it [F98]", func(ctx SpecContext) {
+				w := newLayerEnv(ctx, l).start()
+				w.succeeds(ctx, "item", nil, []any{w.configMap("original", "a")})
+				original := w.Read(ctx, "original")
+				mirror := &corev1.ConfigMap{ObjectMeta: w.metaOf("mirror"), Data: original.Data}
+				mirror.Labels, mirror.Annotations = original.Labels, original.Annotations
+				Expect(w.Client.Create(ctx, mirror, client.FieldOwner("replicator"))).To(Succeed())
+				w.Manager.Stop()
+				w.LoseProviderStatus(ctx, "item")
+				w.start()
+				w.Delete(ctx, "item")
+				Expect(w.Read(ctx, "original")).To(BeNil())
+				Expect(w.Read(ctx, "mirror")).To(HaveField("DeletionTimestamp", BeNil()))
+			}, SpecTimeout(5*time.Minute))
+		})
+	}
+})
+
+// createClass creates a StorageClass whose name is the namespace of the world.
+func (w *layerEnv) createClass(ctx context.Context, mode storagev1.VolumeBindingMode) {
+	GinkgoHelper()
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Provisioner: "example.org/none", VolumeBindingMode: &mode}
+	Expect(w.Client.Create(ctx, class)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(w.Client.Delete(ctx, class)).To(Succeed()) })
+}
+
+// claim returns a PersistentVolumeClaim of the StorageClass of createClass. No controller binds it.
+func (w *layerEnv) claim(name string) map[string]any {
+	return w.object("v1", "PersistentVolumeClaim", name, map[string]any{"spec": map[string]any{
+		"storageClassName": w.Namespace, "accessModes": []any{"ReadWriteOnce"},
+		"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	}})
+}
+
+// webhook returns a webhook configuration. Its server does not exist, so the API server refuses each ConfigMap that is
+// created in the namespace of the world.
+func (w *layerEnv) webhook() map[string]any {
+	return w.object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", map[string]any{"webhooks": []any{map[string]any{
+		"name": "check.example.org", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "failurePolicy": "Fail",
+		"clientConfig":      map[string]any{"service": map[string]any{"namespace": w.Namespace, "name": "server"}},
+		"namespaceSelector": map[string]any{"matchLabels": map[string]any{corev1.LabelMetadataName: w.Namespace}},
+		"rules":             []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "operations": []any{"CREATE"}}},
+	}}})
+}
+
+// leaveBehind starts a deployer. Its item "first" deploys the ConfigMap "left" and is deleted, but the ConfigMap stays.
+func (w *layerEnv) leaveBehind(ctx context.Context, way string) {
+	GinkgoHelper()
+	annotations := map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"}
+	if way == "the policy keep" {
+		w.policy, annotations = apply.Keep, nil
+	}
+	w.start()
+	w.succeeds(ctx, "first", nil, []any{w.configMap("left", "a")})
+	Expect(w.Landscaper.Annotate(ctx, w.Key("first"), annotations)).To(Succeed())
+	w.Delete(ctx, "first")
+	Expect(w.Read(ctx, "left")).NotTo(BeNil())
+}
+
+// recordWrites returns a function that returns the resources of all objects that the deployer has written so far, in
+// the order of the writes. Only the given resources count.
+func (w *layerEnv) recordWrites(resources ...string) func() []string {
+	var mu sync.Mutex
+	var written []string
+	w.Counter.Inject(func(req *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		r, known := faultnet.RequestOf(req)
+		for _, resource := range resources {
+			if known && r.Resource == resource && (r.Verb == "patch" || r.Verb == "create") {
+				written = append(written, resource)
+			}
+		}
+		return nil, nil
+	})
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return written
+	}
+}
