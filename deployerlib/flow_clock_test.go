@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"strconv"
 	"testing"
 	"time"
 
@@ -240,6 +241,19 @@ func TestMinInterval(t *testing.T) {
 }
 
 func TestTriggersInAJob(t *testing.T) {
+	t.Run("changes of the labels do not shorten the interval [F66]", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks(extension.ShouldReconcileHook))
+		w.on(extension.ShouldReconcileHook, &extension.HookResult{}, nil)
+		for i := range 100 {
+			w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"n": strconv.Itoa(i)} })
+			w.Trigger(key)
+			w.reconcile()
+			w.clock.Step(100 * time.Millisecond)
+		}
+		if n := len(w.actions()); n < 9 || n > 11 {
+			t.Errorf("%d runs in 10 s, want one per second", n)
+		}
+	})
 	t.Run("triggers in a job start ten calls in quick succession and then one per second [F66]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("a pod", time.Hour))

@@ -50,7 +50,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		di = nil
 	}
 	if di != nil {
-		if rest := state.Wait(di, r.args.Clock.Now()); rest > 0 {
+		decision := r.due(di)
+		if rest := state.Wait(di, decision.Due && !decision.Background, r.args.Clock.Now()); rest > 0 {
 			r.shares.Return(req.NamespacedName)
 			claim, _ := r.claim(req.NamespacedName, di)
 			return reconcile.Result{RequeueAfter: rest, Priority: &claim.Priority}, nil
@@ -178,6 +179,9 @@ func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
 	}
 	n := schedule(e, retries, backoff, now)
 	r.telemetry.recorded(a, e, n, now)
+	if e.decision.Background && !e.failure { // the change may resolve a failure
+		n.rest = e.rest
+	}
 	pace := n.pace(now)
 	if e.item == nil {
 		a.inflight.EndUnread(pace.Earliest)

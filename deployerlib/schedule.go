@@ -90,6 +90,7 @@ type next struct {
 	after     time.Duration
 	immediate bool
 	hold      time.Duration // the time for which no trigger starts a reconcile
+	rest      time.Duration // the time for which also no change of the item starts a reconcile, unless a job is due
 	priority  int
 }
 
@@ -100,6 +101,9 @@ func (n next) pace(now time.Time) (p itemstate.Pace) {
 	}
 	if n.hold > 0 {
 		p.Earliest = now.Add(n.hold)
+	}
+	if n.rest > 0 {
+		p.Rest = now.Add(n.rest)
 	}
 	return p
 }

@@ -25,6 +25,9 @@ type Pace struct {
 	// Earliest is the time before which no trigger starts an attempt, for example because the last attempt failed. If
 	// Earliest is zero, a trigger starts an attempt at once.
 	Earliest time.Time
+	// Rest is the time before which also a change of the item starts no attempt, unless a job is due: the end of the
+	// interval after a background run.
+	Rest time.Time
 }
 
 // knows reports whether an attempt has already acted on a version with this digest, or whether a write in flight will

@@ -146,8 +146,9 @@ func (i *Item) KeptPhase() lsv1alpha1.DeployItemPhase {
 
 // Wait returns the time that is left until the next attempt may begin, or zero if the attempt may begin now. If the
 // item has changed, Wait resets the number of failures. A version that is older than the last write does not count as a
-// change. Such a version only means that the cache lags behind.
-func (i *Item) Wait(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
+// change. Such a version only means that the cache lags behind. If the parameter `job` is false, no job is due, and a
+// changed item waits until Pace.Rest.
+func (i *Item) Wait(di *lsv1alpha1.DeployItem, job bool, now time.Time) time.Duration {
 	d := DigestOf(di)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -155,7 +156,10 @@ func (i *Item) Wait(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
 	lags := i.gate.digest.valid && i.versions.lags(di.ResourceVersion)
 	if d != i.gate.digest && !lags {
 		i.retries.Retries = Retries{}
-		return 0
+		if job {
+			return 0
+		}
+		return max(i.gate.pace.Rest.Sub(now), 0)
 	}
 	return i.gate.wait(now)
 }

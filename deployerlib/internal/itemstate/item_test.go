@@ -5,6 +5,7 @@ package itemstate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -85,7 +86,7 @@ func TestObserveOpensTheGateForAnAwaitedVersion(t *testing.T) {
 	begin(i).End(DigestOf(awaited), true, Pace{Next: moment.Add(time.Hour)})
 	i.Read(versioned("9", "Init"), moment)
 	i.Observe(nil, awaited)
-	if got := i.Wait(awaited, moment); got != 0 {
+	if got := i.Wait(awaited, true, moment); got != 0 {
 		t.Errorf("waits %s", got)
 	}
 	if i.Observe(nil, awaited) {
@@ -124,11 +125,25 @@ func TestWait(t *testing.T) {
 			i.Count(End{Failed: true, Immediate: true})
 			end(begin(i))
 			tc.prepare(i)
-			if got := i.Wait(tc.seen, moment); got != tc.want {
+			if got := i.Wait(tc.seen, true, moment); got != tc.want {
 				t.Errorf("%s: waits %s, want %s", tc.reason, got, tc.want)
 			}
 			if resets := i.retries.Retries == (Retries{}); resets != tc.resets {
 				t.Errorf("%s: got the counters %+v, want a reset: %t", tc.reason, i.retries.Retries, tc.resets)
+			}
+		})
+	}
+}
+
+func TestWaitAfterBackgroundRun(t *testing.T) {
+	t.Parallel()
+	for job, want := range map[bool]time.Duration{true: 0, false: time.Second} {
+		t.Run(fmt.Sprintf("a changed item waits %s after a background run if a job is due: %t [F66]", want, job), func(t *testing.T) {
+			t.Parallel()
+			i := wrote("5")
+			begin(i).End(DigestOf(versioned("5", "Progressing")), true, Pace{Next: moment.Add(time.Hour), Rest: moment.Add(time.Second)})
+			if got := i.Wait(versioned("6", "Init"), job, moment); got != want {
+				t.Errorf("waits %s", got)
 			}
 		})
 	}
@@ -257,7 +272,7 @@ func TestRegressedVersions(t *testing.T) {
 		begin(i).End(DigestOf(di), true, Pace{Next: moment.Add(time.Hour)})
 		i.ConfirmRead("50", moment)
 		i.ConfirmRead("50", moment.Add(suspicion))
-		if got := i.Wait(di, moment.Add(suspicion)); got != 0 {
+		if got := i.Wait(di, true, moment.Add(suspicion)); got != 0 {
 			t.Errorf("waits %s", got)
 		}
 		if i.Claim(di) {
