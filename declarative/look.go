@@ -151,7 +151,7 @@ func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply
 // recover restores a lost inventory. It finds the children of the item by their labels.
 func (r *run) recover(ctx context.Context) error {
 	if !r.up.LostInventory() {
-		return r.up.CollectUnknown(ctx)
+		return r.up.Recover(ctx, upkeep.Search{})
 	}
 	places := map[string]bool{}
 	for _, namespace := range r.deployer.options.placesOf(r.item, nil) {

@@ -23,6 +23,7 @@ const (
 	SymptomTarget       = "refused target"
 	SymptomPermissions  = "missing permissions"
 	SymptomFormer       = "former clusters"
+	SymptomUnknown      = "unknown objects"
 	SymptomNothingToDo  = "nothing to do"
 	settled             = 30 * time.Second // a run that was requested more recently does not count as stuck
 	operationAnnotation = lsv1alpha1.OperationAnnotation
@@ -32,7 +33,7 @@ const (
 func Symptoms() []string {
 	return []string{
 		SymptomNotPickedUp, SymptomInit, SymptomProgressing, SymptomFailed, SymptomDeleting, SymptomFight, SymptomTarget, SymptomPermissions,
-		SymptomFormer, SymptomNothingToDo,
+		SymptomFormer, SymptomUnknown, SymptomNothingToDo,
 	}
 }
 
@@ -158,6 +159,10 @@ var rules = []rule{
 		SymptomFormer, func(s situation) bool { return s.condition(formerClusters) != nil },
 		"The item has left a cluster in which some of its objects remain or may remain. The condition FormerClusters names them, and the right or Target that the deployer needs. To leave the objects there, annotate the item with deployerkit.dev/release-former-clusters=true.",
 	},
+	{
+		SymptomUnknown, func(s situation) bool { return s.condition(unknownObjects) != nil },
+		"The target contains objects with the label and the annotations of the item that the item did not write. The condition UnknownObjects names them. Delete them, or remove the label deployerkit.dev/item from them.",
+	},
 	{SymptomNothingToDo, func(s situation) bool { return s.d.Reason == "Finished" && !s.failed() && !s.d.Held }, "There is nothing to do. The next job starts when Landscaper hands it out."},
 }
 
@@ -186,6 +191,10 @@ func failedWith(text string) func(situation) bool {
 
 // formerClusters is the type of the condition of an item that may have objects in clusters that it has left.
 const formerClusters lsv1alpha1.ConditionType = "FormerClusters"
+
+// unknownObjects is the type of the condition of an item for which the target contains objects with its marks that it
+// did not write.
+const unknownObjects lsv1alpha1.ConditionType = "UnknownObjects"
 
 // condition returns a condition of the item, or nil if the condition does not exist or is not true.
 func (s situation) condition(t lsv1alpha1.ConditionType) *lsv1alpha1.Condition {

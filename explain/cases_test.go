@@ -218,6 +218,13 @@ var cases = map[string]struct {
 		})
 	})), []string{"former clusters"}},
 
+	"unknown objects": {facts(finished("Succeeded", time.Hour), status(func(s *lsv1alpha1.DeployItemStatus) {
+		s.Conditions = append(s.Conditions, lsv1alpha1.Condition{
+			Type: "UnknownObjects", Status: lsv1alpha1.ConditionTrue, Reason: "NotWritten", LastTransitionTime: before(time.Hour), LastUpdateTime: before(time.Hour),
+			Message: "these objects carry the label and the annotations of this item, which did not write them, and are left alone: Secret copies/web-tls",
+		})
+	})), []string{"unknown objects"}},
+
 	"finished": {facts(finished("Succeeded", time.Hour), func(f *explain.Facts) {
 		f.Item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"continuousReconcile": {"every": "2h"}}`)}
 		f.History = []history.Reconcile{{

@@ -268,11 +268,8 @@ func (w *walked) prunable(component string) bool {
 
 // recover restores a lost inventory. It finds the objects of the item by their labels.
 func (c *call) recover(ctx context.Context) error {
-	switch {
-	case c.run.Cluster == nil:
+	if c.run.Cluster == nil {
 		return nil
-	case !c.run.LostInventory():
-		return c.run.CollectUnknown(ctx)
 	}
 	return c.run.Recover(ctx, upkeep.Search{Kinds: c.graph.kinds(), Complete: c.graph.complete})
 }

@@ -62,10 +62,11 @@ type Search struct {
 // Recover restores a lost inventory. It lists the objects that carry the item's label, first of the given kinds and
 // then of all other kinds of the target that can be listed and deleted, and adds them to the inventory. If some objects
 // cannot be searched, for example because the target forbids it, Recover writes an event that names their kinds. It
-// returns an error if the search must be repeated. If LostInventory returns false, Recover only calls CollectUnknown.
+// returns an error if the search must be repeated. If LostInventory returns false, Recover only adds objects that a
+// watch has reported and that the inventory does not contain.
 func (r *Run) Recover(ctx context.Context, by Search) error {
 	if !r.LostInventory() {
-		return r.CollectUnknown(ctx)
+		return r.collectUnknown(ctx, by.Complete)
 	}
 	if by.SharedKinds == nil {
 		by.SharedKinds = apply.DefaultSharedKinds()

@@ -35,7 +35,7 @@ type Run struct {
 	store       func(apply.Inventory) error
 	corrections *corrections
 	guesses     guesses
-	known       map[types.UID]bool // the objects in the inventory when CollectUnknown or Observe was called last
+	known       map[types.UID]bool // the objects in the inventory when collectUnknown or Observe was called last
 	waits       bool               // an earlier call of this run waits for the objects
 	background  bool               // the item's last Landscaper job had finished before the run began
 	unwatched   bool               // at least one kind cannot be watched

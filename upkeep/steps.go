@@ -96,7 +96,7 @@ func (r *Run) AfterDeployment(ctx context.Context, desired []apply.Desired, o ap
 // timeout error. Objects that belong to no group are not deleted. Delete reports them in an event. When all other
 // objects are gone, Delete removes the item from memory and returns nil. Otherwise it returns the same errors as Apply.
 func (r *Run) Delete(ctx context.Context, o apply.Options, groups []apply.Group, bound time.Duration) error {
-	if err := r.CollectUnknown(ctx); err != nil {
+	if err := r.collectUnknown(ctx, nil); err != nil {
 		return err
 	}
 	r.Cluster.watcher.Forget(r.Item.UID)

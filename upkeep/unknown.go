@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -38,35 +39,70 @@ const (
 
 // strangers contains the objects with the marks of an item that do not belong to it.
 type strangers struct {
-	mu       sync.Mutex
-	versions map[types.UID]string // the version of each object for which this was found out
-	named    map[types.UID]string // the name of each object
-	next     time.Time            // the earliest time of the next run that an unknown object requests
+	mu      sync.Mutex
+	objects map[types.UID]stranger
+	next    time.Time // the earliest time of the next run that an unknown object requests
 }
 
-// note records that an object does not belong to the item.
-func (s *strangers) note(m watch.Marked, name string) {
+// stranger is one of these objects.
+type stranger struct {
+	version    string // the version for which this was found out
+	name       string // for users
+	unreadable bool   // the target does not allow finding out whether the object belongs to the item
+}
+
+// note records that an object does not belong to the item, or that it cannot be read.
+func (s *strangers) note(uid types.UID, one stranger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.versions == nil || len(s.versions) >= maxStrangers {
-		s.versions, s.named = map[types.UID]string{}, map[types.UID]string{}
+	if s.objects == nil || len(s.objects) >= maxStrangers {
+		s.objects = map[types.UID]stranger{}
 	}
-	s.versions[m.UID], s.named[m.UID] = m.ResourceVersion, name
+	s.objects[uid] = one
 }
 
-// forget removes an object that is gone or belongs to the item.
+// forget removes an object that belongs to the item.
 func (s *strangers) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.versions, uid)
-	delete(s.named, uid)
+	delete(s.objects, uid)
 }
 
-// known returns the versions and the names of the objects.
-func (s *strangers) known() (versions map[types.UID]string, names []string) {
+// forgetUnreadable removes the objects that could not be read.
+func (s *strangers) forgetUnreadable() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.versions), slices.Sorted(maps.Values(s.named))
+	maps.DeleteFunc(s.objects, func(_ types.UID, one stranger) bool { return one.unreadable })
+}
+
+// retain removes all other objects.
+func (s *strangers) retain(present map[types.UID]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.objects, func(uid types.UID, _ stranger) bool { return !present[uid] })
+}
+
+// versions returns the version of each object.
+func (s *strangers) versions() map[types.UID]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[types.UID]string, len(s.objects))
+	for uid, one := range s.objects {
+		out[uid] = one.version
+	}
+	return out
+}
+
+// names returns the sorted names of the objects.
+func (s *strangers) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]string, 0, len(s.objects))
+	for _, one := range s.objects {
+		out = append(out, one.name)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // due returns the time of the next run that an unknown object may request.
@@ -89,23 +125,36 @@ func (s *clusters) unknown(uid types.UID) {
 	}
 }
 
-// CollectUnknown adds objects to the inventory that carry the marks of the item, or of an earlier item with the same
+// collectUnknown adds objects to the inventory that carry the marks of the item, or of an earlier item with the same
 // name, and that the inventory does not contain. Such objects exist if the target or the Landscaper cluster was
 // restored from a backup, if the item was created again under its name, or if an earlier version of the library removed
-// them from the inventory. Objects that are not desired are then deleted like all others. CollectUnknown considers only
+// them from the inventory. Objects that are not desired are then deleted like all others. collectUnknown considers only
 // objects that a watch has reported and that the item has written according to managedFields. It reads each of them
-// once. The condition ConditionUnknownObjects names the other ones. Recover calls CollectUnknown.
-func (r *Run) CollectUnknown(ctx context.Context) error {
-	if r.Cluster == nil || !r.know(false) {
+// once, and an object that it may not read again in each job. The condition ConditionUnknownObjects names the other
+// ones. If an object cannot be read for another reason, collectUnknown returns an error if the item is being deleted.
+// Otherwise, another run tries again. The function `complete` may set further fields of the new entries. It may be nil.
+func (r *Run) collectUnknown(ctx context.Context, complete func(*apply.Entry, metav1.Object)) error {
+	if r.Cluster == nil {
+		return nil
+	}
+	if !r.background {
+		r.item.strangers.forgetUnreadable()
+	}
+	if r.Item.DeletionTimestamp != nil {
+		r.watchKinds(ctx)
+	}
+	if !r.know(false) {
 		return nil
 	}
 	inventory, found := r.Inventory, []string{}
 	inventory.Entries = slices.Clip(inventory.Entries)
 	for _, one := range r.Cluster.watcher.Unknown(r.Owner, maxUnknown) {
-		entry, ours, err := r.identify(ctx, one)
+		entry, ours, err := r.identify(ctx, one, complete)
 		switch {
-		case err != nil:
+		case err != nil && (ctx.Err() != nil || r.Item.DeletionTimestamp != nil):
 			return err
+		case err != nil: // the object stays unknown, so that Observe requests another run
+			r.Event(nil, corev1.EventTypeWarning, "UnknownObjects", oneLine(err.Error()))
 		case ours && !hasObject(inventory.Entries, entry):
 			inventory.Entries, found = append(inventory.Entries, entry), append(found, entry.Ref().String())
 		}
@@ -123,7 +172,7 @@ func (r *Run) CollectUnknown(ctx context.Context) error {
 
 // identify reads an object with the marks of the item, and returns its entry for the inventory. If the object does not
 // belong to the item, identify records this.
-func (r *Run) identify(ctx context.Context, one watch.Marked) (entry apply.Entry, ours bool, err error) {
+func (r *Run) identify(ctx context.Context, one watch.Marked, complete func(*apply.Entry, metav1.Object)) (entry apply.Entry, ours bool, err error) {
 	gvk, err := r.Cluster.RESTMapper().KindFor(one.Object.Resource)
 	if err != nil {
 		return entry, false, nil // the kind is not served any more
@@ -131,6 +180,11 @@ func (r *Run) identify(ctx context.Context, one watch.Marked) (entry apply.Entry
 	held, release := targets.ReserveMemory(ctx)
 	defer release()
 	live, err := r.Cluster.metadata.Resource(one.Object.Resource).Namespace(one.Object.Namespace).Get(held, one.Object.Name, metav1.GetOptions{})
+	ref := apply.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: one.Object.Namespace, Name: one.Object.Name}
+	if absence.Of(absence.Object{Kind: gvk.GroupKind(), Name: ref.Name}, err) == absence.NotAllowed {
+		r.item.strangers.note(one.UID, stranger{one.ResourceVersion, ref.String() + " (reading it is forbidden)", true})
+		return entry, false, nil
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return entry, false, fmt.Errorf("read the unknown object %s: %w", one.Object, err)
 	}
@@ -145,11 +199,23 @@ func (r *Run) identify(ctx context.Context, one watch.Marked) (entry apply.Entry
 		return entry, false, nil // the first job takes over what it wants; the next run finds the rest
 	}
 	if entry, ours = EntryOf(owner, gvk, live); !ours || !owner.Wrote(live) {
-		r.item.strangers.note(one, apply.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: live.Namespace, Name: live.Name}.String())
+		r.item.strangers.note(one.UID, stranger{version: one.ResourceVersion, name: ref.String()})
 		return entry, false, nil
+	}
+	if complete != nil {
+		complete(&entry, live)
 	}
 	r.item.strangers.forget(one.UID)
 	return entry, true, nil
+}
+
+// watchKinds watches the kinds of the objects in the inventory, so that objects of these kinds are found even if the
+// process has just started.
+func (r *Run) watchKinds(ctx context.Context) {
+	watched, _ := resources(r.Cluster, r.Inventory.Entries)
+	for resource, namespaces := range watched {
+		_, _ = r.Cluster.watcher.Watch(ctx, resource, namespaces...) // without a watch, only the inventory is deleted
+	}
 }
 
 // hasObject reports whether entries contain the object of another entry.
@@ -169,10 +235,8 @@ func (r *Run) know(ends bool) bool {
 			r.known[entry.UID] = true
 		}
 	}
-	ignored, _ := r.item.strangers.known()
-	if ignored == nil {
-		ignored = map[types.UID]string{}
-	}
+	r.item.strangers.retain(r.Cluster.watcher.Marks(r.Owner, r.item.strangers.versions()))
+	ignored := r.item.strangers.versions()
 	for uid := range before {
 		if !r.known[uid] {
 			ignored[uid] = "" // this run has removed the object
@@ -184,7 +248,7 @@ func (r *Run) know(ends bool) bool {
 // reportStrangers sets the condition ConditionUnknownObjects, and writes an event when it changes.
 func (r *Run) reportStrangers() {
 	message := ""
-	if _, names := r.item.strangers.known(); len(names) > 0 {
+	if names := r.item.strangers.names(); len(names) > 0 {
 		message = oneLine("these objects carry the label and the annotations of this item, which did not write them, and are left alone: " + firstOf(names))
 	}
 	if r.Keeper.setCondition(r.Item, ConditionUnknownObjects, lsv1alpha1.ConditionTrue, "NotWritten", message) && message != "" {

@@ -35,7 +35,8 @@ type known struct {
 // object with the marks of the item. If the parameter `tell` is true, the functions that FollowUnknown registered are
 // called from now on when a watch reports such an object. Pass false at the beginning of a run, because the run creates
 // objects. The map `ignored` contains objects to ignore until a newer version exists. If the version in the map is
-// empty, this is a version that is newer than the one that the watch has reported last. Objects that are being deleted
+// empty, this is a version that is newer than the one that the watch has reported last. After an interruption of a
+// watch, no object is ignored, because the target may have been restored from a backup. Objects that are being deleted
 // or stay in the cluster on purpose are ignored, too. Forget removes the item.
 func (w *Watcher) Know(owner ownership.Owner, inventory []types.UID, ignored map[types.UID]string, tell bool) (isUnknown bool) {
 	now := &known{item: owner.UID, uids: make([]uint64, 0, len(inventory)), ignored: ignored, tell: tell}
@@ -55,6 +56,25 @@ func (w *Watcher) Know(owner ownership.Owner, inventory []types.UID, ignored map
 		}
 	}
 	return isUnknown
+}
+
+// Marks reports for which of the given UIDs a watch contains an object with the marks of an item, or of an earlier item
+// with the same name.
+func (w *Watcher) Marks(owner ownership.Owner, uids map[types.UID]string) map[types.UID]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[types.UID]bool{}
+	if len(uids) == 0 {
+		return out
+	}
+	for _, key := range markKeys(owner) {
+		for r := range w.marked(key) {
+			if _, found := uids[r.uid]; found {
+				out[r.uid] = true
+			}
+		}
+	}
+	return out
 }
 
 // Unknown returns the watched objects that carry the marks of an item, or of an earlier item with the same name, and that
@@ -111,14 +131,47 @@ func (k *known) isUnknown(r *reduced) bool {
 // unknownTo returns the item to which an object is unknown, or "". While the item writes its objects, none is. The caller
 // holds the lock.
 func (w *Watcher) unknownTo(r *reduced) types.UID {
-	k := w.known[r.mark]
-	if k == nil || !k.tell || !k.isUnknown(r) {
-		return ""
+	if k := w.known[r.mark]; k != nil && k.isUnknown(r) {
+		return w.listening(k)
 	}
-	if p := w.plans[k.item]; p != nil && p.held {
+	return ""
+}
+
+// ignoredBy returns the item that ignores an object, or "". If such an object is gone, the item may have to correct what
+// it reports. The caller holds the lock.
+func (w *Watcher) ignoredBy(r *reduced) types.UID {
+	if k := w.known[r.mark]; k != nil && k.ignored[r.uid] != "" {
+		return w.listening(k)
+	}
+	return ""
+}
+
+// listening returns the item, or "" while it writes its objects. The caller holds the lock.
+func (w *Watcher) listening(k *known) types.UID {
+	if p := w.plans[k.item]; !k.tell || p != nil && p.held {
 		return ""
 	}
 	return k.item
+}
+
+// replaced returns the items that have to be told about a new list of objects. If the list is not the first one of its
+// stream, the target may have been restored from a backup. Objects that were removed may then exist again, with an older
+// version, so no object is ignored any more. The caller holds the lock.
+func (w *Watcher) replaced(before, now map[name]*reduced, isFirst bool) (items []types.UID) {
+	for id, r := range before {
+		if now[id] == nil {
+			items = append(items, w.ignoredBy(r))
+		}
+	}
+	if !isFirst {
+		for _, k := range w.known {
+			clear(k.ignored)
+		}
+	}
+	for _, r := range now {
+		items = append(items, w.unknownTo(r))
+	}
+	return items
 }
 
 // FollowUnknown registers a function that is called with the UID of an item if a watch reports an object with the marks

@@ -87,3 +87,21 @@ func TestUnknown(t *testing.T) {
 		})
 	}
 }
+
+func TestUnknownAfterRestore(t *testing.T) {
+	owner := ownership.Owner{UID: item, Landscape: "landscape", Namespace: "items", Name: "shop"}
+	restored := object(at("5"), func(m *metav1.PartialObjectMetadata) {
+		m.Annotations = map[string]string{
+			ownership.AnnotationLandscape: "landscape", ownership.AnnotationNamespace: "items", ownership.AnnotationName: "shop",
+		}
+	})
+	w, whole, _ := fed(t)
+	told := 0
+	w.FollowUnknown(func(types.UID) { told++ })
+	must(t, whole.Replace(nil, "20"))
+	w.Know(owner, nil, map[types.UID]string{"u1": ""}, true) // the run has deleted u1, and the watch has reported it
+	must(t, whole.Replace([]any{restored}, "6"))
+	if told != 1 || len(w.Unknown(owner, 10)) != 1 {
+		t.Errorf("an object that a restore of the target brought back is ignored: told %d times, unknown %v", told, w.Unknown(owner, 10))
+	}
+}

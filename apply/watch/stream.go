@@ -254,6 +254,10 @@ func (s *stream) Delete(obj any) error {
 		s.w.mu.Unlock()
 		return nil
 	}
+	var ignoring types.UID
+	if before := s.objects[id]; before != nil {
+		ignoring = s.w.ignoredBy(before)
+	}
 	s.set(id, nil)
 	s.version = r.version
 	var events []Event
@@ -262,6 +266,7 @@ func (s *stream) Delete(obj any) error {
 	}
 	s.w.mu.Unlock()
 	s.w.emit(events)
+	s.w.tellUnknown(ignoring)
 	s.tell(r.owner(), o)
 	return nil
 }
@@ -290,15 +295,12 @@ func (s *stream) Replace(list []any, listed string) error {
 		s.w.tellLoss(losers)
 		return errTooMany
 	}
-	before := s.objects
+	before, isFirst := s.objects, !s.synced
 	s.objects, s.index, s.version, s.synced = objects, listedIndex, listed, true
 	s.w.widened(s.place)
 	s.changed()
 	events := s.w.judgeAll(s.place)
-	var strangers []types.UID
-	for _, r := range objects {
-		strangers = append(strangers, s.w.unknownTo(r))
-	}
+	strangers := s.w.replaced(before, objects, isFirst)
 	s.w.mu.Unlock()
 	s.w.emit(events)
 	s.w.tellUnknown(strangers...)

@@ -4,6 +4,7 @@ package resources
 
 import (
 	"context"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,22 +23,28 @@ func withoutVersion(ref apply.Ref) apply.Ref {
 // recover rebuilds a lost inventory from the objects in the target. The parameter `desired` contains the current
 // objects of the item. Their policies are stored in the rebuilt inventory.
 func (r *Run) recover(ctx context.Context, desired []apply.Desired) error {
-	if !r.Up.LostInventory() {
-		return r.Up.CollectUnknown(ctx)
+	wanted := sync.OnceValue(func() map[apply.Ref]apply.Desired {
+		out := make(map[apply.Ref]apply.Desired, len(desired))
+		for _, d := range desired {
+			out[withoutVersion(apply.RefOf(d.Object))] = d
+		}
+		return out
+	})
+	complete := func(entry *apply.Entry, _ metav1.Object) {
+		if d, found := wanted()[withoutVersion(entry.Ref())]; found {
+			entry.Policy, entry.AnnotateBeforeDelete, entry.PatchBeforeDelete = policyOf(d.Policy), d.AnnotateBeforeDelete, d.PatchBeforeDelete
+		}
 	}
-	wanted, kinds := map[apply.Ref]apply.Desired{}, map[schema.GroupVersionKind]map[string]bool{}
+	if !r.Up.LostInventory() {
+		return r.Up.Recover(ctx, upkeep.Search{Complete: complete})
+	}
+	kinds := map[schema.GroupVersionKind]map[string]bool{}
 	for _, d := range desired {
 		ref := apply.RefOf(d.Object)
-		wanted[withoutVersion(ref)] = d
 		if kinds[ref.GVK()] == nil {
 			kinds[ref.GVK()] = map[string]bool{}
 		}
 		kinds[ref.GVK()][ref.Namespace] = true
-	}
-	complete := func(entry *apply.Entry, _ metav1.Object) {
-		if d, found := wanted[withoutVersion(entry.Ref())]; found {
-			entry.Policy, entry.AnnotateBeforeDelete, entry.PatchBeforeDelete = policyOf(d.Policy), d.AnnotateBeforeDelete, d.PatchBeforeDelete
-		}
 	}
 	return r.Up.Recover(ctx, upkeep.Search{Kinds: kinds, SharedKinds: r.Engine.SharedKinds, Complete: complete})
 }

@@ -60,6 +60,37 @@ var _ = Describe("An object with the marks of an item that its inventory does no
 		Expect(w.Read(ctx, "copy")).NotTo(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
+	It("is no longer reported when the copy is gone [F109]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		w.Deploy(ctx, "item", named(w, "a", "b"))
+		copied := w.Read(ctx, "b")
+		copied.Name = "copy"
+		w.Restore(ctx, copied, "mirror")
+		Eventually(w.Condition(ctx, "item", upkeep.ConditionUnknownObjects)).WithTimeout(patience).ShouldNot(BeNil())
+		Expect(w.Client.Delete(ctx, w.Read(ctx, "copy"))).To(Succeed())
+		Eventually(w.Condition(ctx, "item", upkeep.ConditionUnknownObjects)).WithTimeout(patience).Should(BeNil())
+		w.Delete(ctx, "item")
+	}, SpecTimeout(5*time.Minute))
+
+	It("is deleted with the item if the process has just started [F109]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start()
+		w.Deploy(ctx, "item", named(w, "a"))
+		old := w.Get(ctx, "item").Status.ProviderStatus
+		w.Update(ctx, "item", named(w, "a", "b"))
+		w.Manager.Stop()
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"providerStatus": old}})
+		Expect(err).NotTo(HaveOccurred())
+		di := w.Get(ctx, "item")
+		Expect(w.Client.Status().Patch(ctx, di, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+		_, err = w.Landscaper.Trigger(ctx, w.Key("item"))
+		Expect(err).NotTo(HaveOccurred())
+		w.start()
+		Eventually(func() error { return w.Client.Get(ctx, w.Key("item"), &lsv1alpha1.DeployItem{}) }).WithTimeout(patience).ShouldNot(Succeed())
+		Expect(w.Read(ctx, "a")).To(BeNil())
+		Expect(w.Read(ctx, "b")).To(BeNil())
+	}, SpecTimeout(5*time.Minute))
+
 	It("is deleted with the item if the status was restored from a backup [F109] [F112]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", named(w, "a"))

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// unknownWorld returns a world whose target contains an object with the marks of the item that the inventory lacks. The
+// watch has reported the object.
+func unknownWorld(t *testing.T, manager string) (*world, *metadatafake.FakeMetadataClient) {
+	t.Helper()
+	w := newWorld(t)
+	client := w.cluster.metadata.(*metadatafake.FakeMetadataClient)
+	obj := marked("a", w.item.UID, func(m *metav1.PartialObjectMetadata) {
+		m.ResourceVersion = "10"
+		m.Annotations[ownership.AnnotationLandscape] = "landscape"
+		m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager}}
+	})
+	if err := client.Tracker().Add(obj); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.cluster.watcher.Watch(t.Context(), configMaps, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	r := w.begin(false)
+	w.until("the watch reports the object", func() bool { return r.know(false) })
+	client.ClearActions()
+	return w, client
+}
+
+func TestCollectUnknown(t *testing.T) {
+	collect := func(t *testing.T, w *world) *Run {
+		t.Helper()
+		r := w.begin(false)
+		if err := r.collectUnknown(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		r.reportStrangers()
+		return r
+	}
+	condition := func(w *world) bool {
+		return contract.GetCondition(w.item.Status.Conditions, ConditionUnknownObjects) != nil
+	}
+
+	t.Run("no longer reports a copy that is gone [F109]", func(t *testing.T) {
+		w, client := unknownWorld(t, "mirror")
+		r := collect(t, w)
+		if !condition(w) {
+			t.Fatal("the copy is not reported")
+		}
+		if err := client.Tracker().Delete(configMaps, "ns", "a"); err != nil {
+			t.Fatal(err)
+		}
+		w.until("the watch reports the deletion", func() bool { return len(r.Cluster.watcher.ObjectsOf(configMaps, r.Owner)) == 0 })
+		w.until("the condition is removed", func() bool { collect(t, w); return !condition(w) })
+	})
+	for name, tc := range map[string]struct {
+		fault     error
+		deleting  bool
+		fails     bool
+		isIgnored bool
+	}{
+		"a read that the target forbids ends no run [F109]":              {fault: forbidden, isIgnored: true},
+		"a read that the target forbids ends no deletion [F109]":         {fault: forbidden, deleting: true, isIgnored: true},
+		"a read that fails ends no run, and is tried again [F109]":       {fault: apierrors.NewInternalError(errors.New("down"))},
+		"a read that fails ends a deletion, which is tried again [F109]": {fault: apierrors.NewInternalError(errors.New("down")), deleting: true, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, client := unknownWorld(t, ownership.ManagerFor("4f1e"))
+			if tc.deleting {
+				w.item.DeletionTimestamp = &metav1.Time{Time: w.clock.Now()}
+			}
+			client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.fault })
+			r := w.begin(false)
+			if err := r.collectUnknown(t.Context(), nil); (err != nil) != tc.fails {
+				t.Errorf("the run ends with %v", err)
+			}
+			r.reportStrangers()
+			if condition(w) != tc.isIgnored {
+				t.Errorf("the condition is set: %t", !tc.isIgnored)
+			}
+			if r.know(true) == tc.isIgnored {
+				t.Errorf("the object is ignored until the next job: %t", !tc.isIgnored)
+			}
+		})
+	}
+
+	t.Run("a deletion finds an object of a kind in the inventory without an earlier watch [F109]", func(t *testing.T) {
+		w := newWorld(t)
+		w.item.DeletionTimestamp = &metav1.Time{Time: w.clock.Now()}
+		obj := marked("b", w.item.UID, func(m *metav1.PartialObjectMetadata) { m.Annotations[ownership.AnnotationLandscape] = "landscape" })
+		if err := w.cluster.metadata.(*metadatafake.FakeMetadataClient).Tracker().Add(obj); err != nil {
+			t.Fatal(err)
+		}
+		r := w.begin(false)
+		r.Inventory.Entries = []apply.Entry{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a", UID: "u-a"}}
+		complete := func(entry *apply.Entry, _ metav1.Object) { entry.Component = "web" }
+		ctx, _ := landscapertest.NewUnitCall(t.Context(), w.item)
+		if err := r.Recover(ctx, Search{Complete: complete}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(r.Inventory.Entries); n != 2 || r.Inventory.Entries[1].Name != "b" || r.Inventory.Entries[1].Component != "web" {
+			t.Errorf("the inventory contains %+v", r.Inventory.Entries)
+		}
+	})
+
+	t.Run("each job reads again what the target forbade to read [F109]", func(t *testing.T) {
+		w, client := unknownWorld(t, "mirror")
+		isForbidden := true
+		client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return isForbidden, nil, forbidden })
+		collect(t, w)
+		isForbidden = false
+		collect(t, w)
+		c := contract.GetCondition(w.item.Status.Conditions, ConditionUnknownObjects)
+		if c == nil || !strings.HasSuffix(c.Message, "ConfigMap ns/a") {
+			t.Errorf("the condition is %+v", c)
+		}
+	})
+}
+
+var forbidden = apierrors.NewForbidden(configMaps.GroupResource(), "a", errors.New("no"))
