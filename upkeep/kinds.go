@@ -30,6 +30,8 @@ const (
 	maxKindObjects = 50_000
 	kindPageSize   = 500
 	kindRetry      = 10 * time.Minute // how long to wait before a refused watch is tried again
+	// kindMissingRetry is how long to wait before a watch is tried again if the target did not serve the kind
+	kindMissingRetry = 10 * time.Second
 )
 
 // kinds contains the watches that Followers share. Each of these watches covers all objects of one kind, in a cluster
@@ -158,7 +160,7 @@ func (w *kindWatch) list(ctx context.Context, opts metav1.ListOptions) (runtime.
 		w.listed = 0
 	}
 	if w.listed += len(list.Items); w.listed > maxKindObjects {
-		w.refuse()
+		w.refuse(kindRetry)
 		return nil, fmt.Errorf("too many objects to watch: there are more than %d", maxKindObjects)
 	}
 	for i := range list.Items {
@@ -189,8 +191,10 @@ func reduceMetadata(obj *metav1.PartialObjectMetadata) {
 func (w *kindWatch) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-		w.refuse()
+	case apierrors.IsNotFound(err):
+		w.refuse(kindMissingRetry)
+	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
+		w.refuse(kindRetry)
 	case !apierrors.IsResourceExpired(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
 		// The reflector handles the three errors above itself. After some other errors, it would wait and not notice
 		// that ctx has ended. It does not recognize the new error, because that error has no type.
@@ -199,11 +203,12 @@ func (w *kindWatch) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// refuse ends the watch because the target does not allow it. The followers then use a watch of one namespace, or poll.
-func (w *kindWatch) refuse() {
+// refuse ends the watch because the target does not allow it, or does not serve the kind. The followers then use a watch
+// of one namespace, or poll. The watch is not tried again for the given time.
+func (w *kindWatch) refuse(rest time.Duration) {
 	k := w.kinds
 	k.mu.Lock()
-	k.refused[w.place] = k.clock.Now().Add(kindRetry)
+	k.refused[w.place] = k.clock.Now().Add(rest)
 	k.close(w)
 	followers := slices.Collect(maps.Keys(w.followers))
 	clear(w.followers)

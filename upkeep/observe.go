@@ -21,9 +21,8 @@ const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 // `owned` contains the states of the objects after the item's last writes. The watches compare later states with these
 // states. Observe writes nothing to the target. Settle calls Observe itself.
 //
-// If the target forbids watching a kind, Observe sets the condition DriftDetection in memory and returns no error. If
-// the target does not serve a kind at the moment, Observe also requests another run, which tries again. It returns an
-// error if a kind cannot be watched for a temporary reason.
+// If a kind cannot be watched, Observe sets the condition DriftDetection in memory, and requests another run, which tries
+// again: soon, or after ten minutes if the target does not allow the watch. Observe returns an error only if ctx ends.
 func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	for _, one := range owned {
 		if one.ResourceVersion != "" {
@@ -32,7 +31,7 @@ func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	}
 	failed := error(nil)
 	watched, unserved := resources(r.Cluster, r.Inventory.Entries)
-	unwatched, again := "", len(unserved) > 0
+	unwatched, again, refused := "", len(unserved) > 0, false
 	for _, reason := range unserved {
 		unwatched = reason
 	}
@@ -42,14 +41,18 @@ func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 			failed = fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
 		}
 		if !coverage.Complete() {
-			unwatched, again = fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason), again || coverage.NotServed
+			unwatched = fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason)
+			again, refused = again || !coverage.Refused, refused || coverage.Refused
 		}
 	}
 	if r.unwatched = unwatched != ""; r.unwatched {
 		unwatched = "changes by other writers are not detected immediately: " + oneLine(unwatched)
 	}
-	if pause := r.item.nextObservation(again); again {
+	switch pause := r.item.nextObservation(again); {
+	case again:
 		r.item.queue.wake(r.Keeper.rt.Clock.Now().Add(pause))
+	case refused:
+		r.item.queue.wake(r.Keeper.rt.Clock.Now().Add(refusedObservation))
 	}
 	r.Keeper.setCondition(r.Item, ConditionDriftDetection, lsv1alpha1.ConditionFalse, "NotWatched", unwatched)
 	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // also called after an error, because the watches report no drift before this call
@@ -79,15 +82,16 @@ func resources(at *Cluster, entries []apply.Entry) (served map[schema.GroupVersi
 	return served, unserved
 }
 
-// These constants are the minimum and maximum time until an item tries again to watch a kind that the target did not
-// serve.
+// These constants are the minimum and maximum time until an item tries again to watch a kind, and the time if the target
+// does not allow the watch.
 const (
-	minObservation = 10 * time.Second
-	maxObservation = 5 * time.Minute
+	minObservation     = 10 * time.Second
+	maxObservation     = 5 * time.Minute
+	refusedObservation = 10 * time.Minute
 )
 
-// nextObservation returns the time until the next attempt to watch the kinds that the target did not serve. The time
-// doubles with each attempt. If `again` is false, all kinds are served, and the next time is the minimum again.
+// nextObservation returns the time until the next attempt to watch the kinds that could not be watched. The time doubles
+// with each attempt. If `again` is false, the next time is the minimum again.
 func (i *item) nextObservation(again bool) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -42,6 +42,9 @@ type Coverage struct {
 	// NotServed means that nothing is watched because the target did not serve the resource. This may change at any
 	// time, so call Watch again, at the latest when an object of the resource exists (see Watcher.Serves).
 	NotServed bool
+	// Refused means that the target does not allow the watches that are missing, or has too many objects of the
+	// resource. Watch repeats such a request after ten minutes.
+	Refused bool
 }
 
 // Covers reports whether the watches detect drift of objects in the given namespace. An empty namespace stands for
@@ -93,17 +96,19 @@ func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, na
 	none := Coverage{Scope: None, Missing: namespaces, Reason: reason.Error()}
 	refused, ok := errors.AsType[*refusal](reason)
 	if !ok || !refused.forbidden || len(namespaces) == 0 {
-		none.NotServed = ok && refused.missing
+		none.NotServed, none.Refused = ok && refused.missing, ok && !refused.missing
 		return none, ctx.Err()
 	}
 	streams := make([]opening, 0, len(namespaces))
 	for _, namespace := range namespaces {
 		streams = append(streams, w.open(place{gvr, namespace}))
 	}
-	c := Coverage{Scope: Namespaces, Reason: reason.Error()}
+	c := Coverage{Scope: Namespaces, Reason: reason.Error(), Refused: true}
 	for i, o := range streams {
 		if err := o.await(waiting); err != nil {
 			c.Missing, c.Reason = append(c.Missing, namespaces[i]), err.Error()
+			refused, ok := errors.AsType[*refusal](err)
+			c.Refused = c.Refused && ok && !refused.missing
 			continue
 		}
 		c.Namespaces = append(c.Namespaces, namespaces[i])
@@ -111,6 +116,7 @@ func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, na
 	if len(c.Namespaces) == 0 {
 		c.Scope = None
 	}
+	c.Refused = c.Refused && len(c.Missing) > 0
 	return c, ctx.Err()
 }
 
@@ -200,7 +206,7 @@ func (o opening) await(ctx context.Context) error {
 // for tellLoss. The caller holds the lock.
 func (w *Watcher) refuse(s *stream, err error) (losers sets.Set[types.UID]) {
 	rest := retryRefused
-	if !apierrors.IsForbidden(err) {
+	if apierrors.IsNotFound(err) {
 		rest = retryMissing
 	}
 	reason := notWatched(s.place, err.Error()).Error()

@@ -95,7 +95,7 @@ func TestLadder(t *testing.T) {
 				}
 				return nil
 			},
-			Coverage{Scope: Namespaces, Namespaces: []string{"a"}, Missing: []string{"b"}, Reason: `configmaps in namespace b: configmaps is forbidden: no right in b at all`},
+			Coverage{Scope: Namespaces, Namespaces: []string{"a"}, Missing: []string{"b"}, Reason: `configmaps in namespace b: configmaps is forbidden: no right in b at all`, Refused: true},
 		},
 		"ListWithoutWatch": {
 			"to list is allowed, to watch is not: no polling by lists",
@@ -105,7 +105,7 @@ func TestLadder(t *testing.T) {
 				}
 				return nil
 			},
-			Coverage{Scope: None, Missing: []string{"a", "b"}, Reason: `configmaps in namespace b: configmaps is forbidden: no right in watches at all`},
+			Coverage{Scope: None, Missing: []string{"a", "b"}, Reason: `configmaps in namespace b: configmaps is forbidden: no right in watches at all`, Refused: true},
 		},
 		"NoSuchKind": {
 			"a kind that is not there or cannot be watched is not asked for by namespace",
