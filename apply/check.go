@@ -27,7 +27,12 @@ func normalise(obj *unstructured.Unstructured) {
 			}
 		}
 	}
+	moveStringData(obj)
 	dropFilled(obj)
+}
+
+// moveStringData moves the stringData of a Secret to its data, as the API server does.
+func moveStringData(obj *unstructured.Unstructured) {
 	text, isMap := obj.Object["stringData"].(map[string]any)
 	if !RefOf(obj).isSecret() || !isMap {
 		return

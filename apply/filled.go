@@ -5,8 +5,11 @@ package apply
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +26,9 @@ type filledField struct {
 	applies func(manifest map[string]any) bool
 	// ignores reports whether the value in the manifest is ignored. The default is isEmpty.
 	ignores func(value any) bool
+	// required means that the API server rejects an object without the field. The manifest must then contain it, even
+	// without a value (see known.apply).
+	required bool
 }
 
 // everyItem is an element of a path. It stands for each item of a list whose items have the key "name".
@@ -50,6 +56,9 @@ var filledFields = map[schema.GroupKind][]filledField{
 		{path: []string{"data", corev1.ServiceAccountRootCAKey}, applies: isTokenSecret},
 		{path: []string{"data", corev1.ServiceAccountNamespaceKey}, applies: isTokenSecret},
 		{path: []string{"data"}, applies: isTokenSecret},
+		{path: []string{"data", corev1.TLSCertKey}, applies: isTLSSecret, required: true},
+		{path: []string{"data", corev1.TLSPrivateKeyKey}, applies: isTLSSecret, required: true},
+		{path: []string{"data", corev1.ServiceAccountRootCAKey}, applies: isTLSSecret}, // the certificate of the issuer
 	},
 	{Kind: "PersistentVolumeClaim"}: {
 		{path: []string{"spec", "volumeName"}},
@@ -81,6 +90,11 @@ func isAggregated(manifest map[string]any) bool { return manifest["aggregationRu
 // isTokenSecret reports whether a controller adds a token to a Secret.
 func isTokenSecret(manifest map[string]any) bool {
 	return manifest["type"] == string(corev1.SecretTypeServiceAccountToken)
+}
+
+// isTLSSecret reports whether a Secret contains a certificate. Other programs issue most certificates.
+func isTLSSecret(manifest map[string]any) bool {
+	return manifest["type"] == string(corev1.SecretTypeTLS)
 }
 
 func isAnything(any) bool { return true }
@@ -123,15 +137,53 @@ func filledFieldsOf(obj *unstructured.Unstructured) []filledField {
 	return out
 }
 
-// dropFilled removes the filledFields from a manifest if their values are to be ignored.
+// isIgnored reports whether a value in a manifest is treated as if it were not there.
+func (f filledField) isIgnored(value any) bool {
+	if f.ignores != nil {
+		return f.ignores(value)
+	}
+	return isEmpty(value)
+}
+
+// dropFilled removes the filledFields from a manifest if their values are to be ignored, except required fields.
 func dropFilled(manifest *unstructured.Unstructured) {
 	for _, field := range filledFieldsOf(manifest) {
-		ignores := field.ignores
-		if ignores == nil {
-			ignores = isEmpty
+		if !field.required {
+			dropAt(manifest.Object, field.path, field.isIgnored)
 		}
-		dropAt(manifest.Object, field.path, ignores)
 	}
+}
+
+// placeholders returns the required filledFields that a manifest contains without a value.
+func placeholders(manifest *unstructured.Unstructured) (out []filledField) {
+	for _, field := range filledFieldsOf(manifest) {
+		value, given, _ := unstructured.NestedFieldNoCopy(manifest.Object, field.path...)
+		if field.required && given && field.isIgnored(value) {
+			out = append(out, field)
+		}
+	}
+	return out
+}
+
+// without returns a copy of a manifest without the given fields, except those that the API server requires according
+// to err.
+func without(manifest *unstructured.Unstructured, fields []filledField, err error) *unstructured.Unstructured {
+	out := manifest.DeepCopy()
+	for _, field := range fields {
+		if !isRequired(field.path, err) {
+			unstructured.RemoveNestedField(out.Object, field.path...)
+		}
+	}
+	return out
+}
+
+// isRequired reports whether the API server has rejected an object because it does not contain a key of a map.
+func isRequired(path []string, err error) bool {
+	parent, key := path[:len(path)-1], path[len(path)-1]
+	name := strings.Join(parent, ".") + "[" + key + "]"
+	return slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool {
+		return cause.Type == metav1.CauseTypeFieldValueRequired && cause.Field == name
+	})
 }
 
 func dropAt(manifest map[string]any, path []string, ignores func(any) bool) {
@@ -154,14 +206,28 @@ func dropAt(manifest map[string]any, path []string, ignores func(any) bool) {
 	}
 }
 
-// keepFilled copies the filledFields that the manifest does not contain from the live object to obj. It omits the
-// fields that the item itself has set, because the manifest no longer contains them.
+// keepFilled copies the filledFields that the manifest does not contain, or contains as placeholders, from the live
+// object to obj. It omits the fields that the item itself has set, because the manifest no longer contains their values.
 func keepFilled(obj, live *unstructured.Unstructured) {
 	owner, _ := ownership.OwnerOf(obj)
 	isOwn := func(path fieldpath.Path) bool { return ownership.Sets(live, owner.Manager(), path) }
 	for _, field := range filledFieldsOf(obj) {
 		keepAt(obj.Object, live.Object, field.path, nil, isOwn)
 	}
+	for _, field := range placeholders(obj) {
+		value, filled, _ := unstructured.NestedFieldCopy(live.Object, field.path...)
+		if filled && !isOwn(pathOf(field.path)) {
+			_ = unstructured.SetNestedField(obj.Object, value, field.path...) // the parents are maps, because obj has the field
+		}
+	}
+}
+
+// pathOf returns the path of a field in managedFields.
+func pathOf(names []string) (out fieldpath.Path) {
+	for _, name := range names {
+		out = append(out, fieldpath.PathElement{FieldName: &name})
+	}
+	return out
 }
 
 // keepAt copies the field at a path from the live object. The parameter `at` is the path of the two objects.

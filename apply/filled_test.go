@@ -28,6 +28,7 @@ const (
 	claimObject    = "apiVersion: v1\nkind: PersistentVolumeClaim\n"
 	volumeObject   = "apiVersion: v1\nkind: PersistentVolume\n"
 	tokenObject    = "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\n"
+	tlsObject      = "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\n"
 	webhooksObject = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n"
 	crdObject      = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
 	apiObject      = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\n"
@@ -99,7 +100,14 @@ func TestFieldsThatOthersFill(t *testing.T) {
 			tokenObject + "data: {token: ''}", tokenObject,
 		},
 		"the empty data of another Secret stays": {"apiVersion: v1\nkind: Secret\ndata: {token: ''}", "apiVersion: v1\nkind: Secret\ndata: {token: ''}"},
-		"the empty node of a Pod is dropped":     {"apiVersion: v1\nkind: Pod\nspec: {nodeName: ''}", "apiVersion: v1\nkind: Pod\nspec: {}"},
+		"the empty keys of a certificate stay, and the empty certificate of its issuer is dropped": {
+			tlsObject + "data: {tls.crt: '', tls.key: '', ca.crt: ''}", tlsObject + "data: {tls.crt: '', tls.key: ''}",
+		},
+		"the empty text of a certificate becomes empty data": {
+			tlsObject + "stringData: {tls.crt: '', tls.key: '', ca.crt: ''}", tlsObject + "data: {tls.crt: '', tls.key: ''}",
+		},
+		"the empty token of a Secret is dropped from its text": {tokenObject + "stringData: {token: ''}", tokenObject},
+		"the empty node of a Pod is dropped":                   {"apiVersion: v1\nkind: Pod\nspec: {nodeName: ''}", "apiVersion: v1\nkind: Pod\nspec: {}"},
 	} {
 		t.Run(name+" [F97]", func(t *testing.T) {
 			manifest := parse(t, tc.manifest)
@@ -140,6 +148,20 @@ func TestReplacedObjectsKeepFilledFields(t *testing.T) {
 		"removes a reference that the item itself has set": {
 			manifest: volumeObject + "spec: {}", live: "spec: {claimRef: {name: a}}", owned: "{f:spec: {f:claimRef: {f:name: {}}}}", want: "spec: {}",
 		},
+		"keeps a certificate although the manifest contains placeholders": {
+			manifest: tlsObject + "data: {tls.crt: '', tls.key: ''}", live: "data: {tls.crt: YQ==, tls.key: Yg==, ca.crt: Yw==}",
+			want: "data: {tls.crt: YQ==, tls.key: Yg==, ca.crt: Yw==}",
+		},
+		"keeps a placeholder that no program has filled": {
+			manifest: tlsObject + "data: {tls.crt: '', tls.key: ''}", live: "data: {tls.crt: '', tls.key: Yg==}", want: "data: {tls.crt: '', tls.key: Yg==}",
+		},
+		"writes the certificate of the manifest": {
+			manifest: tlsObject + "data: {tls.crt: Yw==, tls.key: ''}", live: "data: {tls.crt: YQ==, tls.key: Yg==}", want: "data: {tls.crt: Yw==, tls.key: Yg==}",
+		},
+		"removes a certificate that the item itself has set": {
+			manifest: tlsObject + "data: {tls.crt: '', tls.key: ''}", live: "data: {tls.crt: YQ==, tls.key: Yg==}", owned: "{f:data: {f:tls.crt: {}}}",
+			want: "data: {tls.crt: '', tls.key: Yg==}",
+		},
 		"adds nothing to a field of another type": {
 			manifest: apiObject + "spec: a", live: "spec: {caBundle: YQ==}", want: "spec: a",
 		},
@@ -156,7 +178,7 @@ func TestReplacedObjectsKeepFilledFields(t *testing.T) {
 					live.Object["metadata"] = map[string]any{"managedFields": []any{entry}}
 				}
 				got := outcome(&object{Desired: Desired{Object: manifest, Strategy: strategy}}, live).Object
-				for _, field := range []string{"apiVersion", "kind", "metadata", "aggregationRule"} {
+				for _, field := range []string{"apiVersion", "kind", "type", "metadata", "aggregationRule"} {
 					delete(got, field)
 				}
 				if diff := cmp.Diff(parse(t, tc.want).Object, got); diff != "" {

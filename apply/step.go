@@ -5,6 +5,7 @@ package apply
 import (
 	"cmp"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,9 +198,25 @@ func (k known) create(r rules, next decision) step {
 	return step{known: k, effect: effectCreate, next: next, body: k.want.Object, manager: r.owner.Manager()}
 }
 
-// apply sends an object by server-side apply.
+// apply sends an object by server-side apply. If the object may exist, the first request does not contain the
+// placeholders of the manifest, because another program may have filled these fields. A second request contains those
+// placeholders that the API server requires, because the fields are not filled.
 func (k known) apply(r rules, body *unstructured.Unstructured, uid types.UID, force bool, next decision) step {
-	return step{known: k, effect: effectApply, next: next, body: body, uid: uid, force: force, manager: r.owner.Manager()}
+	out := step{known: k, effect: effectApply, next: next, body: body, uid: uid, force: force, manager: r.owner.Manager()}
+	empty := placeholders(body)
+	if len(empty) == 0 || uid == "" && !force {
+		return out
+	}
+	second := out
+	out.body = without(body, empty, nil)
+	out.next = func(r rules, k known) step {
+		if !slices.ContainsFunc(empty, func(field filledField) bool { return isRequired(field.path, k.err) }) {
+			return next(r, k)
+		}
+		second.known, second.body = k, without(body, empty, k.err)
+		return second
+	}
+	return out
 }
 
 // merge sends a JSON merge patch under the item's manager for patches. The patch applies only to an object with the

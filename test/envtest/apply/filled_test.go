@@ -3,8 +3,12 @@
 package apply_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,4 +47,78 @@ var _ = Describe("A Deployment whose replicas are null in the manifest", func() 
 			Expect(direct.Patch(ctx, live, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		})
 	}
+})
+
+var _ = Describe("A Secret for a certificate whose keys are empty in the manifest", func() {
+	certificate := func(w *env, value string, data map[string]any) apply.Desired {
+		return w.manifest("v1", "Secret", "certificate", map[string]any{
+			"type": string(corev1.SecretTypeTLS), "data": data,
+			"metadata": map[string]any{"namespace": w.namespace, "name": "certificate", "annotations": map[string]any{"value": value}},
+		})
+	}
+	empty := map[string]any{corev1.TLSCertKey: "", corev1.TLSPrivateKeyKey: ""}
+	filled := map[string][]byte{corev1.TLSCertKey: []byte("c"), corev1.TLSPrivateKeyKey: []byte("k")}
+	read := func(ctx context.Context, w *env) *corev1.Secret {
+		GinkgoHelper()
+		secret := &corev1.Secret{}
+		Expect(direct.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "certificate"}, secret)).To(Succeed())
+		return secret
+	}
+	fill := func(ctx context.Context, w *env, keys ...string) {
+		GinkgoHelper()
+		secret := read(ctx, w)
+		for _, key := range keys {
+			secret.Data[key] = filled[key]
+		}
+		Expect(direct.Update(ctx, secret, client.FieldOwner("issuer"))).To(Succeed())
+	}
+
+	for _, strategy := range []apply.Strategy{apply.Apply, apply.Recreate, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite} {
+		It("keeps the certificate that another program has issued; strategy "+string(strategy)+" [F97]", func(ctx SpecContext) {
+			w := newEnv(ctx)
+			want := func(value string) apply.Desired {
+				d := certificate(w, value, empty)
+				d.Strategy = strategy
+				return d
+			}
+			w.apply(ctx, want("1"))
+			uid := read(ctx, w).UID
+			fill(ctx, w, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+			w.apply(ctx, want("1"))
+			Expect(read(ctx, w).UID).To(Equal(uid))
+			Expect(read(ctx, w).Data).To(Equal(filled))
+			Expect(w.calls(func() { w.apply(ctx, want("1")) }).Writes().Total()).To(BeZero())
+			if strategy != apply.Recreate { // this strategy deletes the object together with its data
+				w.apply(ctx, want("2"))
+				Expect(read(ctx, w).Data).To(Equal(filled))
+			}
+		})
+	}
+
+	It("is changed with a second request if the keys are not filled yet, and keeps a key that is filled [F97]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		Expect(w.calls(func() { w.apply(ctx, certificate(w, "1", empty)) }).Writes().Total()).To(Equal(1))
+		Expect(w.calls(func() { w.apply(ctx, certificate(w, "2", empty)) }).Writes().Total()).To(Equal(2))
+		Expect(read(ctx, w).Annotations).To(HaveKeyWithValue("value", "2"))
+		fill(ctx, w, corev1.TLSCertKey)
+		w.apply(ctx, certificate(w, "3", empty))
+		Expect(read(ctx, w).Annotations).To(HaveKeyWithValue("value", "3"))
+		Expect(read(ctx, w).Data).To(HaveKeyWithValue(corev1.TLSCertKey, filled[corev1.TLSCertKey]))
+	})
+
+	It("is adopted with the certificate that it contains [F97]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "certificate"}, Type: corev1.SecretTypeTLS, Data: filled}
+		Expect(direct.Create(ctx, theirs, client.FieldOwner("issuer"))).To(Succeed())
+		w.apply(ctx, certificate(w, "1", empty))
+		Expect(read(ctx, w).Data).To(Equal(filled))
+		Expect(read(ctx, w).Annotations).To(HaveKeyWithValue("value", "1"))
+	})
+
+	It("loses a certificate that the manifest contained before [F97]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.apply(ctx, certificate(w, "1", map[string]any{corev1.TLSCertKey: "Yw==", corev1.TLSPrivateKeyKey: "aw=="}))
+		w.apply(ctx, certificate(w, "1", empty))
+		Expect(read(ctx, w).Data).To(HaveEach(BeEmpty()))
+	})
 })

@@ -173,7 +173,7 @@ func (s standIns) provideVolume(ctx context.Context, key types.NamespacedName) (
 	return reconcile.Result{}, client.IgnoreAlreadyExists(s.Create(ctx, volume))
 }
 
-// fillAndCopy adds data to a Secret, or copies a Secret to another namespace with all its labels and annotations.
+// fillAndCopy adds data to a Secret, or fills its keys, or copies a Secret to another namespace with all its labels and annotations.
 func (s standIns) fillAndCopy(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	secret := &corev1.Secret{}
 	switch err := s.Get(ctx, key, secret); {
@@ -182,9 +182,14 @@ func (s standIns) fillAndCopy(ctx context.Context, key types.NamespacedName) (re
 	case err != nil:
 		return reconcile.Result{}, err
 	}
-	if secret.Annotations[annotationFill] != "" && len(secret.Data) == 0 {
+	if secret.Annotations[annotationFill] != "" && isUnfilled(secret) {
 		before := secret.DeepCopy()
-		secret.Data = map[string][]byte{"tls.crt": []byte("a certificate")}
+		if len(secret.Data) == 0 {
+			secret.Data = map[string][]byte{corev1.TLSCertKey: nil}
+		}
+		for key := range secret.Data {
+			secret.Data[key] = []byte("a value")
+		}
 		return reconcile.Result{}, s.Patch(ctx, secret, client.MergeFrom(before), client.FieldOwner("filler"))
 	}
 	namespace := secret.Annotations[annotationCopy]
@@ -199,6 +204,16 @@ func (s standIns) fillAndCopy(ctx context.Context, key types.NamespacedName) (re
 		}
 	}
 	return reconcile.Result{}, client.IgnoreAlreadyExists(s.Create(ctx, replica, client.FieldOwner("copier")))
+}
+
+// isUnfilled reports whether a Secret has no values.
+func isUnfilled(secret *corev1.Secret) bool {
+	for _, value := range secret.Data {
+		if len(value) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // deleteCopies deletes the copies of a Secret.
