@@ -6,13 +6,12 @@ import (
 	"context"
 	"maps"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -126,7 +125,9 @@ func declarativeLayer(w *layerEnv) deployerlib.DeployerArgs {
 	})
 	return declarative.Args("layers.test.deployerkit.dev", w.Type, handler, declarative.Options{
 		Children: []declarative.ChildKind{
-			{APIVersion: "v1", Kind: "ConfigMap", Adopt: apply.AdoptIfUnowned}, {APIVersion: "v1", Kind: "PersistentVolumeClaim"}, {APIVersion: "v1", Kind: "Service"},
+			{APIVersion: "v1", Kind: "ConfigMap", Adopt: apply.AdoptIfUnowned},
+			{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+			{APIVersion: "v1", Kind: "Service"},
 			{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
 			{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
 		},
