@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -102,7 +103,7 @@ func handle(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncR
 }
 
 // newReplica creates the manager of a replica.
-func newReplica(cfg *rest.Config, namespace string, wrap func(http.RoundTripper) http.RoundTripper, log logr.Logger) (ctrl.Manager, error) {
+func newReplica(cfg *rest.Config, namespace string, lock resourcelock.Interface, wrap func(http.RoundTripper) http.RoundTripper, log logr.Logger) (ctrl.Manager, error) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func newReplica(cfg *rest.Config, namespace string, wrap func(http.RoundTripper)
 		Cache: cache.Options{
 			ByObject: deployerlib.CacheByObject(types...), DefaultNamespaces: map[string]cache.Config{namespace: {}},
 		},
-		LeaderElection: true, LeaderElectionID: leaseName, LeaderElectionNamespace: namespace,
+		LeaderElection: true, LeaderElectionResourceLockInterface: lock,
 		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry, GracefulShutdownTimeout: new(shutdown),
 	})
 	if err != nil {
@@ -158,7 +159,11 @@ func runReplica(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	cfg.QPS = -1
-	mgr, err := newReplica(cfg, os.Getenv(namespaceEnv), nil, newLog(os.Stderr))
+	lock, err := newLock(cfg, os.Getenv(namespaceEnv))
+	if err != nil {
+		return err
+	}
+	mgr, err := newReplica(cfg, os.Getenv(namespaceEnv), lock, nil, newLog(os.Stderr))
 	if err != nil {
 		return err
 	}

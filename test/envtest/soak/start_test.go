@@ -70,12 +70,21 @@ func (c *crew) startHere(r *replica) error {
 		log = newLog(io.Discard)
 	}
 	network := c.network()
-	mgr, err := newReplica(network.Wrap(rest.CopyConfig(cp.Config)), c.ns, network.Transport, log)
+	cfg := network.Wrap(rest.CopyConfig(cp.Config))
+	lock, err := newLock(cfg, c.ns)
+	if err != nil {
+		return err
+	}
+	mgr, err := newReplica(cfg, c.ns, lock, network.Transport, log)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(suiteContext))
-	r.kill = func() { network.Kill(); cancel() }
+	r.kill = func() {
+		lock.dead.Store(true)
+		network.Kill()
+		cancel()
+	}
 	go func() {
 		select {
 		case <-mgr.Elected():
