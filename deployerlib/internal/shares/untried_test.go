@@ -241,7 +241,7 @@ func TestUntriedTargetsBesideIdleRuns(t *testing.T) {
 			t.Errorf("%d items run, then %d", before, after)
 		}
 	})
-	t.Run("without extra workers untried targets use half of the workers [F107]", func(t *testing.T) {
+	t.Run("untried targets use half of the workers if there are no extra workers [F107]", func(t *testing.T) {
 		s := newScene(t, 3)
 		s.idle = true
 		s.arrive(idle(9)...)

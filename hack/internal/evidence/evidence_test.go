@@ -50,8 +50,8 @@ func TestNewReport(t *testing.T) {
 		{"L901", "pkg", "TestA"},
 		{"L902", "pkg", "TestA"},
 		{"L906", "pkg", "the flow"},
-		{"L907", "pkg", "ends once"},
-		{"L908", "pkg", "ends once"},
+		{"L907", "pkg", "the flow a job ends once"},
+		{"L908", "pkg", "the flow a job ends once"},
 		{"Lx903", "pkg", "TestA"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -36,8 +36,8 @@ var naming = regexp.MustCompile(`\[([A-Z][a-z]?[0-9]+(?:,[ _]?[A-Z][a-z]?[0-9]+)
 // NewReport returns the report for a package. The parameter `tests` contains the names of the passed tests, as go test
 // prints them. The parameter `specs` contains the passed Ginkgo specs: for each spec, the texts of its containers and
 // then its own text. If a Go test contains an ID in its name, the proof has the name of the test function. If a Ginkgo
-// text contains an ID, the proof has that text as its name. Proofs do not contain the names of subtests, because there
-// are hundreds of them and some contain values.
+// text contains an ID, the name of the proof consists of the texts of its containers and this text. Proofs do not
+// contain the names of subtests, because there are hundreds of them and some contain values.
 func NewReport(importPath string, tests []string, specs [][]string) Report {
 	r := Report{Package: strings.TrimPrefix(importPath, module)}
 	for _, test := range tests {
@@ -45,8 +45,9 @@ func NewReport(importPath string, tests []string, specs [][]string) Report {
 		r.add(test, function)
 	}
 	for _, texts := range specs {
-		for _, text := range texts {
-			r.add(text, strings.Join(strings.Fields(naming.ReplaceAllString(text, "")), " "))
+		for i, text := range texts {
+			sentence := naming.ReplaceAllString(strings.Join(texts[:i+1], " "), "")
+			r.add(text, strings.Join(strings.Fields(sentence), " "))
 		}
 	}
 	slices.SortFunc(r.Proofs, compare)
