@@ -11,10 +11,10 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
@@ -88,7 +88,7 @@ func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployIte
 // removeExport deletes the Secret, provided that its UID has not changed.
 func removeExport(ctx context.Context, c client.Client, secret *corev1.Secret) error {
 	err := c.Delete(ctx, secret, client.Preconditions{UID: new(secret.UID)})
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil && !notfound.IsProof(err) {
 		return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), redact.Error(err, slices.Collect(maps.Values(secret.Data))...))
 	}
 	return nil
@@ -164,7 +164,7 @@ func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem)
 	}
 	key := client.ObjectKeyFromObject(secret)
 	err := c.Get(ctx, key, secret)
-	if apierrors.IsNotFound(err) {
+	if notfound.IsProof(err) {
 		return secret, nil
 	}
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -26,7 +26,7 @@ const staleRetry = time.Second
 // ends, and the next attempt begins when the newer version arrives, or after staleRetry.
 func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {
 	item, err := r.items.get(ctx, a.key)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !notfound.IsProof(err) {
 		return stop, err
 	}
 	if err != nil || !r.events.isMine(item) {
@@ -81,7 +81,7 @@ func (r *reconciler) checkResponsibility(ctx context.Context, a *attempt) (verdi
 	}
 	key := client.ObjectKey{Namespace: a.key.Namespace, Name: item.Spec.Target.Name}
 	target, err := r.loader.targets.get(ctx, key, a.since)
-	if apierrors.IsNotFound(err) {
+	if notfound.IsProof(err) {
 		a.target.err = fmt.Errorf("target %q not found in namespace %q", key.Name, key.Namespace)
 		return r.responsibleWithoutTarget(item), nil
 	}

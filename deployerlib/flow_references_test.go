@@ -31,6 +31,7 @@ type delayed struct {
 
 	shown  map[string]client.Object
 	reads  []string
+	faults map[string]error       // the errors of reads from the API server
 	inputs []landscapertest.Input // the arguments of all calls of the deployer
 }
 
@@ -66,6 +67,9 @@ func newDelayed(t *testing.T, deployer deployerlib.Deployer, objects ...client.O
 	}
 	read := func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 		w.reads = append(w.reads, nameOf(obj, key.Name))
+		if err := w.faults[nameOf(obj, key.Name)]; err != nil {
+			return err
+		}
 		return c.Get(ctx, key, obj, opts...)
 	}
 	var err error

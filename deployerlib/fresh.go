@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
@@ -54,7 +54,7 @@ func newFreshReader[T client.Object](cached, live client.Reader, clk clock.Passi
 func (r *freshReader[T]) get(ctx context.Context, key client.ObjectKey, since time.Time) (T, error) {
 	cached := r.empty()
 	err := r.cached.Get(ctx, key, cached)
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil && !notfound.IsProof(err) {
 		return cached, err
 	}
 	known := r.answerOf(key)
@@ -91,12 +91,12 @@ func (r *freshReader[T]) ask(ctx context.Context, key client.ObjectKey, known *a
 	}
 	at, object := r.clock.Now(), r.empty()
 	err := r.live.Get(ctx, key, object)
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil && !notfound.IsProof(err) {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known.at, known.missing, known.newer, known.object = at, apierrors.IsNotFound(err), err == nil, object
+	known.at, known.missing, known.newer, known.object = at, err != nil, err == nil, object
 	return err
 }
 

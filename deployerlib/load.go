@@ -10,11 +10,11 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	lserrors "github.com/gardener/landscaper/apis/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -82,7 +82,7 @@ func checkTargetNamespace(di *lsv1alpha1.DeployItem, action contract.Action) err
 func (l *loader) context(ctx context.Context, di *lsv1alpha1.DeployItem, since time.Time) (*lsv1alpha1.Context, error) {
 	key := client.ObjectKey{Namespace: di.Namespace, Name: contextName(di)}
 	lsCtx, err := l.contexts.get(ctx, key, since)
-	if apierrors.IsNotFound(err) {
+	if notfound.IsProof(err) {
 		return nil, lserrors.NewError("LoadContext", "ContextNotFound", fmt.Sprintf("context %q not found in namespace %q", key.Name, key.Namespace))
 	}
 	if err != nil {

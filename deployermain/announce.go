@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/deployermain/registration"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 )
 
 const (
@@ -68,7 +69,7 @@ func (a *announcer) Start(ctx context.Context) error {
 		if err != nil {
 			a.log.V(1).Info("cannot write the registration of the deployer", "lease", a.name, "error", err.Error())
 		}
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		if apierrors.IsForbidden(err) || notfound.IsProof(err) {
 			return nil
 		}
 		select {
@@ -87,7 +88,7 @@ func (a *announcer) write(ctx context.Context, holder string) error {
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
 	lease, err := a.leases.Get(ctx, a.name, metav1.GetOptions{})
-	missing := apierrors.IsNotFound(err)
+	missing := notfound.IsProof(err)
 	switch {
 	case missing && holder == "":
 		return nil

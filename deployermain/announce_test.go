@@ -5,6 +5,7 @@ package deployermain
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +75,24 @@ func TestAnnouncer(t *testing.T) {
 		}
 		if got := *lease(t, c).Spec.HolderIdentity; got != "pod-2" {
 			t.Errorf("the holder is %q", got)
+		}
+	})
+	t.Run("a 404 that does not name the lease does not end the registration [F70]", func(t *testing.T) {
+		c, a, clk := world("pod-1")
+		var reads atomic.Int32
+		c.PrependReactor("*", "leases", func(action k8stesting.Action) (bool, runtime.Object, error) {
+			if action.GetVerb() == "get" {
+				reads.Add(1)
+			}
+			return true, nil, apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "leases"}, a.name, "404 page not found", 0, true)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- a.Start(ctx) }()
+		eventually(t, func() bool { clk.Step(announcePeriod); return reads.Load() > 1 })
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 	t.Run("missing rights end the registration but not the program [F87]", func(t *testing.T) {

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -77,6 +79,39 @@ func TestApplyToAnotherObject(t *testing.T) {
 			t.Errorf("%s has the labels %v", now.UID, now.Labels)
 		}
 	})
+}
+
+// TestApplyToUnserved checks that a 404 that names no object, for example of a proxy, is an error.
+func TestApplyToUnserved(t *testing.T) {
+	gadgets := schema.GroupResource{Group: "example.org", Resource: "gadgets"}
+	for name, tc := range map[string]struct {
+		request string
+		opts    []patch.Option
+	}{
+		"a patch of the main resource":      {"patch ", []patch.Option{patch.StatusSubresource(true)}},
+		"a patch of the status":             {"patch status", []patch.Option{patch.StatusSubresource(true)}},
+		"a patch of any of both":            {"patch", nil},
+		"a read, which follows a conflict,": {"get ", []patch.Option{patch.StatusSubresource(true)}},
+	} {
+		t.Run("an object is not gone because "+name+" does not find its kind [F70]", func(t *testing.T) {
+			s := newServer(t, `{}`)
+			s.refuse = func(request string) error {
+				switch {
+				case strings.HasPrefix(request, tc.request):
+					return apierrors.NewGenericServerResponse(404, "patch", gadgets, "web", "404 page not found", 0, true)
+				case tc.request == "get ":
+					return apierrors.NewConflict(gadgets, "web", errors.New("modified"))
+				}
+				return nil
+			}
+			p := &patch.Patch{}
+			p.Labels().Set("a", "1")
+			p.Status().Set("state", "b")
+			if result, err := p.Apply(t.Context(), s, s.raw(), tc.opts...); !apierrors.IsNotFound(err) || result.Gone || result.Left == nil {
+				t.Errorf("error %v, result %+v", err, result)
+			}
+		})
+	}
 }
 
 // TestApplyToTerminating checks that an object counts as gone only if the patch removed the last finalizer and nothing

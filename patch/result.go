@@ -17,7 +17,8 @@ type Result struct {
 	// nil if Gone is set. The caller may change it.
 	Body map[string]any
 	// Gone reports whether the object no longer exists, was replaced by another object of the same name, or is about to
-	// be removed because the patch removed its last finalizer. Changes that had not been sent by then are dropped.
+	// be removed because the patch removed its last finalizer. Changes that had not been sent by then are dropped. A
+	// response with the status 404 that does not name the object, for example of a proxy, is an error instead.
 	Gone bool
 	// Warnings contains a warning for each field that the API server silently dropped. A warning begins with the path
 	// of the field. The warnings are also logged with the logger of the context.

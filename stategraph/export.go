@@ -15,12 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
@@ -228,7 +228,7 @@ func (c *call) readExports(ctx context.Context) (map[string]json.RawMessage, err
 	}
 	secret := &corev1.Secret{}
 	err := c.keeper.Secrets().Get(ctx, types.NamespacedName{Namespace: c.item.Namespace, Name: ref.Name}, secret)
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil && !notfound.IsProof(err) {
 		return nil, fmt.Errorf("read export Secret %s: %w", ref.Name, err)
 	}
 	values := map[string]json.RawMessage{}

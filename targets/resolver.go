@@ -11,13 +11,13 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/internal/document"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/targets/internal/secretcache"
 )
 
@@ -67,7 +67,7 @@ func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alph
 	}
 	name := types.NamespacedName{Namespace: t.Namespace, Name: t.Spec.SecretRef.Name}
 	data, err := r.read(ctx, name)
-	if apierrors.IsNotFound(err) {
+	if notfound.IsProof(err) {
 		return nil, failed(t, SecretMissing, err)
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *Resolver) value(ctx context.Context, t *lsv1alpha1.Target, ref *secretK
 		return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: ref.Name, Err: cause}
 	}
 	data, err := r.read(ctx, ref.NamespacedName)
-	if apierrors.IsNotFound(err) {
+	if notfound.IsProof(err) {
 		return nil, why(SecretMissing, err)
 	}
 	if err != nil {

@@ -140,6 +140,7 @@ func TestResolveFaults(t *testing.T) {
 	both := target("creds", "")
 	both.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"token":"` + canary + `"}`))
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "creds", errors.New("no"))
+	unserved := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "secrets"}, "creds", "404 page not found", 0, true)
 	cases := map[string]struct {
 		target *lsv1alpha1.Target
 		data   map[string]string
@@ -153,11 +154,12 @@ func TestResolveFaults(t *testing.T) {
 		"secret missing":           {target("creds", ""), nil, nil, targets.SecretMissing, false, []string{"creds", "not found"}},
 		"secret of another name":   {target("other", ""), map[string]string{}, nil, targets.SecretMissing, false, []string{"other"}},
 		"not allowed":              {target("creds", ""), nil, forbidden, targets.SecretUnreadable, false, []string{"creds", "forbidden"}},
-		"no answer":                {target("creds", ""), nil, context.DeadlineExceeded, targets.SecretUnreadable, false, []string{"creds"}},
-		"key missing":              {target("creds", "kubeconfig"), map[string]string{"k": canary}, nil, targets.ContentInvalid, true, []string{"creds", `"kubeconfig"`}},
-		"value is no YAML":         {target("creds", ""), map[string]string{"ok": "x", "bad": canary + ": [" + canary}, nil, targets.ContentInvalid, true, []string{"creds", `"bad"`}},
-		"unknown YAML alias":       {target("creds", ""), map[string]string{"bad": "*" + canary}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
-		"bytes that are no text":   {target("creds", ""), map[string]string{"bad": canary + "\xff\xfe"}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
+		"a 404 that does not name the secret proves nothing [F70]": {target("creds", ""), nil, unserved, targets.SecretUnreadable, false, []string{"creds"}},
+		"no answer":              {target("creds", ""), nil, context.DeadlineExceeded, targets.SecretUnreadable, false, []string{"creds"}},
+		"key missing":            {target("creds", "kubeconfig"), map[string]string{"k": canary}, nil, targets.ContentInvalid, true, []string{"creds", `"kubeconfig"`}},
+		"value is no YAML":       {target("creds", ""), map[string]string{"ok": "x", "bad": canary + ": [" + canary}, nil, targets.ContentInvalid, true, []string{"creds", `"bad"`}},
+		"unknown YAML alias":     {target("creds", ""), map[string]string{"bad": "*" + canary}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
+		"bytes that are no text": {target("creds", ""), map[string]string{"bad": canary + "\xff\xfe"}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

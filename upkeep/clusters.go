@@ -11,12 +11,12 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
 	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -208,7 +208,7 @@ func (s *clusters) forgetGone(ctx context.Context) {
 	for uid, key := range s.keeper.items.keys() {
 		di := &lsv1alpha1.DeployItem{}
 		err := s.keeper.rt.Landscaper.GetClient().Get(ctx, key, di)
-		if apierrors.IsNotFound(err) || err == nil && di.UID != uid {
+		if notfound.IsProof(err) || err == nil && di.UID != uid {
 			s.keeper.Forget(uid)
 		}
 	}

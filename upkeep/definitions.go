@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 )
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
@@ -35,7 +36,7 @@ func (c *Cluster) StatusOf(ctx context.Context, gvk schema.GroupVersionKind) rea
 	if err == nil {
 		shape = readiness.StatusOf(definition, gvk.Version)
 	}
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	if err == nil || notfound.IsProof(err) || apierrors.IsForbidden(err) {
 		c.statuses.Store(gvk, shape)
 	}
 	return shape

@@ -12,12 +12,12 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 )
 
 // ConditionFormerClusters is the type of a condition of an item that has moved to another cluster. The item has this
@@ -250,7 +250,7 @@ type leftover struct {
 func (c cleaner) one(ctx context.Context, former apply.Inventory) leftover {
 	to, err := c.open(ctx, "former cluster", former.Cluster.Target)
 	switch {
-	case apierrors.IsNotFound(err):
+	case notfound.IsProof(err):
 		return leftover{entries: former.Entries, reason: "the Target does not exist any more", unreachable: true}
 	case err != nil:
 		return leftover{entries: former.Entries, reason: oneLine(err.Error())}

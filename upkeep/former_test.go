@@ -46,6 +46,7 @@ func TestOneFormerCluster(t *testing.T) {
 	left := func(reason string, unreachable bool) leftover {
 		return leftover{entries: entries("a"), reason: reason, unreachable: unreachable}
 	}
+	unserved := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "targets"}, "old", "404 page not found", 0, true)
 	unidentified := left("the cluster cannot be identified, because its namespace kube-system cannot be read", true)
 	for name, tc := range map[string]struct {
 		uid    types.UID
@@ -55,11 +56,12 @@ func TestOneFormerCluster(t *testing.T) {
 		want   leftover
 		gone   bool
 	}{
-		"of the inventory [F13]":         {uid: "old", former: apply.Cluster{UID: "old"}, gone: true},
-		"that is another one now [F13]":  {uid: "new", former: apply.Cluster{UID: "old"}, want: leftover{released: releasedByTarget}},
-		"that is not identified [F13]":   {former: apply.Cluster{UID: "old"}, want: unidentified},
-		"whose Target is gone [F13]":     {fault: apierrors.NewNotFound(schema.GroupResource{Resource: "targets"}, "old"), want: left("the Target does not exist any more", true)},
-		"that cannot be connected [F13]": {fault: errors.New("no route"), want: left("no route", false)},
+		"of the inventory [F13]":                         {uid: "old", former: apply.Cluster{UID: "old"}, gone: true},
+		"that is another one now [F13]":                  {uid: "new", former: apply.Cluster{UID: "old"}, want: leftover{released: releasedByTarget}},
+		"that is not identified [F13]":                   {former: apply.Cluster{UID: "old"}, want: unidentified},
+		"whose Target is gone [F13]":                     {fault: apierrors.NewNotFound(schema.GroupResource{Resource: "targets"}, "old"), want: left("the Target does not exist any more", true)},
+		"whose Target is not served at the moment [F70]": {fault: unserved, want: left(unserved.Error(), false)},
+		"that cannot be connected [F13]":                 {fault: errors.New("no route"), want: left("no route", false)},
 		"whose API server identifies it, because its UID cannot be read any more [F108]": {server: "s", former: apply.Cluster{UID: "old", Server: "s"}, gone: true},
 		"whose API server identifies it, because its UID could not be read [F108]":       {uid: "new", server: "s", former: apply.Cluster{Server: "s"}, gone: true},
 		"whose Target leads to another API server [F108]":                                {server: "t", former: apply.Cluster{Server: "s"}, want: unidentified},

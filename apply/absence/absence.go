@@ -7,15 +7,14 @@ package absence
 
 import (
 	"errors"
-	"net/http"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/deployerkit/deployerkit/internal/notfound"
 )
 
 // Meaning describes what the error of a request says about the existence of an object.
@@ -79,8 +78,8 @@ func IsUnproved(err error) bool {
 	if _, incomplete := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); incomplete || meta.IsNoMatchError(err) {
 		return true
 	}
-	status, isNotFound := notFound(err)
-	return isNotFound && (status.Details == nil || status.Details.Name == "" || isUnexpected(status))
+	status, isNotFound := notfound.StatusOf(err)
+	return isNotFound && !notfound.NamesObject(status)
 }
 
 // lacksNamespace reports whether a client refused to send a request without a namespace, because it takes the kind for
@@ -91,7 +90,7 @@ func lacksNamespace(err error) bool {
 
 // names reports whether the API server answered that the object with this name does not exist.
 func names(o Object, err error) bool {
-	status, isNotFound := notFound(err)
+	status, isNotFound := notfound.StatusOf(err)
 	return isNotFound && !IsUnproved(err) && status.Details.Name == o.Name && status.Details.Group == o.Kind.Group &&
 		isOfKind(o.Kind, status.Details.Kind)
 }
@@ -100,23 +99,4 @@ func names(o Object, err error) bool {
 // name the kind. The name of a resource is not known here, but a response for an object can also name its namespace.
 func isOfKind(kind schema.GroupKind, resource string) bool {
 	return resource != "" && (resource != "namespaces" || kind == schema.GroupKind{Kind: "Namespace"})
-}
-
-// isUnexpected reports whether the client made up the details of a status, because the response was not a Status. This
-// is the case if the API server does not know the path of the request.
-func isUnexpected(status metav1.Status) bool {
-	return slices.ContainsFunc(status.Details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Type == metav1.CauseTypeUnexpectedServerResponse
-	})
-}
-
-// notFound returns the status of a response, and reports whether it has the code 404. The code of a denied request does
-// not count.
-func notFound(err error) (metav1.Status, bool) {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) {
-		return metav1.Status{}, false
-	}
-	isNotFound := status.Status().Code == http.StatusNotFound || status.Status().Reason == metav1.StatusReasonNotFound
-	return status.Status(), isNotFound && !IsDenied(err)
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/deployerkit/deployerkit/internal/notfound"
 )
 
 const defaultAttempts = 10
@@ -206,7 +208,7 @@ func (a *applier) read(ctx context.Context) error {
 	raw := a.target.raw()
 	a.result.Reads++
 	err := a.target.reader.Get(ctx, a.target.key, raw)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !notfound.IsProof(err) {
 		return fmt.Errorf("read: %w", err)
 	}
 	// An object with the same name but another UID is not the object for which the patch was made.

@@ -7,6 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/internal/notfound"
 )
 
 // attempt sends the remaining content, in at most two calls.
@@ -52,10 +54,10 @@ func (a *applier) sendMain(ctx context.Context, todo plan, carry bool) (bool, er
 func (a *applier) sendStatus(ctx context.Context, todo plan) error {
 	err := a.send(ctx, fieldStatus, todo, true)
 	switch {
-	case apierrors.IsNotFound(err) && a.options.Endpoint == StatusEndpointSubresource:
+	case notfound.IsProof(err) && a.options.Endpoint == StatusEndpointSubresource:
 		a.result.Gone = true
 		return nil
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && a.options.Endpoint != StatusEndpointSubresource:
 		// Either the object or the subresource does not exist. A write to the main resource shows which.
 		a.options.Endpoint, a.endpoint = StatusEndpointMain, StatusEndpointMain
 		return a.attempt(ctx)
@@ -78,7 +80,7 @@ func (a *applier) send(ctx context.Context, subresource string, todo plan, statu
 	}
 	answer := a.target.raw()
 	err = a.target.send(ctx, w, answer, &a.result)
-	if subresource == "" && apierrors.IsNotFound(err) {
+	if subresource == "" && notfound.IsProof(err) {
 		a.result.Gone = true
 		return nil
 	}

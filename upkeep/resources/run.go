@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -193,7 +193,7 @@ func (r *Run) storedExports(ctx context.Context) (map[string]any, error) {
 	}
 	secret := &corev1.Secret{}
 	err := r.Up.Keeper.Secrets().Get(ctx, types.NamespacedName{Namespace: r.Up.Item.Namespace, Name: ref.Name}, secret)
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil && !notfound.IsProof(err) {
 		return nil, fmt.Errorf("read export Secret %s: %w", ref.Name, err)
 	}
 	if err := json.Unmarshal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], &values); err != nil || values == nil {

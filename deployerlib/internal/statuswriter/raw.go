@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/internal/patching"
 	"github.com/deployerkit/deployerkit/patch"
 )
@@ -39,7 +39,7 @@ func (s *Session) readRaw(ctx context.Context, patches []*patch.Patch) error {
 	raw.SetGroupVersionKind(itemKind)
 	s.writer.options.Telemetry.Request(RequestGet)
 	err := s.writer.options.Live.Get(ctx, s.key, raw)
-	if apierrors.IsNotFound(err) || err == nil && raw.GetUID() != s.read.UID {
+	if notfound.IsProof(err) || err == nil && raw.GetUID() != s.read.UID {
 		return nil // the write that follows detects that the item does not exist
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
+	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -73,7 +74,7 @@ func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pe
 	for range maxRebases {
 		left, err := s.sendOnce(ctx, changes)
 		switch {
-		case err == nil || apierrors.IsNotFound(err):
+		case err == nil || notfound.IsProof(err):
 			s.patches.markStored()
 			return nil
 		case !apierrors.IsConflict(err):
@@ -153,7 +154,7 @@ func (s *Session) readLive(ctx context.Context) (*lsv1alpha1.DeployItem, error) 
 	if err == nil && !s.state.ConfirmRead(fresh.ResourceVersion, o.Clock.Now(), s.read.ResourceVersion, s.stored.ResourceVersion) {
 		return nil, &writeError{err: fmt.Errorf("the API server returned version %s of the item, which is out of date", fresh.ResourceVersion)}
 	}
-	if apierrors.IsNotFound(err) || err == nil && fresh.UID != s.read.UID {
+	if notfound.IsProof(err) || err == nil && fresh.UID != s.read.UID {
 		s.state.Released(s.read.UID)
 		return nil, nil
 	}
@@ -190,7 +191,7 @@ func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.Depl
 	if err != nil || changes.Empty() {
 		return errors.Join(errSuperseded, err)
 	}
-	if _, err := s.sendOnce(ctx, changes); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+	if _, err := s.sendOnce(ctx, changes); err != nil && !apierrors.IsConflict(err) && !notfound.IsProof(err) {
 		return refused(s.read, err)
 	}
 	return errSuperseded
