@@ -77,6 +77,9 @@ func UnservedReason(gvk schema.GroupVersionKind, err error) string {
 // answer sets the fields of an Error according to the API server's answer.
 func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 	e.Status, e.told = status.Reason, true
+	if found := refusingWebhook.FindStringSubmatch(status.Message); found != nil {
+		e.webhook = found[1] + found[2]
+	}
 	e.Path, e.Reason = place(status, hide)
 	switch {
 	case absence.IsDenied(err):
@@ -99,6 +102,10 @@ func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 	}
 	e.Reason = oneLine(e.Reason)
 }
+
+// refusingWebhook matches the API server's message about an admission webhook that denied a request, or that it could
+// not call, and captures the name of the webhook.
+var refusingWebhook = regexp.MustCompile(`^(?:Internal error occurred: )?(?:admission webhook "([^"]+)" denied|failed calling webhook "([^"]+)")`)
 
 func (r Ref) isSecret() bool { return r.APIVersion == "v1" && r.Kind == "Secret" }
 

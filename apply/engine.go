@@ -186,7 +186,8 @@ func (e *Engine) cluster() cluster {
 
 // Apply writes the desired objects to the cluster, in order. An object that failed or is unfinished holds back only the
 // objects that depend on it. When all desired objects are finished without errors, Apply deletes the objects of the
-// inventory that are no longer desired. It never waits: the report lists what is unfinished, and the next call continues
+// inventory that are no longer desired. It deletes such a webhook configuration earlier if the webhook refuses an object,
+// or if the API server cannot call the webhook. It never waits: the report lists what is unfinished, and the next call continues
 // from there. The caller must store the returned inventory, even after an error. The error is an *Error, Errors, the
 // error of Checkpoint, or the error of an ended context.
 func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Inventory, Report, error) {
@@ -206,10 +207,10 @@ func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Des
 			r.results.fail(err)
 		})
 	}
-	if r.results.complete(ctx) {
-		if orphans := r.orphans(); len(orphans) > 0 {
-			r.removeAll(ctx, orphans, e.options.PruneGroups)
-		}
+	if !r.results.complete(ctx) {
+		r.removeRefusing(ctx)
+	} else if orphans := r.orphans(); len(orphans) > 0 {
+		r.removeAll(ctx, orphans, e.options.PruneGroups)
 	}
 	return r.result(ctx)
 }

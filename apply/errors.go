@@ -48,7 +48,8 @@ type Error struct {
 	// answer contains no reason.
 	Status metav1.StatusReason
 
-	unserved bool // the cluster does not serve the object at the moment
+	unserved bool   // the cluster does not serve the object at the moment
+	webhook  string // the admission webhook that denied the request, or that the API server could not call
 
 	told  bool             // the reason comes from the API server
 	rival *ownership.Owner // the item that owns the object, or nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // orphans returns the objects of the inventory that are no longer desired. It removes an object from the inventory if it
@@ -19,6 +20,41 @@ func (r *run) orphans() []entryState {
 			r.objects.forget(s.Ref())
 		}
 		return s.claimed || renamed
+	})
+}
+
+// removeRefusing deletes the webhook configurations that are no longer desired and whose webhooks refused objects of this
+// call, or could not be called. Otherwise, they would never be deleted, because all other objects have to be applied
+// before objects are pruned.
+func (r *run) removeRefusing(ctx context.Context) {
+	webhooks := r.results.webhooks()
+	if len(webhooks) == 0 {
+		return
+	}
+	entries := slices.DeleteFunc(r.objects.all(), func(s entryState) bool {
+		isPruned := slices.ContainsFunc(r.rules.PruneGroups, func(g Group) bool { return g.takes(s.Ref()) })
+		return s.claimed || s.isLetGo() || !isWebhook(s.Ref().GVK().GroupKind()) || !isPruned || r.objects.hasUnderOtherName(s.Entry)
+	})
+	forEach(ctx, r.rules.Concurrency, entries, func(_ int, s entryState) {
+		end := r.work(ctx, s.Ref(), known{}, func(_ rules, k known) step {
+			return k.read(func(r rules, k known) step {
+				if k.live != nil && !hasWebhook(k.live, webhooks) {
+					return step{known: k}
+				}
+				return decideOwned(r, k)
+			})
+		})
+		r.results.fail(r.conclude(ctx, end))
+	})
+}
+
+// hasWebhook reports whether a webhook configuration contains a webhook with one of the given names.
+func hasWebhook(configuration *unstructured.Unstructured, names map[string]bool) bool {
+	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	return slices.ContainsFunc(webhooks, func(one any) bool {
+		webhook, _ := one.(map[string]any)
+		name, _ := webhook["name"].(string)
+		return names[name]
 	})
 }
 

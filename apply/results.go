@@ -130,6 +130,19 @@ func (r *results) completeIfServed(ctx context.Context) bool {
 	return ctx.Err() == nil && len(r.errs) == 0 && !waits && len(r.blocked) == 0
 }
 
+// webhooks returns the names of the admission webhooks that refused a write, or that the API server could not call.
+func (r *results) webhooks() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]bool{}
+	for _, one := range r.errs {
+		if one.webhook != "" {
+			out[one.webhook] = true
+		}
+	}
+	return out
+}
+
 // reported returns the report of the call so far, without Report.Owned. The order in the report does not depend on the
 // order in which the goroutines ran.
 func (r *results) reported() Report {

@@ -116,13 +116,7 @@ var _ = Describe("the order", func() {
 	It("applies a webhook after its own server, although the webhook checks the namespace of the server [F93]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		server := w.manifest("v1", "Service", "webhook", map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": int64(443)}}}})
-		webhook := w.manifest("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", w.namespace, map[string]any{"webhooks": []any{map[string]any{
-			"name": "check.example.org", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "failurePolicy": "Fail",
-			"clientConfig":      map[string]any{"service": map[string]any{"namespace": w.namespace, "name": "webhook"}},
-			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": w.namespace}},
-			"rules":             []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"services", "configmaps"}, "operations": []any{"CREATE", "UPDATE", "DELETE"}}},
-		}}})
-		webhook.Object.SetNamespace("")
+		webhook := w.webhook(w.namespace, "check.example.org")
 		w.apply(ctx, webhook, server, w.configMap("a"))
 		// The update of the webhook is the remedy for the ConfigMap that the webhook refuses.
 		_, err := w.try(ctx, webhook, server, w.configMap("a", "key", "new"))
@@ -133,6 +127,32 @@ var _ = Describe("the order", func() {
 		Expect(unstructured.SetNestedSlice(webhook.Object.Object, hooks, "webhooks")).To(Succeed())
 		Eventually(func() error { _, err := w.try(ctx, webhook, server, w.configMap("a", "key", "new")); return err }).
 			WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
+		w.delete(ctx)
+	})
+
+	It("deletes a webhook that is no longer desired and refuses the other objects, and no other object before these are applied [F93]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		refusing, other := w.webhook(w.namespace, "check.example.org"), w.webhook(w.namespace+"-other", "other.example.org")
+		hooks, _, _ := unstructured.NestedSlice(other.Object.Object, "webhooks")
+		hooks[0].(map[string]any)["rules"].([]any)[0].(map[string]any)["resources"] = []any{"endpoints"}
+		Expect(unstructured.SetNestedSlice(other.Object.Object, hooks, "webhooks")).To(Succeed())
+		w.apply(ctx, refusing, other, w.configMap("a"), w.configMap("old"))
+		refused := func() error { return direct.Update(ctx, w.get(ctx, "old"), client.DryRunAll) }
+		Eventually(refused).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(MatchError(ContainSubstring("check.example.org")))
+
+		w.refuse("a")
+		_, err := w.try(ctx, w.configMap("a", "key", "new"))
+		Expect(err).To(HaveOccurred())
+		Expect(w.names()).To(ConsistOf(refusing.Object.GetName(), other.Object.GetName(), "a", "old"), "another error prunes nothing")
+
+		w.wire.Inject(nil)
+		_, err = w.try(ctx, w.configMap("a", "key", "new"))
+		Expect(err).To(MatchError(ContainSubstring("check.example.org")))
+		Expect(w.names()).To(ConsistOf(other.Object.GetName(), "a", "old"))
+		Eventually(func() error { _, err := w.try(ctx, w.configMap("a", "key", "new")); return err }).
+			WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
+		w.apply(ctx, w.configMap("a", "key", "new"))
+		Expect(w.names()).To(ConsistOf("a"))
 		w.delete(ctx)
 	})
 
@@ -189,6 +209,19 @@ var _ = Describe("the order", func() {
 		Expect(w.stored.Entries).To(ConsistOf(SatisfyAll(HaveField("UID", uid), HaveField("APIVersion", "autoscaling/v2"))))
 	})
 })
+
+// webhook returns a webhook configuration. The server of its webhook does not exist, so the API server refuses each
+// write of a ConfigMap or Service in the namespace of the environment.
+func (w *env) webhook(name, webhook string) apply.Desired {
+	out := w.manifest("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name, map[string]any{"webhooks": []any{map[string]any{
+		"name": webhook, "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "failurePolicy": "Fail",
+		"clientConfig":      map[string]any{"service": map[string]any{"namespace": w.namespace, "name": "webhook"}},
+		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": w.namespace}},
+		"rules":             []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"services", "configmaps"}, "operations": []any{"CREATE", "UPDATE", "DELETE"}}},
+	}}})
+	out.Object.SetNamespace("")
+	return out
+}
 
 // finalize removes the finalizer in the spec of a Namespace, as the namespace controller would.
 func finalize(ctx context.Context, name string) {
