@@ -121,6 +121,7 @@ var _ = Describe("the order", func() {
 		// The update of the webhook is the remedy for the ConfigMap that the webhook refuses.
 		_, err := w.try(ctx, webhook, server, w.configMap("a", "key", "new"))
 		Expect(err).To(MatchError(ContainSubstring("check.example.org")))
+		Expect(w.names()).To(ContainElement(webhook.Object.GetName()))
 		hooks, _, _ := unstructured.NestedSlice(webhook.Object.Object, "webhooks")
 		hooks[0].(map[string]any)["failurePolicy"] = "Ignore"
 		webhook.Object = webhook.Object.DeepCopy()
