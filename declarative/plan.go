@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/upkeep"
@@ -30,7 +31,8 @@ import (
 // of the item. It finds the children by their labels and in the inventory. If the Target does not exist, because
 // `target` is a client for a cluster without one, [SyncRequest.Target] contains only the name and namespace.
 //
-// Plan returns an error if the handler fails, or if the response or the options are invalid. If some changes cannot be
+// Plan returns an error if the handler fails, if the response or the options are invalid, or if the target does not serve
+// a kind of the children at the moment, so that children may be missing in the request. If some changes cannot be
 // planned, it returns an error and a plan that contains the other changes.
 func Plan(ctx context.Context, ls client.Reader, target client.Client, handler Handler, o Options, di *lsv1alpha1.DeployItem) (apply.Plan, error) {
 	o.Default()
@@ -111,20 +113,18 @@ func (o *Options) desired(
 	return o.Desired(di, response, target.RESTMapper(), home)
 }
 
-// read returns the children that a run would observe, in any order. A run takes them from its watches; see run.look.
+// read returns the children that a run would observe, in any order. A run takes them from its watches; see run.look. If
+// the target does not serve a kind at the moment, so that children may be missing, read returns an error.
 func (o *Options) read(
-	ctx context.Context, target client.Reader, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory,
+	ctx context.Context, target client.Client, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory,
 ) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
+	prover := absence.NewProver(target, target.RESTMapper())
 	for _, kind := range o.Children {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
 		entries := entriesOf(inventory, gvk.GroupKind())
-		r := reading{target: target, gvk: gvk, owner: owner, found: map[types.NamespacedName]*unstructured.Unstructured{}}
-		err := r.all(ctx, o.placesOf(di, entries), entries)
-		if meta.IsNoMatchError(err) {
-			continue // the target does not serve the kind
-		}
-		if err != nil {
+		r := reading{target: target, prover: prover, gvk: gvk, owner: owner, found: map[types.NamespacedName]*unstructured.Unstructured{}}
+		if err := r.served(ctx, o.placesOf(di, entries), entries); err != nil {
 			return nil, err
 		}
 		for _, child := range r.found {
@@ -138,9 +138,28 @@ func (o *Options) read(
 // reading reads the children of a kind without watches.
 type reading struct {
 	target client.Reader
+	prover *absence.Prover
 	gvk    schema.GroupVersionKind
 	owner  ownership.Owner
 	found  map[types.NamespacedName]*unstructured.Unstructured
+}
+
+// served reads the children of the kind in a version that the target serves. If the kind is proved not to exist, there
+// are no children.
+func (r *reading) served(ctx context.Context, namespaces []string, entries []apply.Entry) error {
+	err := r.all(ctx, namespaces, entries)
+	if meta.IsNoMatchError(err) && len(entries) == 0 {
+		return nil
+	}
+	err = r.prover.Explain(ctx, r.gvk.GroupKind(), err)
+	if version := absence.ServedVersion(err); version != "" && version != r.gvk.Version {
+		r.gvk.Version = version
+		err = r.prover.Explain(ctx, r.gvk.GroupKind(), r.all(ctx, namespaces, entries))
+	}
+	if absence.Of(absence.Object{Kind: r.gvk.GroupKind()}, err).IsProved() {
+		return nil
+	}
+	return err
 }
 
 // all reads the children in all namespaces, or in the given ones if the target does not allow listing all. It then
@@ -192,10 +211,13 @@ func (r *reading) get(ctx context.Context, entry apply.Entry) error {
 	child := &unstructured.Unstructured{}
 	child.SetGroupVersionKind(r.gvk)
 	err := r.target.Get(ctx, entry.Ref().Key(), child)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
+	if absence.Of(absence.Object{Kind: r.gvk.GroupKind(), Name: entry.Name}, err).IsProved() {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("read %s: %w", entry.Ref(), err)
-	case err == nil && (child.GetUID() == entry.UID || isOurs(child, r.owner)):
+	}
+	if child.GetUID() == entry.UID || isOurs(child, r.owner) {
 		r.found[entry.Ref().Key()] = child
 	}
 	return nil
