@@ -121,6 +121,27 @@ func TestFinalBackgroundFailureIsNotRetried(t *testing.T) {
 	}
 }
 
+func TestDeadlineKeepsTheBackoff(t *testing.T) {
+	t.Run("the deadline of a background run does not postpone the next attempt [F65]", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks(extension.ShouldReconcileHook), withArgs(func(args *deployerlib.DeployerArgs) {
+			args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
+		}))
+		w.on(extension.ShouldReconcileHook, &extension.HookResult{}, nil) // like a deployer that has returned its triggers
+		var last time.Time
+		w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+			if gap := w.clock.Since(last); !last.IsZero() && gap > 11*time.Minute {
+				t.Errorf("%s between two attempts, want at most 10m, plus the jitter", gap)
+			}
+			last = w.clock.Now()
+			return errBoom
+		})
+		w.live(24 * time.Hour)
+		if n := len(w.actions()); n < 24*6 {
+			t.Errorf("%d attempts in a day, want at least %d", n, 24*6)
+		}
+	})
+}
+
 func TestExceptionsToTheBackoff(t *testing.T) {
 	cases := map[string]struct {
 		reason string

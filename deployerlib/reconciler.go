@@ -161,6 +161,8 @@ func (r *reconciler) complete(a *attempt, e ending) ending {
 	e.targetGrace, e.waitsTarget = r.loader.targetGrace(a, e.decision, e.item)
 	if a.call.made {
 		e.rest = max(a.state.CountCall(a.began, r.args.MinInterval, e.decision.Background).Sub(now), 0)
+	} else if e.decision.Background && e.decision.Expired {
+		e.backoff = max(a.inflight.Earliest().Sub(now), 0)
 	}
 	return e
 }
@@ -172,7 +174,7 @@ func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
 	if e.failure && !e.over {
 		r.telemetry.retry(e.decision.Action)
 	}
-	retries := a.state.Count(itemstate.End{Failed: e.failure && !e.immediate(), Settled: e.settled, Immediate: e.immediate() || e.soon()})
+	retries := a.state.Count(itemstate.End{Failed: e.failure && !e.immediate() && e.backoff == 0, Settled: e.settled, Immediate: e.immediate() || e.soon()})
 	backoff := func(failures int) time.Duration { return r.args.Backoff.after(failures, withJitter) }
 	if e.tooSoon(retries) {
 		r.caller.limit.AtLeast(a.log, "RequeueAfter of a hook", e.hooks.RequeueAfter)

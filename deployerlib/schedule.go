@@ -67,6 +67,9 @@ type ending struct {
 	known bool                   // no change by another client was detected
 	due   contract.Decision      // what is now due for the item; set if a run ended
 	rest  time.Duration          // how long no trigger starts another background run
+	// backoff is the rest of the backoff of the last call, if a background run missed its deadline during this backoff.
+	// The attempt that ends the run then makes no call, and does not delay the next one.
+	backoff time.Duration
 
 	abortDeadline time.Time     // the time after which a failing Abort is not retried; zero for every other action
 	targetGrace   time.Duration // how long a deletion waits for its Target
@@ -131,7 +134,9 @@ func schedule(e ending, retries itemstate.Retries, backoff func(failures int) ti
 	}
 	switch {
 	case e.failure:
-		n.hold = backoff(retries.Failures)
+		if n.hold = e.backoff; n.hold == 0 {
+			n.hold = backoff(retries.Failures)
+		}
 		asks[0], asks[1] = n.hold, 0
 		if e.over && e.hooks.RequeueAfter > 0 {
 			asks[0] = max(n.hold, e.hooks.RequeueAfter)

@@ -142,6 +142,7 @@ func TestSchedule(t *testing.T) {
 		"Waits":           {"a wait is sooner", of(job, func(e *ending) { e.outcome, e.wait = waits, time.Minute }), itemstate.Retries{}, next{after: time.Minute}},
 		"WaitsPast":       {"a wait does not go past the deadline", of(job, func(e *ending) { e.outcome, e.wait = waits, time.Hour }), itemstate.Retries{}, next{after: deadline}},
 		"Failed":          {"the backoff counts the failures", of(job, func(e *ending) { e.failure = true }), itemstate.Retries{Failures: 3}, next{after: 3 * time.Second, hold: 3 * time.Second}},
+		"Overdue":         {"the deadline of a background run does not change the backoff [F65]", of(background, func(e *ending) { e.failure, e.outcome, e.backoff = true, final, time.Minute }), itemstate.Retries{Failures: 3}, next{after: time.Minute, hold: time.Minute, priority: priorityPeriodic}},
 		"HookSooner":      {"a hook cannot shorten the backoff [F65]", of(job, func(e *ending) { e.failure, e.hooks.RequeueAfter = true, time.Second }), itemstate.Retries{Failures: 3}, next{after: 3 * time.Second, hold: 3 * time.Second}},
 		"FailedForGood":   {"nothing is retried, but a trigger waits [F65]", of(job, func(e *ending) { e.failure, e.over, e.outcome = true, true, final }), itemstate.Retries{Failures: 3}, next{hold: 3 * time.Second}},
 		"OverHookSooner":  {"a hook cannot shorten the backoff [F65]", of(job, func(e *ending) { e.failure, e.over, e.outcome, e.hooks.RequeueAfter = true, true, final, time.Second }), itemstate.Retries{Failures: 3}, next{after: 3 * time.Second, hold: 3 * time.Second}},

@@ -80,6 +80,13 @@ func (a *Attempt) EndUnread(earliest time.Time) {
 	}
 }
 
+// Earliest returns the time before which no trigger starts an attempt, as the attempt before this one has set it.
+func (a *Attempt) Earliest() time.Time {
+	a.item.mu.Lock()
+	defer a.item.mu.Unlock()
+	return a.item.gate.pace.Earliest
+}
+
 // Cancel cancels the attempt.
 func (a *Attempt) Cancel(cause error) { a.cancel(cause) }
 
