@@ -76,19 +76,19 @@ func TestClassify(t *testing.T) {
 		},
 		"denied, with a word about a Secret": {
 			secret, answer(403, `admission webhook "w" denied the request: label team is missing`, nil),
-			Error{Reason: "admission webhook … denied the request: label team is missing", Class: Retry},
+			Error{Reason: "admission webhook … denied the request: label team is missing", Class: Retry, webhook: "w"},
 		},
 		"denied, with a known value": {
 			secret, answer(403, `admission webhook "w" denied the request: it is CANARY`, nil),
-			Error{Reason: "admission webhook … denied the request: it is ***", Class: Retry},
+			Error{Reason: "admission webhook … denied the request: it is ***", Class: Retry, webhook: "w"},
 		},
 		"denied, with the old Secret as Go prints it": {
 			secret, answer(403, `admission webhook "w" denied the request: was map[x:old-secret]`, nil),
-			Error{Reason: "admission webhook … denied the request: was …", Class: Retry},
+			Error{Reason: "admission webhook … denied the request: was …", Class: Retry, webhook: "w"},
 		},
 		"denied, with the old Secret as YAML": {
 			secret, answer(403, "admission webhook \"w\" denied the request: was data: \n  x: old-secret", nil),
-			Error{Reason: "admission webhook … denied the request: was …", Class: Retry},
+			Error{Reason: "admission webhook … denied the request: was …", Class: Retry, webhook: "w"},
 		},
 		"denied, with a quotation that does not end in time": {
 			secret, answer(403, `denied the request: "`+strings.Repeat("old-secret ", 200)+`" is bad`, nil),
@@ -96,15 +96,15 @@ func TestClassify(t *testing.T) {
 		},
 		"a refusal by a webhook is retried although its code is 422 [F73]": {
 			deployment, answer(422, `admission webhook "w" denied the request: label team is missing`, cause("", "label team is missing")),
-			Error{Reason: `admission webhook "w" denied the request: label team is missing`, Class: Retry},
+			Error{Reason: `admission webhook "w" denied the request: label team is missing`, Class: Retry, webhook: "w"},
 		},
 		"a refusal by a webhook is retried although its code is 413 [F73]": {
 			deployment, answer(413, `admission webhook "w" denied the request: too large`, nil),
-			Error{Reason: `admission webhook "w" denied the request: too large`, Class: Retry},
+			Error{Reason: `admission webhook "w" denied the request: too large`, Class: Retry, webhook: "w"},
 		},
 		"a refusal by a webhook without explanation is retried [F73]": {
 			deployment, answer(400, `admission webhook "w" denied the request without explanation`, nil),
-			Error{Reason: `admission webhook "w" denied the request without explanation`, Class: Retry},
+			Error{Reason: `admission webhook "w" denied the request without explanation`, Class: Retry, webhook: "w"},
 		},
 		"a refusal by a policy is retried although its code is 422 [F73]": {
 			deployment, answer(422, `deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, cause("", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no")),
@@ -159,6 +159,10 @@ func TestClassify(t *testing.T) {
 		"create only": {
 			deployment, &absence.KindError{State: absence.KindServed, Version: "v1", Unsupported: true, Err: answer(404, "…", nil)},
 			Error{Reason: "the API server cannot apply this kind: its objects cannot be read", Class: Permanent},
+		},
+		"a webhook that cannot be called [F93]": {
+			deployment, answer(500, `Internal error occurred: failed calling webhook "w": failed to call webhook: no endpoints`, nil),
+			Error{Reason: `Internal error occurred: failed calling webhook "w": failed to call webhook: no endpoints`, Class: Retry, webhook: "w"},
 		},
 		"object gone":   {deployment, answer(404, "gone", &metav1.StatusDetails{Kind: "deployments", Name: "web"}), Error{Reason: "gone", Class: Retry}},
 		"forbidden":     {deployment, answer(403, "no\nrights", nil), Error{Reason: "no rights", Class: Retry}},

@@ -188,7 +188,7 @@ func (r rules) markedForAnother(ref Ref, live *unstructured.Unstructured) *Error
 	out := foreign(ref, fmt.Sprintf("the Landscaper deploy item %q", live.GetLabels()[r.LandscaperLabel]))
 	// The label does not name the namespace and the Landscaper cluster of the item, so it is not possible to find out
 	// whether the item still exists.
-	out.Reason += "; if that item does not exist any more, remove the label " + r.LandscaperLabel + " from the object"
+	out.Reason += fmt.Sprintf("; if that item does not exist any more, remove the label %s from the object, or set it to %s", r.LandscaperLabel, r.owner.Name)
 	return out
 }
 

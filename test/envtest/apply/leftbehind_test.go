@@ -4,6 +4,7 @@ package apply_test
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -89,16 +90,34 @@ var _ = Describe("an object that its item has left behind", func() {
 		Expect(thief.reasons()).To(ConsistOf(apply.ReasonTakenOver))
 	})
 
-	It("of Landscaper's own deployer stays, and the error names the label to remove [F92]", func(ctx SpecContext) {
-		w := newEnv(ctx)
-		foreign := w.foreign(ctx, "a", "key", "old")
-		foreign.SetLabels(map[string]string{"manifest.deployer.landscaper.gardener.cloud/deployitem": "generated-name"})
-		Expect(direct.Update(ctx, foreign)).To(Succeed())
-		_, err := w.try(ctx, w.configMap("a"))
-		Expect(err).To(MatchError(ContainSubstring("remove the label manifest.deployer.landscaper.gardener.cloud/deployitem from the object")))
-		w.edit(ctx, "a", `{"metadata":{"labels":null}}`)
-		w.apply(ctx, w.configMap("a"))
-	})
+	for name, way := range map[string]struct {
+		label string // the new value of the label, as JSON
+		want  string
+		stays bool
+	}{
+		"and is kept by the item after the label was removed":         {label: "null", want: "remove the label %s from the object", stays: true},
+		"and belongs to the item after the label was set to its name": {label: `"item"`, want: "%s from the object, or set it to item"},
+	} {
+		It("of Landscaper's own deployer stays, "+name+", as the error says [F92]", func(ctx SpecContext) {
+			const label = "manifest.deployer.landscaper.gardener.cloud/deployitem"
+			w := newEnv(ctx)
+			theirs := w.configMap("a", "key", "old", "more", "old").Object
+			theirs.SetLabels(map[string]string{label: "generated-name"})
+			Expect(direct.Create(ctx, theirs, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
+			_, err := w.try(ctx, w.configMap("a", "key", "new"))
+			Expect(err).To(MatchError(ContainSubstring(way.want, label)))
+			Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "old"))
+
+			w.edit(ctx, "a", fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, label, way.label))
+			w.apply(ctx, w.configMap("a", "key", "new"))
+			Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "new"))
+			if !way.stays {
+				Expect(w.get(ctx, "a").Data).NotTo(HaveKey("more"), "a field that only Landscaper's deployer had set")
+			}
+			w.delete(ctx)
+			Expect(w.get(ctx, "a") != nil).To(Equal(way.stays))
+		})
+	}
 
 	It("stays with an owner of another landscape, or one that cannot be named, without a question [F92]", func(ctx SpecContext) {
 		w := newEnv(ctx)

@@ -32,6 +32,28 @@ var _ = Describe("the replacement of a removed API version", func() {
 			ContainSubstring("f:first"), ContainSubstring("f:second"))))), "%v", entries)
 	})
 
+	It("does not take place before a write that is not an apply, in which the API server removes all managedFields [F95]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		group, remove := w.versions(ctx)
+		sample := func(version string, size int64) apply.Desired {
+			d := w.manifest(group+"/"+version, "Sample", "a", map[string]any{"spec": map[string]any{"size": size}})
+			d.Strategy = apply.MergeOverwrite
+			return d
+		}
+		w.apply(ctx, sample("v1", 1))
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"first":"theirs"}}`))
+		Expect(direct.Patch(ctx, sample("v1beta1", 1).Object, patch, client.FieldOwner("hand"))).To(Succeed())
+		remove()
+		w.connect(nil)
+		w.apply(ctx, sample("v1", 2))
+		live := w.live(ctx, sample("v1", 2))
+		Expect(live.Object["spec"]).To(Equal(map[string]any{"size": int64(2), "first": "theirs"}), "the values of the other manager stay")
+		Expect(live.GetManagedFields()).To(BeEmpty())
+		Expect(w.calls(func() { w.apply(ctx, sample("v1", 2)) }).Writes().Total()).To(BeZero())
+		w.delete(ctx)
+		Expect(w.stored.Entries).To(BeEmpty())
+	})
+
 	It("lets an item with another UID take the object over, and removes the fields that left the manifest [F95]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		group, remove := w.versions(ctx)
