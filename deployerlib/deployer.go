@@ -82,6 +82,22 @@ type Runtime struct {
 	// has passed since the last background run. Trigger may be called from any goroutine at any time. It does not force a
 	// run on a finished item; use a ShouldReconcile hook for that.
 	Trigger func(item types.NamespacedName)
+
+	// readTarget is the implementation of GetTarget. If it is nil, GetTarget uses the client of Landscaper.
+	readTarget func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.Target, error)
+}
+
+// GetTarget reads a Target other than the one that a call receives, for example one that the configuration of an item
+// names. If ctx is the context of a deployer call in a run that was requested, the result is the version of the Target
+// when the run was requested, or a newer one. This costs at most one read for each Target and run. In all other cases,
+// GetTarget reads from the cache.
+func (rt Runtime) GetTarget(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.Target, error) {
+	if rt.readTarget != nil {
+		return rt.readTarget(ctx, key)
+	}
+	target := &lsv1alpha1.Target{}
+	err := rt.Landscaper.GetClient().Get(ctx, key, target)
+	return target, err
 }
 
 // Resumer is implemented by deployers that keep state about finished items in memory, such as watches on a target.

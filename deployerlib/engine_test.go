@@ -68,6 +68,11 @@ type Ended struct {
 	Queue  reconcile.Result
 }
 
+// GetTarget reads a Target as Runtime.GetTarget does.
+func (e *Engine) GetTarget(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.Target, error) {
+	return Runtime{readTarget: e.r.loader.readTarget}.GetTarget(ctx, key)
+}
+
 // Pass makes one attempt on an item. Unlike Reconcile, it does not check whether the attempt is too early, and runs
 // without the watchdog.
 func (e *Engine) Pass(ctx context.Context, key types.NamespacedName) Ended {

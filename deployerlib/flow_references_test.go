@@ -308,3 +308,45 @@ func TestReadsOfReferences(t *testing.T) {
 		w.wantReads()
 	})
 }
+
+// secondTarget returns the Target "second" with the given configuration.
+func secondTarget(config string) *lsv1alpha1.Target {
+	t := targetWith(config)
+	t.Name = "second"
+	return t
+}
+
+func TestRunSeesAnotherTarget(t *testing.T) {
+	const theSecond = "*v1alpha1.Target second"
+	key := types.NamespacedName{Namespace: ns, Name: "second"}
+	for revision, tc := range requests {
+		t.Run(revision+": a new run sees another Target that was changed before it, with one read for all attempts [F106]", func(t *testing.T) {
+			w := newDelayed(t, nil, item(tc.finished, withTarget), target("any"), secondTarget(`{"cluster":"old"}`))
+			var seen []string
+			w.fake.Always(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
+				other, err := w.GetTarget(ctx, key)
+				if err != nil {
+					return err
+				}
+				seen = append(seen, string(other.Spec.Configuration.RawMessage))
+				return deployerlib.WaitFor("a pod", time.Second)
+			})
+			w.delay(&lsv1alpha1.Target{}, "second")
+			w.store(secondTarget(`{"cluster":"new"}`))
+			w.request(tc.next)
+			w.clock.Step(time.Minute)
+			w.pass()
+			if diff := cmp.Diff([]string{`{"cluster":"new"}`, `{"cluster":"new"}`}, seen); diff != "" {
+				t.Errorf("contents of the other Target (-want +got):\n%s", diff)
+			}
+			w.wantReads(theTarget, theContext, theSecond)
+		})
+	}
+	t.Run("outside of a requested run, another Target is read from the cache [F106]", func(t *testing.T) {
+		w := newDelayed(t, nil, item(finishedJob("1", phases.Succeeded)), secondTarget(`{}`))
+		if _, err := w.GetTarget(t.Context(), key); err != nil {
+			t.Error(err)
+		}
+		w.wantReads()
+	})
+}

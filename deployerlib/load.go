@@ -96,6 +96,15 @@ func contextName(di *lsv1alpha1.DeployItem) string {
 	return cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
 }
 
+// readTarget implements Runtime.GetTarget.
+func (l *loader) readTarget(ctx context.Context, key client.ObjectKey) (*lsv1alpha1.Target, error) {
+	var since time.Time
+	if a := callFrom(ctx); a != nil {
+		since = a.since
+	}
+	return l.targets.get(ctx, key, since)
+}
+
 // resolve resolves the target. It returns nil if the item names no target.
 func (l *loader) resolve(ctx context.Context, a *attempt) (*lsv1alpha1.ResolvedTarget, error) {
 	if a.target.err != nil {

@@ -138,7 +138,7 @@ const maxEventReason = 128
 func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
 	return Runtime{
 		Landscaper: ls, Host: host, Targets: r.loader.resolver, Recorder: ls.GetEventRecorder(r.args.Name),
-		Clock: r.args.Clock, Trigger: r.events.trigger, JudgeTargets: r.shares.Judge,
+		Clock: r.args.Clock, Trigger: r.events.trigger, JudgeTargets: r.shares.Judge, readTarget: r.loader.readTarget,
 		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"deployer_type": string(r.args.Type)}, r.args.Registerer),
 	}
 }

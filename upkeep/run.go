@@ -139,9 +139,9 @@ func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 	if name == "" {
 		return r.Cluster, nil
 	}
-	target := &lsv1alpha1.Target{}
 	key := types.NamespacedName{Namespace: r.Item.Namespace, Name: name}
-	if err := r.Keeper.rt.Landscaper.GetClient().Get(ctx, key, target); err != nil {
+	target, err := r.Keeper.rt.GetTarget(ctx, key)
+	if err != nil {
 		return nil, fmt.Errorf("%s: get Target %s: %w", path, key, err)
 	}
 	resolved, err := r.Keeper.rt.Targets.Resolve(ctx, target)

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -33,9 +34,19 @@ func unknownWorld(t *testing.T, manager string) (*world, *metadatafake.FakeMetad
 	if err := client.Tracker().Add(obj); err != nil {
 		t.Fatal(err)
 	}
+	watches := make(chan struct{}, 1) // the fake client loses changes between its list and its watch
+	client.PrependWatchReactor("configmaps", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
+		out, err := client.Tracker().Watch(configMaps, a.GetNamespace())
+		select {
+		case watches <- struct{}{}:
+		default:
+		}
+		return true, out, err
+	})
 	if _, err := w.cluster.watcher.Watch(t.Context(), configMaps, "ns"); err != nil {
 		t.Fatal(err)
 	}
+	<-watches
 	r := w.begin(false)
 	w.until("the watch reports the object", func() bool { return r.know(false) })
 	client.ClearActions()
