@@ -212,6 +212,8 @@ func decideKnown(r rules, k known) step {
 			return k.read(decideDisputed)
 		case k.result == resultImmutable && r.Recreate:
 			return decideImmutableOwn(r, k)
+		case isAmbiguous(k.err):
+			return decideRekey(k)
 		}
 		return decideLanded(r, k)
 	})

@@ -63,6 +63,11 @@ func immutableChange() error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Forbidden(field.NewPath("data"), "field is immutable")})
 }
 
+func duplicateName() error {
+	path := field.NewPath("items").Index(1).Child("name")
+	return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Duplicate(path, "x")})
+}
+
 func otherUID() error {
 	err := apierrors.NewConflict(configMap, "a", fmt.Errorf("uid mismatch: the provided object specified uid x, and no existing object was found"))
 	err.ErrStatus.Code = http.StatusConflict
@@ -159,6 +164,21 @@ func TestDecide(t *testing.T) {
 		"immutable field, may be recreated": {
 			options: Options{Recreate: true}, results: []result{{nil, immutableChange()}, {ours, nil}, {}},
 			want: []string{"apply forced of u", "read", "delete of u", "end is replaced, because an immutable field changed"},
+		},
+		"an item of a list whose key was changed": {
+			results: []result{{nil, duplicateName()}, {other, nil}, {ours, nil}, {ours, nil}},
+			want:    []string{"apply forced of u", "read", "update", "apply forced of u", "end applied"},
+		},
+		"an item of a list whose key was changed, and a conflict": {
+			results: []result{{nil, duplicateName()}, {other, nil}, {nil, conflictWithManager("kubectl", ".data.key")}},
+			want:    []string{"apply forced of u", "read", "update", "end changed while it was written"},
+		},
+		"an item of a list whose key cannot be corrected": {
+			results: []result{{nil, duplicateName()}, {other, nil}, {nil, immutableChange()}},
+			want:    []string{"apply forced of u", "read", "update", "end Duplicate value: \"x\""},
+		},
+		"an item of a list of an object that belongs to another item": {
+			results: []result{{nil, duplicateName()}, {theirs, nil}}, want: []string{"apply forced of u", "read", "end Duplicate value: \"x\""},
 		},
 		"policy immutable, there":  {policy: Immutable, results: []result{{ours, nil}}, want: []string{"read", "end unchanged"}},
 		"policy immutable, theirs": {policy: Immutable, isNew: true, results: []result{{unowned, nil}}, want: []string{"read", "end"}},

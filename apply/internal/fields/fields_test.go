@@ -50,6 +50,36 @@ func TestLay(t *testing.T) {
 	}
 }
 
+func TestRekey(t *testing.T) {
+	type object = map[string]any
+	port := func(name string, number int64) object { return object{"name": name, "port": number} }
+	for name, tc := range map[string]struct{ live, want, out any }{
+		"changes an item with the same name":       {[]any{object{"name": "a", "port": int64(1), "more": "x"}}, []any{port("a", 2)}, []any{object{"name": "a", "port": int64(2), "more": "x"}}},
+		"adds a field to an item":                  {[]any{object{"name": "a"}}, []any{port("a", 2)}, []any{port("a", 2)}},
+		"keeps an item of others, adds none":       {[]any{port("b", 1), port("a", 1)}, []any{port("c", 3), port("a", 2)}, []any{port("b", 1), port("a", 2)}},
+		"changes a lone item without a name":       {[]any{object{"port": int64(1)}}, []any{object{"port": int64(2)}}, []any{object{"port": int64(2)}}},
+		"keeps a lone item with another name":      {[]any{port("a", 1)}, []any{object{"port": int64(2)}}, []any{port("a", 1)}},
+		"keeps items without a name":               {[]any{object{"port": int64(1)}, object{"port": int64(3)}}, []any{object{"port": int64(2)}}, []any{object{"port": int64(1)}, object{"port": int64(3)}}},
+		"keeps items with a name twice":            {[]any{port("a", 1), port("a", 2)}, []any{port("a", 3)}, []any{port("a", 1), port("a", 2)}},
+		"changes an item in an item":               {[]any{object{"name": "c", "ports": []any{port("a", 1)}}}, []any{object{"name": "c", "ports": []any{port("a", 2)}}}, []any{object{"name": "c", "ports": []any{port("a", 2)}}}},
+		"sets a field and keeps others":            {object{"a": "1", "b": "2"}, object{"a": "2"}, object{"a": "2", "b": "2"}},
+		"ignores null":                             {object{"a": "1"}, object{"a": nil, "b": nil}, object{"a": "1"}},
+		"keeps the form of a number":               {object{"a": int64(1)}, object{"a": 1.0}, object{"a": int64(1)}},
+		"keeps a value of another type than a map": {object{"a": "1"}, object{"a": object{"b": "1"}}, object{"a": "1"}},
+		"adds a list":                              {object{}, object{"a": []any{"1"}}, object{"a": []any{"1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := runtime.DeepCopyJSON(object{"it": tc.live})
+			if diff := cmp.Diff(tc.out, Rekey(tc.live, tc.want)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(live, object{"it": tc.live}); diff != "" {
+				t.Error("an argument was changed", diff)
+			}
+		})
+	}
+}
+
 func TestMerging(t *testing.T) {
 	type object = map[string]any
 	base := object{"same": "a", "zero": "", "none": nil, "list": []any{"a"}, "empty": []any{}, "deep": object{"a": int64(1), "zero": int64(0)}}

@@ -79,6 +79,22 @@ var _ = Describe("an item", func() {
 				w.Delete(ctx, "item")
 			}, SpecTimeout(5*time.Minute))
 
+			It("corrects the number of a port that another client has changed, although the API server rejects an apply", func(ctx SpecContext) {
+				w := newLayerEnv(ctx, l).start()
+				ports := map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"name": "https", "port": 443}}}}
+				w.succeeds(ctx, "item", nil, []any{w.object("v1", "Service", "web", ports)})
+				live := &corev1.Service{}
+				Expect(w.Client.Get(ctx, w.Key("web"), live)).To(Succeed())
+				live.Spec.Ports[0].Port = 8443
+				Expect(w.Client.Update(ctx, live, client.FieldOwner("kubectl-edit"))).To(Succeed())
+				Eventually(func(g Gomega) []corev1.ServicePort {
+					g.Expect(w.Client.Get(ctx, w.Key("web"), live)).To(Succeed())
+					return live.Spec.Ports
+				}).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(HaveField("Port", int32(443))))
+				w.AwaitQuiet(ctx)
+				Expect(w.Again(ctx, "item").Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded))
+			}, SpecTimeout(5*time.Minute))
+
 			It("whose inventory was lost deletes its object, and leaves the copy that another controller made of it [F98]", func(ctx SpecContext) {
 				w := newLayerEnv(ctx, l).start()
 				w.succeeds(ctx, "item", nil, []any{w.configMap("original", "a")})
