@@ -16,11 +16,15 @@ type value struct {
 	doc  string
 
 	manifest bool // the value exists only in the chart of the manifest deployer
+	compat   bool // the value exists only in our charts, because Landscaper's charts define it
 }
 
-// values returns the values of the chart.
+// values returns the values of the chart. The chart of a new deployer replaces no chart of Landscaper, so it has no values
+// for compatibility.
 func (c *Chart) values() []value {
-	return slices.DeleteFunc(slices.Concat(landscaperValues, ownValues, podValues), func(v value) bool { return v.manifest && !c.Manifest })
+	return slices.DeleteFunc(slices.Concat(landscaperValues, ownValues, podValues), func(v value) bool {
+		return v.manifest && !c.Manifest || v.compat && !c.Ours
+	})
 }
 
 // landscaperValues are the values that Landscaper's charts also define.
@@ -35,7 +39,7 @@ var landscaperValues = []value{
 	{path: "deployer.landscaperClusterKubeconfig.kubeconfig", kind: "string", doc: "Kubeconfig of the cluster with the deploy items, if the deployer runs in another cluster. The chart stores it in a Secret. Takes precedence over secretRef."},
 	{path: "deployer.landscaperClusterKubeconfig.secretRef", kind: "string", doc: "Name of a Secret in the namespace of the release that contains this kubeconfig under the key kubeconfig. When the Secret changes, the program exits and is restarted."},
 	{path: "deployer.identity", kind: "string", doc: "Name of the deployer in status.deployer.identity."},
-	{path: "deployer.namespace", kind: "string", doc: "Has no effect, as in Landscaper's charts. See deployer.watchNamespace."},
+	{path: "deployer.namespace", kind: "string", compat: true, doc: "Has no effect, as in Landscaper's charts. See deployer.watchNamespace."},
 	{path: "deployer.verbosityLevel", kind: "verbosity", doc: "Log level: error, info, debug, or a number from 0 (info) to 7. Default: info."},
 	{path: "deployer.targetSelector", kind: "objects", doc: "Restricts the deployer to deploy items whose Target matches; a list of {targets, annotations, labels}."},
 	{path: "deployer.controller.workers", kind: "positive", def: "30", doc: "Number of deploy items that are processed at the same time."},
@@ -50,7 +54,7 @@ var landscaperValues = []value{
 	{path: "serviceAccount.create", kind: "bool", def: "true", doc: "Creates a ServiceAccount."},
 	{path: "serviceAccount.annotations", kind: "object", def: "{}", doc: "Annotations of the ServiceAccount."},
 	{path: "serviceAccount.name", kind: "string", doc: "Name of the ServiceAccount. Default: the name of the Deployment, or, if serviceAccount.create is false, the ServiceAccount named default."},
-	{path: "serviceAccount.tmpSuffix", kind: "bool", def: "false", doc: "Adds -tmp to the name of the ServiceAccount. Landscaper's charts do so, except the chart of the mock deployer."},
+	{path: "serviceAccount.tmpSuffix", kind: "bool", def: "false", compat: true, doc: "Adds -tmp to the name of the ServiceAccount. Landscaper's charts do so, except the chart of the mock deployer."},
 	{path: "podAnnotations", kind: "object", def: "{}", doc: "Annotations of the Pods."},
 	{path: "podSecurityContext.runAsNonRoot", kind: "bool", def: "true", doc: "Field of the security context of the Pods. All other fields can be set, too."},
 	{path: "podSecurityContext.seccompProfile", kind: "object", def: "{type: RuntimeDefault}", doc: "Field of the security context of the Pods."},
@@ -61,8 +65,8 @@ var landscaperValues = []value{
 	{path: "nodeSelector", kind: "object", def: "{}", doc: "Labels of the nodes on which the Pods may run."},
 	{path: "tolerations", kind: "objects", def: "[]", doc: "Taints of nodes that the Pods tolerate."},
 	{path: "affinity", kind: "object", def: "{}", doc: "Affinity of the Pods."},
-	{path: "identity", kind: "any", doc: "Has no effect. It exists because landscaper-service sets it. See deployer.identity."},
-	{path: "useOCMLib", kind: "any", doc: "Has no effect. It exists because landscaper-service sets it."},
+	{path: "identity", kind: "any", compat: true, doc: "Has no effect. It exists because landscaper-service sets it. See deployer.identity."},
+	{path: "useOCMLib", kind: "any", compat: true, doc: "Has no effect. It exists because landscaper-service sets it."},
 }
 
 // ownValues are the values that configure the program.

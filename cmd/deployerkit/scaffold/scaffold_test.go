@@ -128,6 +128,39 @@ func TestRender(t *testing.T) {
 	}
 }
 
+func TestNewChart(t *testing.T) {
+	for _, style := range styles {
+		t.Run("the chart of a new deployer has no values for compatibility with Landscaper's charts: "+style+" [F90]", func(t *testing.T) {
+			p := &project{Type: "example.org/my-password", Module: "example.org/password-deployer", Style: style, License: "none", Year: 2026}
+			if err := p.complete(); err != nil {
+				t.Fatal(err)
+			}
+			files, err := p.render()
+			if err != nil {
+				t.Fatal(err)
+			}
+			values := struct{ Deployer, ServiceAccount map[string]any }{}
+			all := map[string]any{}
+			if err := yaml.Unmarshal([]byte(files["chart/values.yaml"]), &values); err != nil {
+				t.Fatal(err)
+			}
+			if err := yaml.Unmarshal([]byte(files["chart/values.yaml"]), &all); err != nil {
+				t.Fatal(err)
+			}
+			for name, group := range map[string]map[string]any{"namespace": values.Deployer, "tmpSuffix": values.ServiceAccount, "identity": all, "useOCMLib": all} {
+				if _, exists := group[name]; exists || len(group) == 0 {
+					t.Errorf("the value %s exists, or its group is empty: %v", name, group)
+				}
+			}
+			for path, content := range files {
+				if strings.HasPrefix(path, "chart/") && (strings.Contains(content, "tmpSuffix") || strings.Contains(content, "useOCMLib")) {
+					t.Errorf("%s mentions a value for compatibility", path)
+				}
+			}
+		})
+	}
+}
+
 // checkFiles requires that Go files are formatted, that manifests are YAML, and that no template delimiters are left.
 func checkFiles(t *testing.T, files map[string]string) {
 	t.Helper()

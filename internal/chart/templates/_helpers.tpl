@@ -43,7 +43,7 @@ landscaper.gardener.cloud/topology-ns: {{ .Release.Namespace }}
 {{- define "[[.Name]].serviceAccount" -}}
 {{- $account := .Values.serviceAccount | default dict -}}
 {{- $name := ternary (include "[[.Name]].fullname" .) "default" (ne $account.create false) -}}
-{{- default $name $account.name }}{{ if $account.tmpSuffix }}-tmp{{ end }}
+{{- default $name $account.name }}[[if .Ours]]{{ if $account.tmpSuffix }}-tmp{{ end }}[[end]]
 {{- end -}}
 
 {{- /* The following templates are conditions. The result is empty if the condition is false. */ -}}

@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,6 +58,10 @@ func TestRepositories(t *testing.T) {
 			run(t, env, dir, "go", "mod", "tidy", "-diff")
 			run(t, env, dir, linter, "run", "--allow-parallel-runners")
 			run(t, env, dir, "make", "test")
+			checkShort(t, env, dir)
+			if style == "plain" { // the others export nothing
+				checkRenamedExports(t, env, dir)
+			}
 			run(t, env, dir, "make", "run", "ARGS=--once")
 			if style == "plain" { // the Makefiles of the styles differ only in their flags
 				endOfRun(t, env, dir, []string{
@@ -64,6 +70,55 @@ func TestRepositories(t *testing.T) {
 				})
 			}
 			run(t, env, dir, "make", "run-landscaper", "ARGS=--once")
+		})
+	}
+}
+
+// checkShort checks the target of the Makefile for unit tests, after a run of all tests.
+func checkShort(t *testing.T, env []string, dir string) {
+	t.Helper()
+	t.Run("make test-short starts no control plane and ends within 10 seconds [F90]", func(t *testing.T) {
+		run(t, env, dir, "make", "test-short")
+		run(t, env, dir, "go", "test", "-c", "-o", "short.test", ".") // other tests compete for the compiler
+		began := time.Now()
+		out := run(t, append(env, "KUBEBUILDER_ASSETS=/nowhere"), dir, "./short.test", "-test.short", "-test.v")
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("the tests took %s", took)
+		}
+		for _, want := range []string{"--- SKIP: TestProgram", "--- SKIP: TestConformance", "--- PASS: TestInstallation"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in the output:\n%s", want, out)
+			}
+		}
+	})
+}
+
+// checkRenamedExports renames an export in one file after the other and requires that TestInstallation fails.
+func checkRenamedExports(t *testing.T, env []string, dir string) {
+	t.Helper()
+	for _, test := range []struct{ name, file, old, renamed string }{
+		{"the code", "deployer.go", `"greeting": cfg`, `"salute": cfg`},
+		{"the export template", "examples/installation.yaml", `").greeting`, `").salute`},
+		{"the blueprint", "examples/installation.yaml", "{name: greeting, type", "{name: salute, type"},
+		{"the Installation", "examples/installation.yaml", "- name: greeting", "- name: salute"},
+	} {
+		t.Run("a renamed export in "+test.name+" fails the test of the Installation [F90]", func(t *testing.T) {
+			path := filepath.Join(dir, test.file)
+			before, err := os.ReadFile(path)
+			if err != nil || strings.Count(string(before), test.old) != 1 {
+				t.Fatalf("want %q once in %s, %v", test.old, test.file, err)
+			}
+			if err := os.WriteFile(path, []byte(strings.Replace(string(before), test.old, test.renamed, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "go", "test", "-short", "-run=^TestInstallation$", ".")
+			cmd.Dir, cmd.Env = dir, env
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL: TestInstallation") {
+				t.Errorf("got %v, want a failure of TestInstallation:\n%s", err, out)
+			}
+			if err := os.WriteFile(path, before, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		})
 	}
 }
