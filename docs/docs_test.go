@@ -68,6 +68,19 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestStarts checks that no guide starts a program with a control plane by `go run`. The go command does not pass SIGTERM
+// on to the program.
+func TestStarts(t *testing.T) {
+	t.Run("programs with a control plane are not started by go run [F80]", func(t *testing.T) {
+		start := regexp.MustCompile(`go run [^ \n]*cmd/deployerkit (demo|run)\b`)
+		for _, path := range files(t, ".md") {
+			for _, found := range start.FindAllString(read(t, path), -1) {
+				t.Errorf("%s contains %q", path, found)
+			}
+		}
+	})
+}
+
 // TestGoCode checks that every Go block of a guide is copied from a Go file, so it compiles. It skips blocks with only
 // imports; the test of a guide that has such a block checks the imports.
 func TestGoCode(t *testing.T) {
