@@ -170,6 +170,8 @@ type Object struct {
 	Name       string `json:"name"`
 	State      string `json:"state"`
 	Reason     string `json:"reason,omitempty"`
+	// MayBeGone reports whether the object disappears after it has finished its work, such as a Job.
+	MayBeGone bool `json:"mayBeGone,omitempty"`
 }
 
 // Graph contains the states of the components of a state graph.

@@ -80,6 +80,7 @@ func (f *Facts) objects(s *providerStatus) *Objects {
 		if reason, waiting := waitOf(waits, e.Ref()); o.State == stateApplied && waiting {
 			o.State, o.Reason = stateNotReady, line(reason)
 		}
+		o.MayBeGone = e.Finish.IsDone()
 		all = append(all, o)
 	}
 	for _, former := range slices.Concat(s.Inventory.Former, s.DeployerKit.Inventory.Former) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,6 +124,31 @@ func TestTree(t *testing.T) {
 		got := outline(tree.Roots, "")
 		if !strings.Contains(got, "   Pod web-1-a") || !strings.Contains(got, "Service web Missing") || strings.Contains(got, "other") {
 			t.Errorf("-want, +got:\n%s", cmp.Diff(want, got))
+		}
+	})
+	t.Run("judges objects like the deployers [F76, F91, F94]", func(t *testing.T) {
+		lamp := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Lamp", "spec": map[string]any{"on": true}}}
+		lamp.SetNamespace("shop")
+		lamp.SetName("hall")
+		lamp.SetGeneration(1)
+		lamp.SetCreationTimestamp(metav1.NewTime(now.Add(-time.Minute)))
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta("data")}
+		claim.Spec.StorageClassName, claim.Status.Phase = new("local"), corev1.ClaimPending
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "local"}, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer)}
+		open := func(context.Context, *lsv1alpha1.Target) (client.Reader, func(), error) {
+			return cluster(t, nil, lamp, claim, class), nil, nil
+		}
+		item := facts(finished("Succeeded", time.Hour), provider(`{"inventory": {"entries": [
+			{"v": "batch/v1", "k": "Job", "ns": "shop", "n": "migrate", "u": "1", "h": "1", "f": "g"},
+			{"v": "example.org/v1", "k": "Lamp", "ns": "shop", "n": "hall", "u": "2", "h": "1"},
+			{"v": "v1", "k": "PersistentVolumeClaim", "ns": "shop", "n": "data", "u": "3", "h": "1"}]}}`))
+		tree := readTree(t, cluster(t, nil, item.Item, item.Target), explain.TreeOptions{Name: "web", Open: open})
+		want := "DeployItem web Succeeded\n Job migrate Finished\n Lamp hall Ready\n PersistentVolumeClaim data Ready\n"
+		if diff := cmp.Diff(want, outline(tree.Roots, "")); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+		if slices.ContainsFunc(tree.Roots[0].Children, func(n *explain.TreeNode) bool { return n.Failed }) {
+			t.Errorf("one of these objects has failed:\n%s", outline(tree.Roots, ""))
 		}
 	})
 	t.Run("shows what failed, and what it belongs to [E8]", func(t *testing.T) {

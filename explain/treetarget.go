@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 const (
@@ -54,6 +56,8 @@ func (r *treeReader) object(ctx context.Context, live client.Reader, o Object) *
 	n := r.node(o.Kind, clusterTarget, stored)
 	switch {
 	case n == nil:
+	case o.MayBeGone && apierrors.IsNotFound(err):
+		n.Phase = "Finished"
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		n.Phase, n.Failed = "Missing", o.State != stateUnwritten && o.State != stateDeleting
 	default:
@@ -62,13 +66,29 @@ func (r *treeReader) object(ctx context.Context, live client.Reader, o Object) *
 	return n
 }
 
+// rules returns the rules by which deployers decide whether an object is ready.
+func (r *treeReader) rules(ctx context.Context, live client.Reader) readiness.Rules {
+	return readiness.Rules{
+		Grace: upkeep.DefaultStatusGrace, Now: r.o.Clock.Now(),
+		BindingOf: func(claim *unstructured.Unstructured) readiness.ClaimBinding {
+			class := &unstructured.Unstructured{}
+			class.SetGroupVersionKind(schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"})
+			if err := live.Get(ctx, types.NamespacedName{Name: readiness.ClassOf(claim)}, class); err != nil {
+				return readiness.BindingUnknown
+			}
+			mode, _, _ := unstructured.NestedString(class.Object, "volumeBindingMode") // not a string only if the server is faulty
+			return cmp.Or(readiness.ClaimBinding(mode), readiness.BindingImmediate)
+		},
+	}
+}
+
 // liveObject returns the node of an object that was read from the target, with the nodes of its dependents.
 func (r *treeReader) liveObject(ctx context.Context, live client.Reader, obj *unstructured.Unstructured, depth int) *TreeNode {
 	n := r.node(obj.GetKind(), clusterTarget, obj)
 	if n == nil {
 		return nil
 	}
-	result := readiness.Of(obj)
+	result := r.rules(ctx, live).Of(obj)
 	n.Phase, n.Failed = word(string(result.State)), result.State == readiness.StateFailed
 	if !result.Ready() {
 		n.Message = line(result.Reason)
