@@ -49,6 +49,37 @@ var _ = Describe("A child whose kind is not served", func() {
 		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}, SpecTimeout(5*time.Minute))
 
+	for name, early := range map[string]bool{"just before the item is created": false, "while the item waits": true} {
+		It("is created if another program defines its kind "+name+" [F71]", func(ctx SpecContext) {
+			w := newEnv(ctx)
+			kind := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
+			w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, configMapKind}
+			w.start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+				if req.Item.Name == "other" {
+					return &declarative.SyncResponse{Children: []any{configMap("b", data{"key": "1"})}}, nil
+				}
+				return &declarative.SyncResponse{Children: []any{sample(kind)}}, nil
+			}))
+			By("using the target, so that its kinds were discovered a moment ago")
+			Expect(w.Deploy(ctx, "other", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+			if early {
+				w.Create(ctx, "item", config(nil))
+				Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(And(
+					HaveField("Status.Phase", phases.Progressing),
+					HaveField("Status.Conditions", ContainElement(HaveField("Message", ContainSubstring("Kind=Sample"))))))
+			}
+			w.Define(ctx)
+			if !early {
+				w.Create(ctx, "item", config(nil))
+			}
+			di := w.Finished(ctx, "item")
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+			_, err := w.Sample(ctx, kind, "v1", "a")
+			Expect(err).NotTo(HaveOccurred())
+			w.Delete(ctx, "item")
+		}, SpecTimeout(5*time.Minute))
+	}
+
 	It("is watched as soon as it exists, if the item also has its definition [F105]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		kind := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
@@ -66,4 +67,52 @@ var _ = Describe("a backlog of periodic work", func() {
 			Expect(ahead.Load()).To(BeNumerically("<=", backlog/10))
 		}, SpecTimeout(5*time.Minute))
 	}
+})
+
+var _ = Describe("Jobs that were requested before the start of the deployer", func() {
+	It("start before the periodic runs of the finished items, with one worker [F68]", func(ctx SpecContext) {
+		const backlog = 100
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.start()
+		for i := range backlog {
+			w.deploy(ctx, fmt.Sprintf("item-%d", i))
+		}
+		for i := range backlog {
+			w.finished(ctx, w.Key(fmt.Sprintf("item-%d", i)))
+		}
+		w.Manager.Stop()
+		jobs := map[string]bool{"item-0": true, "item-33": true, "item-66": true, "item-99": true}
+		for name := range jobs {
+			w.trigger(ctx, w.Key(name))
+		}
+
+		var periodic, ahead atomic.Int64 // runs of the other items, altogether and before the last job
+		again := landscapertest.NewFake()
+		again.Hook(func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+			if jobs[di.Name] {
+				return nil, nil
+			}
+			return &extension.HookResult{}, nil // forces a run
+		}, extension.ShouldReconcileHook)
+		again.Always(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
+			if jobs[in.Item.Name] {
+				ahead.Store(periodic.Load())
+				return nil
+			}
+			periodic.Add(1)
+			select { // a run of each item takes two seconds in total, so the worker is never idle
+			case <-time.After(2 * time.Second / backlog):
+			case <-ctx.Done():
+			}
+			return deployerlib.WaitFor("the next run", time.Second)
+		})
+		w.args.Deployer, w.args.Options.MaxConcurrentReconciles = again, 1
+		w.Start(w.args)
+		for name := range jobs {
+			w.finished(ctx, w.Key(name))
+		}
+		Expect(ahead.Load()).To(BeNumerically("<=", backlog/10), "periodic runs before the last job")
+		Eventually(periodic.Load).WithTimeout(patience).Should(BeNumerically(">=", backlog), "the periodic runs follow")
+		Expect(again.Faults()).To(BeEmpty())
+	}, SpecTimeout(5*time.Minute))
 })
