@@ -31,6 +31,8 @@ type parameters struct {
 	Port      string // the port of the webhooks
 	Value     string // a value in the ConfigMap "settings"
 	Upgraded  bool   // the definitions no longer serve the version v1alpha1
+	Removed   bool   // the definitions no longer contain the version v1alpha1
+	Stored    string // the version in which the API server stores objects; the default is Version
 	Strategy  string // the update strategy; the default is that of the deployer
 	Edits     []edit // changes of the objects in the templates
 }

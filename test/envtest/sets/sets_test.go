@@ -34,6 +34,8 @@ type set struct {
 	edits []edit
 	// review describes a webhook that the API server asks about an object.
 	review review
+	// removes reports whether an upgrade removes the old version from the definitions. Otherwise, the version is not served.
+	removes bool
 	// converts reports whether a webhook converts objects of the set.
 	converts bool
 }
@@ -102,7 +104,7 @@ func sets() []set {
 			edits:   []edit{{validating, "-webhook", []string{"webhooks", "0", "timeoutSeconds"}, int64(7)}},
 		},
 		{
-			name: "monitoring",
+			name: "monitoring", removes: true,
 			filled: []field{
 				{"ClusterRole", ":aggregated-metrics", []string{"rules"}, HaveLen(1)},
 				{"PersistentVolumeClaim", "dashboards", []string{"spec", "volumeName"}, Equal("set-monitoring-dashboards")},
@@ -212,13 +214,20 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 				w.wantReview(ctx, p, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are upgraded to an API version while the old one is removed, and are then left alone [F70]", func(ctx SpecContext) {
+			It("are upgraded to an API version while the old one is removed, and are then left alone [F70, F95]", func(ctx SpecContext) {
+				if s.removes {
+					p.Stored = "v1"
+					Expect(w.upgrade(ctx, p)).To(succeed())
+					w.migrateStorage(ctx, p)
+				}
 				old, conversions := p, webhooks.requests.of("/"+s.name+"/convert")
 				p = p.upgraded()
+				p.Removed = s.removes
 				before := w.Counter.Snapshot()
 				Expect(w.upgrade(ctx, p)).To(succeed())
 				w.AwaitQuiet(ctx)
 				w.wantUpgrade(ctx, before, old, p)
+				w.wantMigrated(ctx, p)
 				w.wantJobs(p)
 				w.filled(ctx, p, s)
 				if s.converts {
