@@ -17,7 +17,8 @@
 //   - A target is untried if it is unproven and not suspect. Untried targets have one extra worker with at least four
 //     workers, in addition to the limits for unproven targets. A run on an untried target is slow after a little less
 //     than a second. It then no longer uses the extra worker, and does not count if it exceeds the limits. Such runs
-//     are among the up to 100 runs of stalled targets. Every second time, the untried target whose item arrived last gets the next share.
+//     are among the up to 100 runs of stalled targets. Every second time, the untried target whose item arrived last
+//     gets the next share.
 //   - A target is suspect if it is unhealthy, or was unhealthy when the last reconcile of one of its items ended. All
 //     suspect targets together use at most a quarter of the workers, rounded up, so that new targets need not wait for
 //     suspect targets.
