@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
@@ -106,12 +107,12 @@ func decideFinishing(r rules, k known) step {
 func decideFinished(r rules, k known) step {
 	live := k.live
 	switch {
-	case live == nil:
+	case live == nil && k.absent == absence.Done:
 		if k.Finish != FinishFailed {
 			k.Finish = FinishGone
 		}
 		return step{known: k, count: countUnchanged}
-	case live.GetUID() != k.UID:
+	case live == nil || live.GetUID() != k.UID:
 		return decideWanted(r, k)
 	case live.GetDeletionTimestamp() != nil:
 		k.Finish = FinishOf(live)

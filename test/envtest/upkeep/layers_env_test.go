@@ -38,7 +38,8 @@ var layers = []layer{{"manifest", manifestLayer, manifestsOf}, {"declarative", d
 type layerEnv struct {
 	*world.World
 	layer
-	policy apply.Policy // the policy of all objects
+	policy   apply.Policy            // the policy of all objects
+	children []declarative.ChildKind // more kinds of the declarative deployer
 }
 
 func newLayerEnv(ctx context.Context, l layer) *layerEnv {
@@ -124,13 +125,13 @@ func declarativeLayer(w *layerEnv) deployerlib.DeployerArgs {
 		return response.Response()
 	})
 	return declarative.Args("layers.test.deployerkit.dev", w.Type, handler, declarative.Options{
-		Children: []declarative.ChildKind{
+		Children: append([]declarative.ChildKind{
 			{APIVersion: "v1", Kind: "ConfigMap", Adopt: apply.AdoptIfUnowned},
 			{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 			{APIVersion: "v1", Kind: "Service"},
 			{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
 			{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
-		},
+		}, w.children...),
 		Targets: targets.Policy{AllowPrivateHosts: true}, OrphanChildren: w.policy == apply.Keep, WrapTransport: w.Counter.Transport,
 	})
 }
