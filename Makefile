@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every target sets up what it needs. CI runs `make test` and nothing that cannot be run here.
+# Every target sets up what it needs. CI (.ci/run) runs `make test` and the rest of `make test-all`, and nothing that cannot
+# be run here.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
 LINT := hack/tools/bin/golangci-lint
+GOTESTSUM := hack/tools/bin/gotestsum
 KO := hack/image/bin/ko
 # Where images go, on which they are based, and what they are called: TAGS=v0.1.0,v0.152.0,v1.4.0 adds Landscaper's versions.
 REGISTRY ?= ghcr.io/deployerkit
@@ -29,16 +31,29 @@ FUZZ ?= .
 FUZZTIME ?= 30s
 SEED ?= 0
 MUTANTS ?= .
-REPORTS := $(CURDIR)/.cache/reports
+# The events of the last test runs, from which `make evidence` learns which tests ran and passed. The events of `make test`,
+# which runs without the race detector, are no evidence. CI only counts them.
+EVENTS := $(CURDIR)/.cache/events
+CORE_EVENTS := $(EVENTS)/core
+RUN_TESTS := $(CURDIR)/$(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg
+# RECORD_TESTS also writes the events to a new file. Ginkgo writes the results of its specs next to the tests.
+RECORD_TESTS = mkdir -p $(EVENTS) && $(RUN_TESTS) --jsonfile $(EVENTS)/$@-$$(date +%s%N).json --
+GINKGO_REPORT := -ginkgo.json-report=ginkgo.json
 
 # A package whose tests use Ginkgo or the control plane is a suite; all others are units.
-ALL_SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|deployerkit/controlplane[] ]' | cut -d' ' -f1
-LIST_UNITS = suites=$$($(ALL_SUITES)); go list ./... | grep -vxF "$$suites"
+LIST_IMPORTS = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
+LIST_GINKGO = $(LIST_IMPORTS) | grep -F onsi/ginkgo | cut -d' ' -f1
+# These tests use the control plane, but not Ginkgo.
+LIST_OTHERS = $(LIST_IMPORTS) | grep -vF onsi/ginkgo | grep 'deployerkit/controlplane[] ]' | cut -d' ' -f1
+LIST_UNITS = suites=$$($(LIST_GINKGO); $(LIST_OTHERS)); go list ./... | grep -vxF "$$suites"
 # UNITS=./patch or SUITES=./test/envtest/flow runs some of them.
 UNITS ?= $$($(LIST_UNITS))
-SUITES ?= $$($(ALL_SUITES))
-ASSETS = KUBEBUILDER_ASSETS=$$(go run ./hack/assets); export KUBEBUILDER_ASSETS
-LANDSCAPER = DEPLOYERKIT_LANDSCAPER=$$(go run ./hack/assets landscaper); export DEPLOYERKIT_LANDSCAPER
+SUITES ?= $$($(LIST_GINKGO))
+OTHERS := $(if $(filter undefined file,$(origin SUITES)),$$($(LIST_OTHERS)))
+# The suites of `make test`.
+CORE := $(addprefix ./test/envtest/,flow mock manifest declarative stategraph patch conformance examples)
+ASSETS = KUBEBUILDER_ASSETS=$$(go -C hack run ./assets); export KUBEBUILDER_ASSETS
+LANDSCAPER = DEPLOYERKIT_LANDSCAPER=$$(go -C hack run ./assets landscaper); export DEPLOYERKIT_LANDSCAPER
 
 .PHONY: help
 help: ## Show this help
@@ -52,32 +67,68 @@ demo: ## Show a deployer at work on a control plane of its own
 demo-landscaper: ## Show the deployers under the real Landscaper; the first run builds it (about 5 minutes)
 	@hack/run.sh demo --landscaper
 
+# Suites wait more than they compute: three at a time keep two cores busy. Without the race detector and with Go's test
+# cache, a run takes only as long as the tests that a change concerns.
 .PHONY: test
-test: verify lint forget-reports test-unit test-envtest test-charts ## Run everything that must pass before a merge
-	go run ./hack/evidence check $(REPORTS)
+test: $(GOTESTSUM) ## Run go vet, the unit tests, and the core suites on a real API server
+	go vet ./...
+	@mkdir -p $(CORE_EVENTS); packages="$(UNITS) $(CORE)"; $(ASSETS); \
+	$(RUN_TESTS) --jsonfile $(CORE_EVENTS)/test.json -- -p=3 -timeout=15m $$packages
+
+.PHONY: test-all
+test-all: verify lint forget-events test-unit test-hack test-envtest test-charts check-evidence ## Run everything that must pass before a merge
 
 # The evidence counts only what this run reports.
-.PHONY: forget-reports
-forget-reports:
-	@rm -rf $(REPORTS)
+.PHONY: forget-events
+forget-events:
+	@rm -rf $(EVENTS)
+	@find . -name ginkgo.json -type f -delete
+
+# Fails if a test was skipped, too.
+.PHONY: check-evidence
+check-evidence:
+	go -C hack run ./evidence check $(EVENTS)
+
+.PHONY: count-results
+count-results:
+	@go -C hack run ./evidence count $(CORE_EVENTS) $(EVENTS)
 
 .PHONY: evidence
-evidence: ## Write which test proves which promise, from the reports of the last test runs
-	go run ./hack/evidence update $(REPORTS)
+evidence: ## Write which test proves which promise, from the results of the last test runs
+	go -C hack run ./evidence update $(EVENTS)
 
 .PHONY: test-unit
-test-unit: ## Run the tests that need no API server, with the race detector
-	@go run ./hack/gotest -reports $(REPORTS) -race -count=1 $(UNITS)
+test-unit: $(GOTESTSUM) ## Run the tests that need no API server, with the race detector
+	@packages="$(UNITS)"; $(RECORD_TESTS) -race -count=1 $$packages
 
-# Suites wait more than they compute: three at a time keep two cores busy.
+# These tests read files of other modules, of which Go's test cache takes no notice.
+.PHONY: test-hack
+test-hack: $(GOTESTSUM) ## Run the tests of the tools in hack, which also find mutants that are out of date
+	@cd hack && $(RECORD_TESTS) -race -count=1 ./...
+
 .PHONY: test-envtest
-test-envtest: ## Run the suites against a real API server and Landscaper; the first run builds them (about 12 minutes)
-	@$(ASSETS); $(LANDSCAPER); go run ./hack/gotest -reports $(REPORTS) -race -count=1 -p=3 -timeout=20m $(SUITES)
+test-envtest: $(GOTESTSUM) ## Run the suites against a real API server and Landscaper; the first run builds them (about 12 minutes)
+	@packages="$(SUITES)"; $(ASSETS); $(LANDSCAPER); result=0; \
+	$(RECORD_TESTS) -race -count=1 -p=3 -timeout=20m $$packages $(GINKGO_REPORT) || result=1; \
+	others="$(OTHERS)"; [[ -z $$others ]] || $(RECORD_TESTS) -race -count=1 -p=3 -timeout=20m $$others || result=1; \
+	exit $$result
 
 .PHONY: test-charts
-test-charts: $(KO) ## Render the charts, install them, and run what they render; build images and run them
-	@go build -o .cache/gotest ./hack/gotest; $(ASSETS); \
-	cd $(CHARTS) && $(CURDIR)/.cache/gotest -reports $(REPORTS) -count=1 -p=2 -timeout=20m ./...
+test-charts: $(KO) $(GOTESTSUM) ## Render the charts, install them, and run what they render; build images and run them
+	@$(ASSETS); cd $(CHARTS); packages=$$(go list ./... | grep -v /install$$); result=0; \
+	$(RECORD_TESTS) -count=1 -p=2 -timeout=20m $$packages || result=1; \
+	$(RECORD_TESTS) -count=1 -timeout=20m ./install $(GINKGO_REPORT) || result=1; \
+	exit $$result
+
+.PHONY: test-landscaper
+test-landscaper: $(GOTESTSUM) ## Run the suite with the real Landscaper
+	@$(ASSETS); $(LANDSCAPER); $(RUN_TESTS) -- -timeout=20m ./test/landscaper/suite
+
+# The packages of an area: make test-apply tests ./apply/... and ./test/envtest/apply/...
+test-%: $(GOTESTSUM)
+	@packages="$(patsubst %,./%/...,$(wildcard $* test/envtest/$* test/$*))"; \
+	[[ -n $$packages ]] || { echo "make: there is no directory $*, test/$* or test/envtest/$*" >&2; exit 1; }; \
+	$(ASSETS); $(RUN_TESTS) -- -p=3 -timeout=20m $$packages
 
 .PHONY: test-ship
 test-ship: $(KO) ## Build the images of a release for all platforms, and check them; cold, it takes about 10 minutes
@@ -102,7 +153,7 @@ fuzz: ## Run every fuzz test for FUZZTIME (30s each, two at once), and 100 000 r
 
 .PHONY: mutants
 mutants: ## Break the code in many ways and see that a test fails each time; MUTANTS=regexp selects
-	go run ./hack/mutants '$(MUTANTS)'
+	go -C hack run ./mutants '$(MUTANTS)'
 
 .PHONY: image
 image: $(KO) ## Build the images, and push them to REGISTRY under TAGS; KOFLAGS are further flags of ko
@@ -134,18 +185,20 @@ release: ## Build, push and sign the images, charts and component archives of VE
 	$(MAKE) sign
 
 .PHONY: metrics
-metrics: ## Print measures of the code and what exceeds them; it fails nothing
-	go run ./hack/metrics
+metrics: ## Print measures of the code; they are no limits
+	go -C hack run ./metrics
 
 .PHONY: lint
 lint: $(LINT) ## Run the linters
 	$(LINT) run ./...
+	cd hack && $(CURDIR)/$(LINT) run ./...
 	cd $(PEERS) && $(CURDIR)/$(LINT) run ./...
 	cd $(CHARTS) && $(CURDIR)/$(LINT) run ./...
 
 .PHONY: lint-fix
 lint-fix: $(LINT) ## Format, and repair what the linters can repair
 	$(LINT) run --fix ./...
+	cd hack && $(CURDIR)/$(LINT) run --fix ./...
 	cd $(PEERS) && $(CURDIR)/$(LINT) run --fix ./...
 	cd $(CHARTS) && $(CURDIR)/$(LINT) run --fix ./...
 
@@ -160,11 +213,14 @@ verify: ## Check generated files, go.mod, formatting, go vet and licence headers
 
 .PHONY: clean
 clean: ## Remove what was built here; caches in the home directory stay
-	rm -rf bin hack/tools/bin hack/image/bin report.xml
-	find . -name '*.test' -type f -delete
+	rm -rf bin hack/tools/bin hack/image/bin .cache/events
+	find . \( -name '*.test' -o -name ginkgo.json \) -type f -delete
 
 $(LINT): hack/tools/go.mod hack/tools/go.sum
 	cd hack/tools && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(GOTESTSUM): hack/tools/go.mod hack/tools/go.sum
+	cd hack/tools && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -o bin/gotestsum gotest.tools/gotestsum
 
 $(KO): hack/image/go.mod hack/image/go.sum
 	cd hack/image && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -o bin/ko github.com/google/ko

@@ -3,8 +3,8 @@
 // Command assets finds or builds the binaries of the test control plane. With the argument `landscaper`, it finds or
 // builds the binaries of Landscaper. It prints the directory that contains the binaries:
 //
-//	export KUBEBUILDER_ASSETS=$(go run ./hack/assets)
-//	export DEPLOYERKIT_LANDSCAPER=$(go run ./hack/assets landscaper)
+//	export KUBEBUILDER_ASSETS=$(go -C hack run ./assets)
+//	export DEPLOYERKIT_LANDSCAPER=$(go -C hack run ./assets landscaper)
 package main
 
 import (

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command evidence compares the reports of the last test run with docs/behaviours.md and docs/evidence.txt, or updates
+// Command evidence compares the results of the last test run with docs/behaviours.md and docs/evidence.txt, or updates
 // docs/evidence.txt:
 //
-//	go run ./hack/evidence check REPORTS
-//	go run ./hack/evidence update REPORTS
+//	go -C hack run ./evidence check EVENTS
+//	go -C hack run ./evidence update EVENTS
+//	go -C hack run ./evidence count EVENTS...
 //
-// The subcommand `check` needs the reports of a run of all tests. It fails if no test of a promise ran and passed, if a
-// test has the ID of an unknown promise in its name, or if docs/evidence.txt differs from the reports. The subcommand
-// `update` replaces the entries of those packages for which there is a report. Run the command in the root of the
-// repository.
+// EVENTS is a directory with the output of `go test -json`. The subcommand `check` needs the results of all tests. It
+// fails if a test was skipped, if no test of a promise ran and passed, if a test has the ID of an unknown promise in its
+// name, or if docs/evidence.txt differs from the results. The subcommand `update` replaces the entries of those packages
+// whose tests ran and passed. The subcommand `count` prints the failures, and how many tests passed, failed and were
+// skipped. Run the command in the directory hack.
 package main
 
 import (
@@ -24,8 +26,9 @@ import (
 )
 
 const (
-	promisesFile = "docs/behaviours.md"
-	evidenceFile = "docs/evidence.txt"
+	root         = ".."
+	promisesFile = root + "/docs/behaviours.md"
+	evidenceFile = root + "/docs/evidence.txt"
 )
 
 func main() {
@@ -36,8 +39,11 @@ func main() {
 }
 
 func run(args []string) error {
+	if len(args) > 1 && args[0] == "count" {
+		return count(args[1:])
+	}
 	if len(args) != 2 || args[0] != "check" && args[0] != "update" {
-		return errors.New("want `check` or `update`, and the directory of the reports")
+		return errors.New("want `check`, `update` or `count`, and the directory of the events")
 	}
 	doc, err := os.ReadFile(promisesFile)
 	if err != nil {
@@ -47,7 +53,7 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", promisesFile, err)
 	}
-	reports, err := evidence.Collect(args[1])
+	reports, skipped, err := evidence.Collect(root, args[1])
 	if err != nil {
 		return err
 	}
@@ -60,15 +66,31 @@ func run(args []string) error {
 		return fmt.Errorf("%s: %w", evidenceFile, err)
 	}
 	if args[0] == "check" {
+		if len(skipped) > 0 {
+			return errors.New("tests were skipped:\n\t" + strings.Join(skipped, "\n\t"))
+		}
 		return check(promises, proofs, evidence.Update(nil, reports))
 	}
 	proofs = slices.DeleteFunc(evidence.Update(proofs, reports), isGone)
 	return os.WriteFile(evidenceFile, evidence.Format(proofs), 0o644)
 }
 
+// count prints the failures and the totals of the events in directories.
+func count(dirs []string) error {
+	totals, err := evidence.Count(root, dirs...)
+	if err != nil {
+		return err
+	}
+	for _, failure := range totals.Failures {
+		fmt.Println("failed:", failure)
+	}
+	fmt.Println(totals)
+	return nil
+}
+
 // isGone reports whether the package that contains the proof no longer has tests.
 func isGone(p evidence.Proof) bool {
-	tests, err := filepath.Glob(filepath.Join(p.Package, "*_test.go"))
+	tests, err := filepath.Glob(filepath.Join(root, p.Package, "*_test.go"))
 	return err != nil || len(tests) == 0
 }
 

@@ -65,7 +65,7 @@ func loadArchive(path string) ([]mutant, error) {
 // archiveOf returns the path of the archive that contains the mutant. Each archive has the name of a top-level
 // directory of the repository.
 func (m mutant) archiveOf(dir string) string {
-	top, _, _ := strings.Cut(m.files[0], "/")
+	top, _, _ := strings.Cut(m.edits[0].dir, "/")
 	return filepath.Join(dir, top+".txtar")
 }
 
@@ -80,7 +80,7 @@ func store(dir string, m mutant) error {
 		return fmt.Errorf("read mutants: %w", err)
 	}
 	archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == m.name })
-	archive.Files = append(archive.Files, txtar.File{Name: m.name, Data: m.patch})
+	archive.Files = append(archive.Files, txtar.File{Name: m.name, Data: []byte(m.String())})
 	slices.SortFunc(archive.Files, func(a, b txtar.File) int { return strings.Compare(a.Name, b.Name) })
 	return os.WriteFile(path, txtar.Format(archive), 0o644)
 }

@@ -11,7 +11,10 @@ import (
 	"testing"
 )
 
-const one = "# One is two.\n# tests: ./pkg\n" + diff
+// change is an edit of the file pkg/a.go that the tests write.
+const change = "@@ pkg a\n-const a = 1\n+const a = 2\n"
+
+const one = "# One is two.\n# tests: ./pkg\n" + change
 
 func TestLoad(t *testing.T) {
 	cases := map[string]struct {
@@ -24,7 +27,7 @@ func TestLoad(t *testing.T) {
 		"selects nothing":       {map[string]string{"a": "-- pkg-c --\n" + one}, "^x", "no mutant"},
 		"the same name twice":   {map[string]string{"a": "-- pkg-c --\n" + one, "b": "-- pkg-c --\n" + one}, "", "two mutants have the name pkg-c"},
 		"text before the first": {map[string]string{"a": one + "-- pkg-c --\n" + one}, "", "does not begin with a line"},
-		"a broken entry":        {map[string]string{"a": "-- pkg-c --\n" + diff}, "", "mutant pkg-c: the line that describes the fault is missing"},
+		"a broken entry":        {map[string]string{"a": "-- pkg-c --\n" + change}, "", "mutant pkg-c: the line that describes the fault is missing"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +73,7 @@ func TestRecord(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		return string(m.patch)
+		return m.String()
 	}
 
 	if got := recorded(recording{name: "pkg-m", fault: "One is two.", tests: "./pkg"}); !strings.Contains(got, "changes nothing") {
@@ -80,7 +83,7 @@ func TestRecord(t *testing.T) {
 	if got := recorded(recording{name: "pkg-m", tests: "./pkg"}); !strings.Contains(got, "the line that describes the fault is missing") {
 		t.Errorf("new mutant without a description: got %q", got)
 	}
-	want := "# One is two.\n# tests: ./pkg -run \"A B\"\n" + diff
+	want := "# One is two.\n# tests: ./pkg -run \"A B\"\n" + change
 	if got := recorded(recording{name: "pkg-m", fault: "One is two.", tests: `./pkg -run "A B"`}); got != want {
 		t.Errorf("new mutant: got %q, want %q", got, want)
 	}

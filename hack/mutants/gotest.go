@@ -19,11 +19,14 @@ import (
 const timeLimit = "5m"
 
 // goTest runs go test. It builds the control plane once, when a suite needs it.
-type goTest struct{}
+type goTest struct {
+	dir string // the directory in which go test runs
+}
 
-func (goTest) run(ctx context.Context, args ...string) (verdict, error) {
+func (g goTest) run(ctx context.Context, args ...string) (verdict, error) {
 	flags := []string{"test", "-json", "-vet=off", "-failfast", "-timeout=" + timeLimit}
 	cmd := exec.CommandContext(ctx, "go", append(flags, args...)...)
+	cmd.Dir = g.dir
 	if isSuite := func(arg string) bool { return strings.HasPrefix(arg, "./test/envtest/") }; slices.ContainsFunc(args, isSuite) {
 		assets, err := controlPlane()
 		if err != nil {
@@ -52,7 +55,7 @@ func (goTest) run(ctx context.Context, args ...string) (verdict, error) {
 
 // controlPlane returns the directory that contains the binaries of the control plane.
 var controlPlane = sync.OnceValues(func() (string, error) {
-	make := exec.Command("go", "run", "./hack/assets")
+	make := exec.Command("go", "run", "./assets")
 	make.Stderr = os.Stderr
 	out, err := make.Output()
 	if err != nil {

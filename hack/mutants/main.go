@@ -3,17 +3,20 @@
 // Command mutants tests the tests. It changes the code by one deliberate fault at a time. For each fault, which is
 // called a mutant, it prints the test that fails.
 //
-//	go run ./hack/mutants [regexp]
-//	go run ./hack/mutants -record name [-fault sentence] [-tests arguments] [path...]
+//	go -C hack run ./mutants [regexp]
+//	go -C hack run ./mutants -record name [-fault sentence] [-tests arguments] [path...]
 //
 // The mutants are the entries of the archives *.txtar in the directory of this file. There is one archive per top-level
 // directory. An entry begins with a description of the fault and a line with the arguments of go test. The rest of the
-// entry is a patch:
+// entry consists of edits. An edit names a package and a declaration (T.M for a method), and contains the lines that it
+// removes, adds or only needs in order to be unambiguous:
 //
 //	-- extension-priority-shared --
 //	# An immediate requeue keeps the delay of another hook [L20].
 //	# tests: ./extension
-//	--- a/extension/aggregate.go
+//	@@ extension HookResult.add
+//	-	if other.Requeue {
+//	+	if false {
 //
 // With -record, the command does not run tests. Instead, it writes the unstaged changes of the work tree to the named
 // entry. If the entry exists, its description and its tests change only if the flags set them.
@@ -38,7 +41,10 @@ import (
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
-const archives = "hack/mutants"
+const (
+	repository = ".."
+	archives   = "mutants"
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,7 +58,7 @@ func main() {
 	}
 }
 
-// run executes the command. It must be called in the root of the repository.
+// run executes the command. It must be called in the directory hack.
 func run(ctx context.Context, args []string) (bool, error) {
 	var r recording
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
@@ -68,7 +74,7 @@ func run(ctx context.Context, args []string) (bool, error) {
 		return try(ctx, append(flags.Args(), "")[0])
 	}
 	r.paths = flags.Args()
-	m, err := record(ctx, ".", archives, r)
+	m, err := record(ctx, repository, archives, r)
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +97,7 @@ func try(ctx context.Context, pattern string) (bool, error) {
 		return false, fmt.Errorf("make a scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // the files are temporary
-	r := &runner{root: ".", scratch: scratch, tests: goTest{}}
+	r := &runner{root: repository, scratch: scratch, tests: goTest{dir: repository}}
 	out := heartbeat.Start(os.Stdout, os.Stderr, r.progress)
 	defer out.Stop()
 	r.out = out

@@ -3,14 +3,8 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,53 +17,70 @@ type mutant struct {
 	fault     string   // description of the fault, one sentence
 	tests     []string // arguments of go test
 	arguments string   // the same arguments as a single string
-	patch     []byte
-	files     []string // files that the patch changes, relative to the root
+	edits     []edit
 }
 
-// changedFile matches the names of the changed files in a unified diff.
-var changedFile = regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)`)
-
 // parse parses an entry of an archive.
-func parse(name string, patch []byte) (mutant, error) {
-	m := mutant{name: name, patch: patch}
+func parse(name string, text []byte) (mutant, error) {
+	m := mutant{name: name}
 	var fault []string
-	for line := range strings.Lines(string(patch)) {
-		text, isComment := strings.CutPrefix(strings.TrimSpace(line), "# ")
+	rest := string(text)
+	for line := range strings.Lines(string(text)) {
+		comment, isComment := strings.CutPrefix(strings.TrimSpace(line), "# ")
 		if !isComment {
 			break
 		}
-		if args, isTests := strings.CutPrefix(text, "tests: "); isTests {
-			words, err := shlex.Split(args)
-			if err != nil {
-				return m, fmt.Errorf("split %q: %w", args, err)
-			}
-			m.tests, m.arguments = words, args
+		rest = strings.TrimPrefix(rest, line)
+		args, isTests := strings.CutPrefix(comment, "tests: ")
+		if !isTests {
+			fault = append(fault, comment)
 			continue
 		}
-		fault = append(fault, text)
+		words, err := shlex.Split(args)
+		if err != nil {
+			return m, fmt.Errorf("split %q: %w", args, err)
+		}
+		m.tests, m.arguments = words, args
 	}
 	m.fault = strings.Join(fault, " ")
-	for _, found := range changedFile.FindAllSubmatch(patch, -1) {
-		m.files = append(m.files, string(found[1]))
+	var err error
+	if m.edits, err = parseEdits(rest); err != nil {
+		return m, err
 	}
+	return m, m.validate()
+}
+
+func (m mutant) validate() error {
 	switch {
 	case m.fault == "":
-		return m, errors.New("the line that describes the fault is missing")
+		return errors.New("the line that describes the fault is missing")
 	case len(m.packages()) == 0:
-		return m, errors.New(`the line "# tests: ./package" is missing`)
-	case len(m.files) == 0:
-		return m, errors.New("the patch changes nothing")
-	case slices.ContainsFunc(m.files, func(f string) bool { return strings.HasSuffix(f, "_test.go") }):
-		return m, errors.New("the patch changes a test")
+		return errors.New(`the line "# tests: ./package" is missing`)
+	case len(m.edits) == 0:
+		return errors.New("the mutant changes nothing")
 	}
-	top, _, _ := strings.Cut(name, "-")
-	for _, file := range m.files {
-		if !strings.HasPrefix(file, top+"/") {
-			return m, fmt.Errorf("the name does not begin with the top directory of %s", file)
+	top, _, _ := strings.Cut(m.name, "-")
+	for _, e := range m.edits {
+		if first, _, _ := strings.Cut(e.dir, "/"); first != top {
+			return fmt.Errorf("the name does not begin with the top directory of %s", e.dir)
 		}
 	}
-	return m, nil
+	return nil
+}
+
+// String formats the mutant as parse expects it.
+func (m mutant) String() string {
+	var b strings.Builder
+	if m.fault != "" {
+		fmt.Fprintf(&b, "# %s\n", m.fault)
+	}
+	if m.arguments != "" {
+		fmt.Fprintf(&b, "# tests: %s\n", m.arguments)
+	}
+	for _, e := range m.edits {
+		b.WriteString(e.String())
+	}
+	return b.String()
 }
 
 // packages returns the packages whose tests are run.
@@ -77,29 +88,41 @@ func (m mutant) packages() []string {
 	return slices.DeleteFunc(slices.Clone(m.tests), func(arg string) bool { return !strings.HasPrefix(arg, "./") })
 }
 
-// apply copies the files that the patch changes from `root` to `dir`, and applies the patch to the copies. It returns
-// an error if a file is missing or if the patch no longer applies.
-func (m mutant) apply(ctx context.Context, root, dir string) error {
-	for _, file := range m.files {
-		data, err := os.ReadFile(filepath.Join(root, file))
+// apply returns the files that the mutant changes, with their changed contents. It does not change the files below
+// `root`. It returns an error if an edit does not apply.
+func (m mutant) apply(root string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, e := range m.edits {
+		if err := readPackage(root, e.dir, files); err != nil {
+			return nil, err
+		}
+	}
+	places := make([]location, len(m.edits))
+	for i, e := range m.edits {
+		at, err := e.locate(files)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("does not apply: %w", err)
 		}
-		to := filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, data, 0o600); err != nil {
-			return err
-		}
+		places[i] = at
 	}
-	git := exec.CommandContext(ctx, "git", "apply", "-C1", "-") // -C1 requires only one line of context to match, so that the other lines may change
-	// Git must not find a repository that contains the directory, because it would then interpret the paths relative to
-	// the root of that repository.
-	git.Dir, git.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	git.Stdin = bytes.NewReader(m.patch)
-	if out, err := git.CombinedOutput(); err != nil {
-		return fmt.Errorf("does not apply: %w: %s", err, strings.Join(strings.Fields(string(out)), " "))
+	changed := map[string][]byte{}
+	for _, i := range lastFirst(places) {
+		file := places[i].file
+		data, again := changed[file]
+		if !again {
+			data = files[file]
+		}
+		changed[file] = m.edits[i].replace(data, places[i])
 	}
-	return nil
+	return changed, nil
+}
+
+// lastFirst returns the indexes of the places, sorted so that an edit does not move the place of a later one.
+func lastFirst(places []location) []int {
+	order := make([]int, len(places))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return places[b].line - places[a].line })
+	return order
 }

@@ -3,9 +3,9 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,8 +17,8 @@ const root = "../.."
 // package.
 var core = []string{"contract", "extension", "patch", "apply", "stategraph"}
 
-// TestMutants checks that every patch is small and still applies, and that the tests of every mutant exist. It also
-// checks that there are enough mutants.
+// TestMutants checks that every mutant is small and still applies, and that its tests exist. It also checks that there
+// are enough mutants.
 func TestMutants(t *testing.T) {
 	mutants, err := load(".", regexp.MustCompile(""))
 	if err != nil {
@@ -36,11 +36,14 @@ func TestMutants(t *testing.T) {
 				t.Errorf("%s: no tests in %s: %v", m.name, tested, err)
 			}
 		}
-		if n := changed(m.patch); n > 16 {
-			t.Errorf("%s: the patch changes %d lines; a mutant must be a small change", m.name, n)
+		if n := m.size(); n > 16 {
+			t.Errorf("%s changes %d lines; a mutant must be a small change", m.name, n)
 		}
-		if err := m.apply(t.Context(), root, filepath.Join(t.TempDir(), m.name)); err != nil {
+		switch files, err := m.apply(root); {
+		case err != nil:
 			t.Errorf("%s: %v", m.name, err)
+		case len(files) == 0:
+			t.Errorf("%s changes nothing", m.name)
 		}
 	}
 	if len(mutants) < 50 {
@@ -53,28 +56,32 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// changed counts the lines that a patch adds or removes.
-func changed(patch []byte) int {
-	return len(regexp.MustCompile(`(?m)^[+-](?:[^+-]|$)`).FindAll(patch, -1))
+// size returns the number of lines that a mutant removes or adds.
+func (m mutant) size() int {
+	n := 0
+	for _, e := range m.edits {
+		n += len(slices.DeleteFunc(slices.Clone(e.lines), func(line string) bool { return line[0] == ' ' }))
+	}
+	return n
 }
-
-const diff = "--- a/pkg/a.go\n+++ b/pkg/a.go\n@@ -1,3 +1,3 @@\n package pkg\n \n-const a = 1\n+const a = 2\n"
 
 func TestParse(t *testing.T) {
 	cases := map[string]struct {
-		patch, want string // want is a part of the error, or empty if there must be no error
+		text, want string // want is a part of the error, or empty if there must be no error
 	}{
-		"whole":       {"# One is two,\n# as everybody knows.\n# tests: ./pkg -run \"^TestA B$\"\n" + diff, ""},
-		"no sentence": {"# tests: ./pkg\n" + diff, "the fault is missing"},
-		"no tests":    {"# One is two.\n" + diff, "# tests: ./package\" is missing"},
-		"no package":  {"# One is two.\n# tests: -run TestA\n" + diff, "# tests: ./package\" is missing"},
-		"no patch":    {"# One is two.\n# tests: ./pkg\n", "changes nothing"},
-		"other name":  {"# One is two.\n# tests: ./pkg\n" + strings.ReplaceAll(diff, "pkg/", "other/"), "does not begin with the top directory of other/a.go"},
-		"a test":      {"# One is two.\n# tests: ./pkg\n" + strings.ReplaceAll(diff, "a.go", "a_test.go"), "changes a test"},
+		"reads a mutant":                       {"# One is two,\n# as a test shows.\n# tests: ./pkg -run \"^TestA B$\"\n" + change, ""},
+		"requires a description":               {"# tests: ./pkg\n" + change, "the fault is missing"},
+		"requires tests":                       {"# One is two.\n" + change, "# tests: ./package\" is missing"},
+		"requires a package of tests":          {"# One is two.\n# tests: -run TestA\n" + change, "# tests: ./package\" is missing"},
+		"requires an edit":                     {"# One is two.\n# tests: ./pkg\n", "changes nothing"},
+		"requires the directory in the name":   {"# One is two.\n# tests: ./pkg\n" + strings.ReplaceAll(change, "pkg", "other"), "does not begin with the top directory of other"},
+		"requires a declaration":               {"# One is two.\n# tests: ./pkg\n@@ pkg\n+x\n", "does not contain a directory and a declaration"},
+		"rejects a line without a declaration": {"# One is two.\n# tests: ./pkg\n-x\n", "does not belong to an edit"},
+		"rejects a line of another form":       {"# One is two.\n# tests: ./pkg\n" + change + "x\n", "does not belong to an edit"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m, err := parse("pkg-m", []byte(tc.patch))
+			m, err := parse("pkg-m", []byte(tc.text))
 			switch {
 			case tc.want != "":
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -82,7 +89,7 @@ func TestParse(t *testing.T) {
 				}
 			case err != nil:
 				t.Error(err)
-			case m.fault != "One is two, as everybody knows." || strings.Join(m.tests, "|") != "./pkg|-run|^TestA B$" || m.files[0] != "pkg/a.go":
+			case m.fault != "One is two, as a test shows." || strings.Join(m.tests, "|") != "./pkg|-run|^TestA B$" || m.edits[0].String() != change:
 				t.Errorf("got %+v", m)
 			}
 		})
@@ -90,38 +97,93 @@ func TestParse(t *testing.T) {
 }
 
 func TestApply(t *testing.T) {
-	from := t.TempDir()
-	file := filepath.Join(from, "pkg", "a.go")
-	write := func(text string) {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	const code = `package pkg
+
+import (
+	"fmt"
+)
+
+const (
+	a = 1
+	b = 1
+)
+
+type T[K any] struct{}
+
+func (t *T[K]) Print() {
+	fmt.Println(a)
+	fmt.Println(b)
+	fmt.Println(a)
+}
+
+func Print() {
+	fmt.Println(a)
+}
+`
+	cases := map[string]struct{ edit, old, new, fault string }{
+		"changes a member of a group":                     {"@@ pkg b\n-b = 1\n+b = 2\n", "b = 1", "b = 2", ""},
+		"changes a group":                                 {"@@ pkg import\n \"fmt\"\n+\"os\"\n", "\"fmt\"\n", "\"fmt\"\n\"os\"\n", ""},
+		"changes a method":                                {"@@ pkg T.Print\n-fmt.Println(b)\n+fmt.Println(0)\n", "\tfmt.Println(b)", "fmt.Println(0)", ""},
+		"adds a line between two lines":                   {"@@ pkg T.Print\n fmt.Println(b)\n+a++\n fmt.Println(a)\n", "Println(b)\n", "Println(b)\na++\n", ""},
+		"removes a line of the named declaration":         {"@@ pkg Print\n-fmt.Println(a)\n", "Print() {\n\tfmt.Println(a)\n}", "Print() {\n}", ""},
+		"refuses lines that occur twice":                  {"@@ pkg T.Print\n-fmt.Println(a)\n", "", "", "contains the lines of the edit 2 times"},
+		"refuses lines that do not occur":                 {"@@ pkg T.Print\n-fmt.Println(c)\n", "", "", "contains the lines of the edit 0 times"},
+		"refuses lines of another declaration":            {"@@ pkg Print\n-fmt.Println(b)\n", "", "", "contains the lines of the edit 0 times"},
+		"refuses an edit that only adds lines":            {"@@ pkg Print\n+a++\n", "", "", "names no line of the code"},
+		"refuses a package that does not exist":           {"@@ pkg/no Print\n-fmt.Println(a)\n", "", "", "contains the lines of the edit 0 times"},
+		"does not change the declarations of a test file": {"@@ pkg InTest\n-x()\n", "", "", "contains the lines of the edit 0 times"},
 	}
-	m, err := parse("pkg-m", []byte("# One is two.\n# tests: ./pkg\n"+diff))
-	if err != nil {
-		t.Fatal(err)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			write(t, filepath.Join(root, "pkg", "any.go"), code)
+			write(t, filepath.Join(root, "pkg", "any_test.go"), "package pkg\n\nfunc InTest() {\n\tx()\n}\n")
+			m, err := parse("pkg-m", []byte("# One is two.\n# tests: ./pkg\n"+tc.edit))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := m.apply(root)
+			if tc.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.fault) {
+					t.Errorf("got error %v, want one with %q", err, tc.fault)
+				}
+				return
+			}
+			before, after, _ := strings.Cut(code, tc.old)
+			if want := before + tc.new + after; tc.old == "Println(b)\n" && string(files["pkg/any.go"]) == "" || err != nil {
+				t.Errorf("got %q and error %v, want %q", files["pkg/any.go"], err, want)
+			}
+			if got, want := compact(string(files["pkg/any.go"])), compact(before+tc.new+after); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
 	}
-	const before = "package pkg\n\nconst a = 1\n"
-	write(before)
-	to := t.TempDir()
-	if err := m.apply(t.Context(), from, to); err != nil {
-		t.Fatal(err)
+}
+
+// compact removes the indentation.
+func compact(code string) string { return strings.ReplaceAll(code, "\t", "") }
+
+func TestEditOfHunk(t *testing.T) {
+	const code = "package pkg\n\nfunc F() {\n\ta()\n\tb()\n\ta()\n}\n"
+	const before = "--- a/pkg/a.go\n+++ b/pkg/a.go\n"
+	cases := map[string]struct{ diff, want string }{
+		"replaces a unique line":        {"@@ -5 +5 @@\n-\tb()\n+\tc()\n", "@@ pkg F\n-\tb()\n+\tc()\n"},
+		"adds the context of a line":    {"@@ -6 +6 @@\n-\ta()\n+\tc()\n", "@@ pkg F\n \tb()\n-\ta()\n+\tc()\n }\n"},
+		"adds the context of new lines": {"@@ -4,0 +5 @@\n+\tc()\n", "@@ pkg F\n \ta()\n+\tc()\n \tb()\n"},
 	}
-	got, err := os.ReadFile(filepath.Join(to, "pkg", "a.go"))
-	if err != nil || string(got) != "package pkg\n\nconst a = 2\n" {
-		t.Errorf("got %q, %v", got, err)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			found := hunks("diff --git a/pkg/a.go b/pkg/a.go\nindex 1..2 100644\n" + before + tc.diff)
+			if len(found) != 1 {
+				t.Fatalf("got the hunks %+v, want one", found)
+			}
+			got, err := found[0].edit([]byte(code))
+			if err != nil || got.String() != tc.want {
+				t.Errorf("got %q and error %v, want %q", got, err, tc.want)
+			}
+		})
 	}
-	if kept, err := os.ReadFile(file); err != nil || string(kept) != before {
-		t.Errorf("the original file was changed to %q, error %v", kept, err)
-	}
-	write("package pkg\n\nconst a = 3\n")
-	if err := m.apply(t.Context(), from, t.TempDir()); err == nil || !strings.Contains(err.Error(), "does not apply") {
-		t.Errorf("patch that no longer applies: got error %v", err)
-	}
-	if err := m.apply(t.Context(), t.TempDir(), t.TempDir()); err == nil {
-		t.Error("got no error for a missing file")
+	if got, err := hunks(before + "@@ -1 +1 @@\n-package pkg\n+package other\n")[0].edit([]byte(code)); err == nil {
+		t.Errorf("got %q for a line outside of all declarations, want an error", got)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
-	"strings"
 )
 
 // recording describes how a mutant is created from the changes in the work tree.
@@ -26,35 +25,37 @@ func record(ctx context.Context, root, dir string, r recording) (mutant, error) 
 	if len(paths) == 0 {
 		paths = []string{"*.go"}
 	}
-	git := exec.CommandContext(ctx, "git", append([]string{"diff", "--no-color", "--no-ext-diff", "--"}, paths...)...)
-	git.Dir = root
-	diff, err := git.Output()
+	diff, err := git(ctx, root, append([]string{"diff", "--no-color", "--no-ext-diff", "-U0", "--"}, paths...)...)
 	if err != nil {
-		return mutant{}, fmt.Errorf("git diff: %w", err)
+		return mutant{}, err
 	}
-	fault, tests := r.fault, r.tests
+	m := mutant{name: r.name, fault: r.fault, arguments: r.tests}
 	if old, err := load(dir, regexp.MustCompile("^"+regexp.QuoteMeta(r.name)+"$")); err == nil {
-		fault, tests = cmp.Or(fault, old[0].fault), cmp.Or(tests, old[0].arguments)
+		m.fault, m.arguments = cmp.Or(m.fault, old[0].fault), cmp.Or(m.arguments, old[0].arguments)
 	}
-	m, err := parse(r.name, entry(fault, tests, string(diff)))
-	if err != nil {
+	for _, h := range hunks(string(diff)) {
+		source, err := git(ctx, root, "show", ":"+h.file)
+		if err != nil {
+			return mutant{}, err
+		}
+		e, err := h.edit(source)
+		if err != nil {
+			return mutant{}, fmt.Errorf("mutant %s: %s: %w", r.name, h.file, err)
+		}
+		m.edits = append(m.edits, e)
+	}
+	if m, err = parse(r.name, []byte(m.String())); err != nil {
 		return mutant{}, fmt.Errorf("mutant %s: %w", r.name, err)
 	}
 	return m, store(dir, m)
 }
 
-// ofGit matches lines that git diff writes but git apply does not need.
-var ofGit = regexp.MustCompile(`(?m)^(?:diff --git|index) .*\n`)
-
-// entry returns the content of a mutant's entry in an archive.
-func entry(fault, tests, diff string) []byte {
-	var b strings.Builder
-	if fault != "" {
-		fmt.Fprintf(&b, "# %s\n", fault)
+func git(ctx context.Context, root string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git %s: %w", args[0], err)
 	}
-	if tests != "" {
-		fmt.Fprintf(&b, "# tests: %s\n", tests)
-	}
-	b.WriteString(ofGit.ReplaceAllString(diff, ""))
-	return []byte(b.String())
+	return out, nil
 }

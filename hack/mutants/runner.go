@@ -44,7 +44,7 @@ type result string
 const (
 	caught   result = "caught"
 	survived result = "SURVIVED"
-	broken   result = "BROKEN" // the patch does not apply, the code does not build, or the tests do not run
+	broken   result = "BROKEN" // an edit does not apply, the code does not build, or the tests do not run
 )
 
 // tryAll tries the mutants. As many mutants are tried in parallel as there are cores. It reports whether all mutants
@@ -120,7 +120,7 @@ func (r *runner) try(ctx context.Context, m mutant) {
 
 // resultOf returns the result of a mutant and a text that explains the result.
 func (r *runner) resultOf(ctx context.Context, m mutant) (result, string) {
-	overlay, err := r.overlay(ctx, m)
+	overlay, err := r.overlay(m)
 	if err != nil {
 		return broken, err.Error()
 	}
@@ -140,23 +140,29 @@ func (r *runner) resultOf(ctx context.Context, m mutant) (result, string) {
 
 // overlay writes the changed files of a mutant and an overlay file for go test. It returns the path of the overlay
 // file.
-func (r *runner) overlay(ctx context.Context, m mutant) (string, error) {
-	dir := filepath.Join(r.scratch, m.name)
-	if err := m.apply(ctx, r.root, dir); err != nil {
+func (r *runner) overlay(m mutant) (string, error) {
+	files, err := m.apply(r.root)
+	if err != nil {
 		return "", err
 	}
 	replace := map[string]string{}
-	for _, file := range m.files {
-		from, err := filepath.Abs(filepath.Join(r.root, file))
+	for name, data := range files {
+		from, err := filepath.Abs(filepath.Join(r.root, name))
 		if err != nil {
 			return "", err
 		}
-		replace[from] = filepath.Join(dir, file)
+		replace[from] = filepath.Join(r.scratch, m.name, name)
+		if err := os.MkdirAll(filepath.Dir(replace[from]), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(replace[from], data, 0o600); err != nil {
+			return "", err
+		}
 	}
 	data, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "overlay.json")
+	path := filepath.Join(r.scratch, m.name, "overlay.json")
 	return path, os.WriteFile(path, data, 0o600)
 }

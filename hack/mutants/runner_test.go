@@ -55,7 +55,7 @@ func TestTryAll(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(from, "pkg", "a.go"), []byte("package pkg\n\n"+tc.code), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			m, err := parse("pkg-m", []byte("# One is two.\n# tests: ./pkg -run TestA\n"+diff))
+			m, err := parse("pkg-m", []byte("# One is two.\n# tests: ./pkg -run TestA\n"+change))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,7 @@
 
 // Command phrases lists unwanted phrases and exits with status 1 if there are any.
 //
-//	go run ./hack/phrases
+//	go -C hack run ./phrases
 //
 // It checks guides and Go files that git tracks. In Go files, it checks comments and, outside of tests, string
 // literals. The file allowed.txt lists exceptions. Each line contains a file or a directory. If a phrase follows, only
@@ -26,7 +26,7 @@ import (
 var allowed string
 
 func main() {
-	if err := run(os.Stdout, ".", allowed); err != nil {
+	if err := run(os.Stdout, "..", allowed); err != nil {
 		fmt.Fprintln(os.Stderr, "phrases:", err)
 		os.Exit(1)
 	}

@@ -2,12 +2,12 @@
 
 // Package evidence records which test proves which promise of docs/behaviours.md.
 //
-// The evidence comes from a run of the tests. For each package that passed, hack/gotest writes a [Report] with the
-// names of the tests and specs that ran and passed. A test proves a promise if its name contains the ID of the
-// promise in square brackets:
+// The evidence comes from the events of a test run (`go test -json`) and from Ginkgo's reports. For each package that
+// passed, a [Report] contains the names of the tests and specs that ran and passed. A test proves a promise if its name
+// contains the ID of the promise in square brackets:
 //
 //	t.Run("copies a lone result [L15]", …)
 //
-// [Collect] reads all reports. Their proofs are stored in docs/evidence.txt. [Check] compares proofs with the promises,
+// [Collect] creates the reports. Their proofs are stored in docs/evidence.txt. [Check] compares proofs with the promises,
 // and [Missing] compares two lists of proofs.
 package evidence

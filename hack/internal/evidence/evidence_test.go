@@ -3,9 +3,12 @@
 package evidence
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -59,24 +62,53 @@ func TestNewReport(t *testing.T) {
 	}
 }
 
-func TestReports(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := Collect(dir); err == nil {
-		t.Error("got no error for a directory without reports")
+func TestCollect(t *testing.T) {
+	root, dir := t.TempDir(), t.TempDir()
+	if _, _, err := Collect(root, dir); err == nil {
+		t.Error("got no error for a directory without events")
 	}
-	a, b := Report{"a/b", []Proof{{"L901", "a/b", "TestA/x"}}}, Report{"c", nil}
-	for _, r := range []Report{{"c", []Proof{{"L902", "c", "TestC"}}}, a, b} {
-		if err := r.Write(dir); err != nil {
+	event := func(action, pkg, test string) string {
+		return fmt.Sprintf("{\"Action\":%q,\"Package\":%q,\"Test\":%q}\n", action, module+pkg, test)
+	}
+	write := func(path string, age time.Duration, text ...string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Join(text, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-age)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := Collect(dir)
+	write(filepath.Join(dir, "a.json"), time.Minute, event("pass", "old", "TestA [L901]"), event("pass", "old", ""),
+		event("pass", "kept", "TestB [L902]"), event("pass", "kept", ""))
+	write(filepath.Join(dir, "b.json"), time.Hour, event("pass", "kept", "TestC [L903]"), event("pass", "kept", ""),
+		event("pass", "bad", "TestD [L904]"), event("fail", "bad", "TestE [L905]"), event("fail", "bad", ""),
+		event("pass", "suite", "TestSuite"), event("skip", "suite", "TestF [L906]"), event("pass", "suite", ""), event("skip", "none", ""))
+	spec := `{"ContainerHierarchyTexts":["flow"],"LeafNodeType":"It","LeafNodeText":%q,"State":%q}`
+	write(filepath.Join(root, "suite", GinkgoReport), 0, "[{\"SpecReports\":[", fmt.Sprintf(spec, "ends [L907]", "passed"), ",",
+		fmt.Sprintf(spec, "waits [L908]", "pending"), ",", fmt.Sprintf(spec, "breaks [L909]", "failed"), "]}]")
+	got, skipped, err := Collect(root, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Report{a, b}, got); diff != "" {
-		t.Errorf("reports (-want +got):\n%s", diff)
-	}
+	t.Run("names of tests and specs that ran and passed are evidence, other strings are not [F51]", func(t *testing.T) {
+		want := []Report{
+			{"kept", []Proof{{"L902", "kept", "TestB [L902]"}}},
+			{"old", []Proof{{"L901", "old", "TestA [L901]"}}},
+			{"suite", []Proof{{"L907", "suite", "flow ends"}}},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("reports (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("tests and specs that were skipped are reported [F51]", func(t *testing.T) {
+		if diff := cmp.Diff([]string{module + "suite: TestF [L906]", module + "suite: flow waits [L908]"}, skipped); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
 }
 
 func TestFile(t *testing.T) {

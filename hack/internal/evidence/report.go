@@ -3,14 +3,18 @@
 package evidence
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
-	"net/url"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/deployerkit/deployerkit/hack/internal/testjson"
 )
 
 // Proof names a test that proves a promise.
@@ -64,32 +68,112 @@ func (r *Report) add(text, test string) {
 	}
 }
 
-// Write writes the report to a file in dir. It replaces an earlier report of the same package.
-func (r Report) Write(dir string) error {
-	data, err := json.MarshalIndent(r, "", "\t")
+// GinkgoReport is the name of the JSON report that Ginkgo writes to the directory of a package.
+const GinkgoReport = "ginkgo.json"
+
+// Collect returns a report for each package whose tests passed. It reads the events of `go test -json` from the files
+// *.json in dir. If several files contain a package, the newest one counts. It reads the specs of a package from its
+// GinkgoReport in the directory of the package below root. The result `skipped` contains the tests and specs that did not
+// run. Collect returns an error if a file cannot be read or if no test passed.
+func Collect(root, dir string) (reports []Report, skipped []string, err error) {
+	names, err := eventFiles(dir)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return os.WriteFile(filepath.Join(dir, url.PathEscape(r.Package)+".json"), data, 0o644)
+	results := map[string]*result{}
+	for _, name := range names {
+		latest, err := readEvents(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		maps.Copy(results, latest)
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(results)) {
+		r := results[pkg]
+		specs, err := readSpecs(root, pkg)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, test := range append(r.skipped, specs.Skipped...) {
+			skipped = append(skipped, pkg+": "+test)
+		}
+		if r.ok {
+			reports = append(reports, NewReport(pkg, r.passed, specs.Passed))
+		}
+	}
+	if len(reports) == 0 {
+		return nil, nil, fmt.Errorf("no tests passed according to the files in %s", dir)
+	}
+	return reports, skipped, nil
 }
 
-// Collect reads the reports in a directory. It returns an error if a report cannot be read or if there is none.
-func Collect(dir string) ([]Report, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil || len(paths) == 0 {
-		return nil, fmt.Errorf("no reports of tests in %s", dir)
+// readSpecs reads Ginkgo's report for a package. A package without Ginkgo has no report.
+func readSpecs(root, pkg string) (testjson.SpecResults, error) {
+	specs, err := testjson.ReadSpecs(filepath.Join(root, strings.TrimPrefix(pkg, module), GinkgoReport))
+	if errors.Is(err, fs.ErrNotExist) {
+		return testjson.SpecResults{}, nil
 	}
-	var out []Report
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
+	return specs, err
+}
+
+// eventFiles returns the paths of the JSON files in a directory, oldest first.
+func eventFiles(dir string) ([]string, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	times := map[string]time.Time{}
+	for _, name := range names {
+		info, err := os.Stat(name)
 		if err != nil {
-			return nil, fmt.Errorf("read report: %w", err)
+			return nil, err
 		}
-		var r Report
-		if err := json.Unmarshal(data, &r); err != nil {
-			return nil, fmt.Errorf("read report %s: %w", path, err)
-		}
-		out = append(out, r)
+		times[name] = info.ModTime()
 	}
-	return out, nil
+	slices.SortFunc(names, func(a, b string) int { return times[a].Compare(times[b]) })
+	return names, nil
+}
+
+// result contains the results of the tests of a package.
+type result struct {
+	passed, failed, skipped []string
+	ok, broken              bool // the package passed, or it failed
+}
+
+// readEvents reads a file with events of `go test -json`.
+func readEvents(name string) (map[string]*result, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // nothing is written
+	results := map[string]*result{}
+	err = testjson.Read(file, func(e testjson.Event) {
+		if results[e.Package] == nil && e.Package != "" {
+			results[e.Package] = &result{}
+		}
+		if r := results[e.Package]; r != nil {
+			r.add(e)
+		}
+	}, func(string) {})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return results, nil
+}
+
+// add adds the result that an event contains. A package without tests does not count as skipped.
+func (r *result) add(e testjson.Event) {
+	switch {
+	case e.Test == "" && e.Action == "pass":
+		r.ok = true
+	case e.Test == "" && e.Action == "fail":
+		r.broken = true
+	case e.Test != "" && e.Action == "fail":
+		r.failed = append(r.failed, e.Test)
+	case e.Test != "" && e.Action == "pass":
+		r.passed = append(r.passed, e.Test)
+	case e.Test != "" && e.Action == "skip":
+		r.skipped = append(r.skipped, e.Test)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,12 +84,20 @@ func (e Event) FailedSpec() string {
 	return m[1]
 }
 
-// PassedSpecs reads a JSON report of Ginkgo. For each passed spec, it returns the texts of its containers, outermost
-// first, and then the text of the spec itself. It returns an error if the file cannot be read or is not a report.
-func PassedSpecs(path string) ([][]string, error) {
+// SpecResults contains the specs of a Ginkgo report.
+type SpecResults struct {
+	// Passed contains, for each passed spec, the texts of its containers, outermost first, and then its own text.
+	Passed [][]string
+	// Failed and Skipped contain all texts of a spec in one string. Skipped includes pending specs.
+	Failed, Skipped []string
+}
+
+// ReadSpecs reads a JSON report of Ginkgo. It returns an error if the file cannot be read or is not a report.
+func ReadSpecs(path string) (SpecResults, error) {
+	var out SpecResults
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read Ginkgo report: %w", err)
+		return out, fmt.Errorf("read Ginkgo report: %w", err)
 	}
 	var suites []struct {
 		SpecReports []struct {
@@ -99,13 +108,19 @@ func PassedSpecs(path string) ([][]string, error) {
 		}
 	}
 	if err := json.Unmarshal(data, &suites); err != nil {
-		return nil, fmt.Errorf("read Ginkgo report %s: %w", path, err)
+		return out, fmt.Errorf("read Ginkgo report %s: %w", path, err)
 	}
-	var out [][]string
 	for _, suite := range suites {
 		for _, spec := range suite.SpecReports {
-			if spec.LeafNodeType == "It" && strings.EqualFold(spec.State, "passed") {
-				out = append(out, append(spec.ContainerHierarchyTexts, spec.LeafNodeText))
+			texts := slices.Concat(spec.ContainerHierarchyTexts, []string{spec.LeafNodeText})
+			switch state := strings.ToLower(spec.State); {
+			case spec.LeafNodeType != "It":
+			case state == "passed":
+				out.Passed = append(out.Passed, texts)
+			case state == "skipped", state == "pending":
+				out.Skipped = append(out.Skipped, strings.Join(texts, " "))
+			default:
+				out.Failed = append(out.Failed, strings.Join(texts, " "))
 			}
 		}
 	}
