@@ -32,7 +32,9 @@ type pkg struct {
 	lines    int // number of lines of code
 	phrases  map[string]int
 	exported []string
-	types    map[string]*typ
+	// functions contains the names of the functions and methods.
+	functions []string
+	types     map[string]*typ
 }
 
 // typ is a declared type.
@@ -150,6 +152,7 @@ func importsOf(f *ast.File) map[string]string {
 func (p *pkg) declare(decl ast.Decl, dir string, imports map[string]string) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
+		p.functions = append(p.functions, d.Name.Name)
 		if d.Recv == nil {
 			p.export(d.Name)
 			return
