@@ -44,9 +44,24 @@ var (
 	notPublic = regexp.MustCompile(`(?:^|/)(?:declarativetest|faultnet|landscapertest|internal)(?:/|$)|^(?:cmd|examples|hack|test)/`)
 )
 
+// rareFirstWords counts the functions whose name begins with a word that is rare in Kubernetes code, by this word.
+func (r *repository) rareFirstWords() (out []entry) {
+	rare := map[string]int{}
+	for _, p := range r.packages {
+		for _, name := range p.functions {
+			if word := firstWord(name); !isCommon[word] {
+				rare[word]++
+			}
+		}
+	}
+	for word, n := range rare {
+		out = append(out, entry{word, n})
+	}
+	return out
+}
+
 func (r *repository) measures() []measure {
 	var methods, fields, files, exported, lines, functions, comments, guides []entry
-	rare := map[string]int{}
 	for dir, p := range r.packages {
 		for name, t := range p.types {
 			at := dir + "." + name
@@ -58,11 +73,6 @@ func (r *repository) measures() []measure {
 		files = append(files, entry{dir, p.files})
 		lines = append(lines, entry{dir, p.lines})
 		functions = append(functions, entry{dir, len(p.functions)})
-		for _, name := range p.functions {
-			if word := firstWord(name); !isCommon[word] {
-				rare[word]++
-			}
-		}
 		if isPublic(dir, p) {
 			exported = append(exported, entry{dir, len(p.exported)})
 		}
@@ -73,12 +83,8 @@ func (r *repository) measures() []measure {
 	for file, n := range r.guides {
 		guides = append(guides, entry{file, n})
 	}
-	var words []entry
-	for word, n := range rare {
-		words = append(words, entry{word, n})
-	}
 	all := sum("functions", functions)
-	rarely := sum("percent of the functions begin with a word that is rare in Kubernetes code", words)
+	rarely := sum("percent of the functions begin with a word that is rare in Kubernetes code", r.rareFirstWords())
 	rarely.got = (rarely.got*100 + all.got/2) / max(1, all.got)
 	return []measure{
 		greatest("methods of one type", methods),

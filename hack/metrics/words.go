@@ -36,7 +36,7 @@ var commonText string
 // isCommon reports whether a function name may begin with a word without being rare.
 var isCommon = func() map[string]bool {
 	out := map[string]bool{}
-	for _, word := range strings.Fields(commonText) {
+	for word := range strings.FieldsSeq(commonText) {
 		out[word] = true
 	}
 	return out
