@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/absence"
@@ -175,20 +174,23 @@ func (r *Run) collectUnknown(ctx context.Context, complete func(*apply.Entry, me
 func (r *Run) identify(ctx context.Context, one watch.Marked, complete func(*apply.Entry, metav1.Object)) (entry apply.Entry, ours bool, err error) {
 	gvk, err := r.Cluster.RESTMapper().KindFor(one.Object.Resource)
 	if err != nil {
-		return entry, false, nil // the kind is not served any more
+		return entry, false, fmt.Errorf("find the kind of the unknown object %s: %w", one.Object, err)
 	}
 	held, release := targets.ReserveMemory(ctx)
 	defer release()
 	live, err := r.Cluster.metadata.Resource(one.Object.Resource).Namespace(one.Object.Namespace).Get(held, one.Object.Name, metav1.GetOptions{})
 	ref := apply.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: one.Object.Namespace, Name: one.Object.Name}
-	if absence.Of(absence.Object{Kind: gvk.GroupKind(), Name: ref.Name}, err) == absence.NotAllowed {
+	err = r.Cluster.explain(ctx, gvk, err)
+	switch meaning := absence.Of(absence.Object{Kind: gvk.GroupKind(), Name: ref.Name}, err); {
+	case meaning == absence.NotAllowed:
 		r.item.strangers.note(one.UID, stranger{one.ResourceVersion, ref.String() + " (reading it is forbidden)", true})
 		return entry, false, nil
-	}
-	if client.IgnoreNotFound(err) != nil {
+	case meaning.IsProved():
+		return entry, false, nil
+	case err != nil:
 		return entry, false, fmt.Errorf("read the unknown object %s: %w", one.Object, err)
 	}
-	if err != nil || live.UID != one.UID || live.DeletionTimestamp != nil {
+	if live.UID != one.UID || live.DeletionTimestamp != nil {
 		return entry, false, nil
 	}
 	owner := r.Owner

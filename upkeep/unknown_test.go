@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/landscapertest"
@@ -85,10 +86,12 @@ func TestCollectUnknown(t *testing.T) {
 		fails     bool
 		isIgnored bool
 	}{
-		"a read that the target forbids ends no run [F109]":              {fault: forbidden, isIgnored: true},
-		"a read that the target forbids ends no deletion [F109]":         {fault: forbidden, deleting: true, isIgnored: true},
-		"a read that fails ends no run, and is tried again [F109]":       {fault: apierrors.NewInternalError(errors.New("down"))},
-		"a read that fails ends a deletion, which is tried again [F109]": {fault: apierrors.NewInternalError(errors.New("down")), deleting: true, fails: true},
+		"a read that the target forbids ends no run [F109]":                            {fault: forbidden, isIgnored: true},
+		"a read that the target forbids ends no deletion [F109]":                       {fault: forbidden, deleting: true, isIgnored: true},
+		"a read that fails ends no run, and is tried again [F109]":                     {fault: apierrors.NewInternalError(errors.New("down"))},
+		"a kind that is not served ends a deletion, which is tried again [F70] [F109]": {fault: &absence.KindError{State: absence.KindNotServed}, deleting: true, fails: true},
+		"a kind that is gone ends no deletion [F70] [F109]":                            {fault: &absence.KindError{State: absence.KindGone}, deleting: true},
+		"a read that fails ends a deletion, which is tried again [F109]":               {fault: apierrors.NewInternalError(errors.New("down")), deleting: true, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, client := unknownWorld(t, ownership.ManagerFor("4f1e"))
