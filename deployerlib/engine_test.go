@@ -68,9 +68,10 @@ type Ended struct {
 	Queue  reconcile.Result
 }
 
-// GetTarget reads a Target as Runtime.GetTarget does.
-func (e *Engine) GetTarget(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.Target, error) {
-	return Runtime{readTarget: e.r.loader.readTarget}.GetTarget(ctx, key)
+// Runtime returns a Runtime that reads Targets as the Engine does.
+func (e *Engine) Runtime(rt Runtime) Runtime {
+	rt.readTarget = e.r.loader.readTarget
+	return rt
 }
 
 // Pass makes one attempt on an item. Unlike Reconcile, it does not check whether the attempt is too early, and runs

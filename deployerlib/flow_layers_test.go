@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -204,37 +205,86 @@ func (l *layerWorld) record(err error) {
 func newLayerWorld(t *testing.T, layer layer) *layerWorld {
 	t.Helper()
 	l := &layerWorld{target: newFakeTarget()}
-	kubeconfig := `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],` +
-		`"clusters":[{"name":"a","cluster":{"server":"https://10.0.0.1:6443"}}],"users":[{"name":"a","user":{"token":"t"}}]}`
-	access, err := json.Marshal(object{"kubeconfig": kubeconfig})
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := target("mine")
-	target.Spec.Type, target.Spec.Configuration = targettypes.KubernetesClusterTargetType, lsv1alpha1.NewAnyJSONPointer(access)
 	configured := func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = raw(layer.config) }
 	var inner deployerlib.Deployer
-	l.world = newWorld(t, append(items(job("1"), withTarget, configured), target), withArgs(func(args *deployerlib.DeployerArgs) {
+	l.world = newWorld(t, append(items(job("1"), withTarget, configured), clusterTarget(t, "target")), withArgs(func(args *deployerlib.DeployerArgs) {
 		own := layer.args(func(http.RoundTripper) http.RoundTripper { return l.target }, l.fails.Load)
 		inner = own.Deployer
 		args.MinInterval = own.MinInterval
 		args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
 		args.Deployer = recorded{inner, l.record}
 	}))
-	ctx, stop := context.WithCancel(t.Context())
-	group := &sync.WaitGroup{}
-	t.Cleanup(func() { stop(); group.Wait() })
-	user, _ := inner.(deployerlib.RuntimeUser)
-	err = user.UseRuntime(deployerlib.Runtime{
-		Landscaper: &layerManager{ctx: ctx, target: l.target, client: l.client, group: group}, Clock: l.clock,
-		Targets: targets.NewResolver(l.client, l.clock, time.Minute), Recorder: events.NewFakeRecorder(100_000),
-		Registerer: prometheus.NewRegistry(), Trigger: l.Trigger,
-	})
+	useRuntime(t, inner, l.world, l.target)
+	l.awaitPhase(phases.Succeeded)
+	return l
+}
+
+// clusterTarget returns a Target that leads to the fake target.
+func clusterTarget(t *testing.T, name string) *lsv1alpha1.Target {
+	t.Helper()
+	kubeconfig := `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],` +
+		`"clusters":[{"name":"a","cluster":{"server":"https://10.0.0.1:6443"}}],"users":[{"name":"a","user":{"token":"t"}}]}`
+	access, err := json.Marshal(object{"kubeconfig": kubeconfig})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.awaitPhase(phases.Succeeded)
-	return l
+	out := target("mine")
+	out.Name, out.Spec.Type, out.Spec.Configuration = name, targettypes.KubernetesClusterTargetType, lsv1alpha1.NewAnyJSONPointer(access)
+	return out
+}
+
+// useRuntime gives a deployer the runtime of a world.
+func useRuntime(t *testing.T, d deployerlib.Deployer, w *world, target *fakeTarget) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	group := &sync.WaitGroup{}
+	t.Cleanup(func() { stop(); group.Wait() })
+	user, _ := d.(deployerlib.RuntimeUser)
+	err := user.UseRuntime(w.Runtime(deployerlib.Runtime{
+		Landscaper: &layerManager{ctx: ctx, target: target, client: w.client, group: group}, Clock: w.clock,
+		Targets: targets.NewResolver(w.client, w.clock, time.Minute), Recorder: events.NewFakeRecorder(100_000),
+		Registerer: prometheus.NewRegistry(), Trigger: w.Trigger,
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDeployersReadOtherTargets(t *testing.T) {
+	t.Run("a Target that a custom check names is read once in a requested run [F106]", func(t *testing.T) {
+		fake := newFakeTarget()
+		settings := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": ns}, "data": object{"key": "1"}}
+		config := object{
+			"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+			"manifests": []any{object{"manifest": settings}},
+			"readinessChecks": object{"custom": []any{object{
+				"name": "is there", "targetName": "second",
+				"resourceSelector": []any{object{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": ns}},
+				"requirements":     []any{object{"jsonPath": ".data.key", "operator": "exists"}},
+			}}},
+		}
+		deployer := manifest.Args(nil, manifest.Options{
+			Targets:       targets.Policy{AllowPrivateHosts: true},
+			WrapTransport: func(http.RoundTripper) http.RoundTripper { return fake },
+		}).Deployer
+		configured := func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = raw(config) }
+		w := newDelayed(t, deployer, item(job("1"), withTarget, configured), clusterTarget(t, "target"), clusterTarget(t, "second"))
+		useRuntime(t, deployer, w.world, fake)
+		for range 100 {
+			if w.stored().Status.JobIDFinished == "1" {
+				break
+			}
+			w.clock.Step(time.Second)
+			w.pass()
+		}
+		if phase := w.stored().Status.Phase; phase != phases.Succeeded {
+			t.Fatalf("the phase is %s: %+v", phase, w.stored().Status.LastError)
+		}
+		reads := slices.DeleteFunc(w.reads, func(read string) bool { return read != "*v1alpha1.Target second" })
+		if len(reads) != 1 {
+			t.Errorf("the job reads the other Target %d times", len(reads))
+		}
+	})
 }
 
 // awaitPhase reconciles the item until it has a phase.

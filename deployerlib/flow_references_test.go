@@ -324,7 +324,7 @@ func TestRunSeesAnotherTarget(t *testing.T) {
 			w := newDelayed(t, nil, item(tc.finished, withTarget), target("any"), secondTarget(`{"cluster":"old"}`))
 			var seen []string
 			w.fake.Always(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
-				other, err := w.GetTarget(ctx, key)
+				other, err := w.Runtime(deployerlib.Runtime{}).GetTarget(ctx, key)
 				if err != nil {
 					return err
 				}
@@ -344,7 +344,7 @@ func TestRunSeesAnotherTarget(t *testing.T) {
 	}
 	t.Run("outside of a requested run, another Target is read from the cache [F106]", func(t *testing.T) {
 		w := newDelayed(t, nil, item(finishedJob("1", phases.Succeeded)), secondTarget(`{}`))
-		if _, err := w.GetTarget(t.Context(), key); err != nil {
+		if _, err := w.Runtime(deployerlib.Runtime{}).GetTarget(t.Context(), key); err != nil {
 			t.Error(err)
 		}
 		w.wantReads()

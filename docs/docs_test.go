@@ -72,7 +72,7 @@ func TestPaths(t *testing.T) {
 // on to the program.
 func TestStarts(t *testing.T) {
 	t.Run("programs with a control plane are not started by go run [F80]", func(t *testing.T) {
-		start := regexp.MustCompile(`go run [^ \n]*cmd/deployerkit (demo|run)\b`)
+		start := regexp.MustCompile(`go run [^ \n]*cmd/deployerkit (demo|run|conformance)\b`)
 		for _, path := range files(t, ".md") {
 			for _, found := range start.FindAllString(read(t, path), -1) {
 				t.Errorf("%s contains %q", path, found)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -17,11 +18,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deployerkit/deployerkit/explain"
 )
@@ -149,6 +154,19 @@ func TestTree(t *testing.T) {
 		}
 		if slices.ContainsFunc(tree.Roots[0].Children, func(n *explain.TreeNode) bool { return n.Failed }) {
 			t.Errorf("one of these objects has failed:\n%s", outline(tree.Roots, ""))
+		}
+	})
+	t.Run("calls an object missing only if the response names it [F70]", func(t *testing.T) {
+		proxy := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true)
+		open := func(context.Context, *lsv1alpha1.Target) (client.Reader, func(), error) {
+			get := func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return proxy
+			}
+			return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{Get: get}), nil, nil
+		}
+		tree := readTree(t, cluster(t, nil, shop()...), explain.TreeOptions{Name: "web", Open: open})
+		if got := outline(tree.Roots, ""); strings.Contains(got, "Missing") || !strings.Contains(got, "Deployment web Unknown") {
+			t.Errorf("got %s", got)
 		}
 	})
 	t.Run("shows what failed, and what it belongs to [E8]", func(t *testing.T) {

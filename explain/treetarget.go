@@ -7,14 +7,13 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -54,11 +53,13 @@ func (r *treeReader) object(ctx context.Context, live client.Reader, o Object) *
 		return r.liveObject(ctx, live, obj, 0)
 	}
 	n := r.node(o.Kind, clusterTarget, stored)
-	switch {
-	case n == nil:
-	case o.MayBeGone && apierrors.IsNotFound(err):
+	if n == nil {
+		return nil
+	}
+	switch absence.Of(absence.Object{Kind: obj.GroupVersionKind().GroupKind(), Name: o.Name, Finished: o.MayBeGone}, err) {
+	case absence.Done:
 		n.Phase = "Finished"
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+	case absence.Gone:
 		n.Phase, n.Failed = "Missing", o.State != stateUnwritten && o.State != stateDeleting
 	default:
 		n.Phase, n.Message = "Unknown", line(err.Error())
