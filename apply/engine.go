@@ -187,9 +187,9 @@ func (e *Engine) cluster() cluster {
 // Apply writes the desired objects to the cluster, in order. An object that failed or is unfinished holds back only the
 // objects that depend on it. When all desired objects are finished without errors, Apply deletes the objects of the
 // inventory that are no longer desired. It deletes such a webhook configuration earlier if the webhook refuses an object,
-// or if the API server cannot call the webhook. It never waits: the report lists what is unfinished, and the next call continues
-// from there. The caller must store the returned inventory, even after an error. The error is an *Error, Errors, the
-// error of Checkpoint, or the error of an ended context.
+// or if the API server cannot call the webhook. It never waits: the report lists what is unfinished, and the next call
+// continues from there. The caller must store the returned inventory, even after an error. The error is an *Error,
+// Errors, the error of Checkpoint, or the error of an ended context.
 func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Inventory, Report, error) {
 	r := e.begin(owner, inv)
 	objects, err := r.prepare(ctx, desired, false)

@@ -10,6 +10,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // These constants are the symptoms. Each symptom is the title of a section in docs/troubleshooting.md.
@@ -156,11 +157,11 @@ var rules = []rule{
 	{SymptomFight, func(s situation) bool { return s.fight() != "" }, "The item and another client set the same field. Make sure that only one of them sets it."},
 	{SymptomFight, func(s situation) bool { return s.e.Responsible.workers() > 1 }, "Restrict the deployers by target selectors, item selectors or namespaces, so that one of them is responsible."},
 	{
-		SymptomFormer, func(s situation) bool { return s.condition(formerClusters) != nil },
+		SymptomFormer, func(s situation) bool { return s.condition(upkeep.ConditionFormerClusters) != nil },
 		"The item has left a cluster in which some of its objects remain or may remain. The condition FormerClusters names them, and the right or Target that the deployer needs. To leave the objects there, annotate the item with deployerkit.dev/release-former-clusters=true.",
 	},
 	{
-		SymptomUnknown, func(s situation) bool { return s.condition(unknownObjects) != nil },
+		SymptomUnknown, func(s situation) bool { return s.condition(upkeep.ConditionUnknownObjects) != nil },
 		"The target contains objects with the label and the annotations of the item that the item did not write. The condition UnknownObjects names them. Delete them, or remove the label deployerkit.dev/item from them.",
 	},
 	{SymptomNothingToDo, func(s situation) bool { return s.d.Reason == "Finished" && !s.failed() && !s.d.Held }, "There is nothing to do. The next job starts when Landscaper hands it out."},
@@ -188,13 +189,6 @@ func reason(r contract.Reason) func(situation) bool {
 func failedWith(text string) func(situation) bool {
 	return func(s situation) bool { return s.failureHas(text) }
 }
-
-// formerClusters is the type of the condition of an item that may have objects in clusters that it has left.
-const formerClusters lsv1alpha1.ConditionType = "FormerClusters"
-
-// unknownObjects is the type of the condition of an item for which the target contains objects with its marks that it
-// did not write.
-const unknownObjects lsv1alpha1.ConditionType = "UnknownObjects"
 
 // condition returns a condition of the item, or nil if the condition does not exist or is not true.
 func (s situation) condition(t lsv1alpha1.ConditionType) *lsv1alpha1.Condition {

@@ -152,7 +152,7 @@ func (r *Run) collectUnknown(ctx context.Context, complete func(*apply.Entry, me
 		switch {
 		case err != nil && (ctx.Err() != nil || r.Item.DeletionTimestamp != nil):
 			return err
-		case err != nil: // the object stays unknown, so that Observe requests another run
+		case err != nil: // Observe requests another run, because the object is still unknown
 			r.Event(nil, corev1.EventTypeWarning, "UnknownObjects", oneLine(err.Error()))
 		case ours && !hasObject(inventory.Entries, entry):
 			inventory.Entries, found = append(inventory.Entries, entry), append(found, entry.Ref().String())
