@@ -14,13 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // unchanged is a Lookup for the objects of the function `deployed`. It shows all of them as unchanged.
 type unchanged struct{}
 
-func (unchanged) Seen(_ schema.GroupVersionResource, name types.NamespacedName) (Seen, bool) {
-	return Seen{UID: types.UID(name.Name), Key: "key"}, true
+func (unchanged) Get(_ schema.GroupVersionResource, name types.NamespacedName) (observe.State, bool) {
+	return observe.State{UID: types.UID(name.Name), Key: "key"}, true
 }
 
 // BenchmarkApply measures a call of Apply for objects that have not changed. Such a call sends no requests, so the

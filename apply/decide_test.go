@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 var (
@@ -120,7 +121,7 @@ func TestDecide(t *testing.T) {
 		isNew    bool
 		same     bool // Desired.Unchanged
 		options  Options
-		seen     *Seen
+		seen     *observe.State
 		results  []result
 		want     []string
 	}{
@@ -130,17 +131,17 @@ func TestDecide(t *testing.T) {
 			isNew: true, results: []result{{nil, conflictWithManager("x", `.metadata.labels."`+ownership.LabelItem+`"`)}, {theirs, nil}},
 			want: []string{"apply", "read", "end belongs to deploy item ns/other (UID other) and is left unchanged, because it is not known whether that item still exists; if it does not, remove the label deployerkit.dev/item from the object"},
 		},
-		"seen unchanged":         {seen: &Seen{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
-		"seen unchanged, forced": {seen: &Seen{UID: "u", Key: "k"}, options: Options{Force: true}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
-		"seen changed":           {seen: &Seen{UID: "u", Key: "x"}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
-		"seen changed, not now":  {seen: &Seen{UID: "u", Key: "x"}, options: Options{MayHeal: func(Drift) bool { return false }}, results: []result{{nil, errDenied}}, want: []string{"ask", "end postponed"}},
-		"seen deleting":          {seen: &Seen{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
+		"seen unchanged":         {seen: &observe.State{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
+		"seen unchanged, forced": {seen: &observe.State{UID: "u", Key: "k"}, options: Options{Force: true}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
+		"seen changed":           {seen: &observe.State{UID: "u", Key: "x"}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
+		"seen changed, not now":  {seen: &observe.State{UID: "u", Key: "x"}, options: Options{MayHeal: func(Drift) bool { return false }}, results: []result{{nil, errDenied}}, want: []string{"ask", "end postponed"}},
+		"seen deleting":          {seen: &observe.State{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
 		"a wait for a deletion that a watch reports names the finalizers [F79]": {
-			seen: &Seen{UID: "u", Deleting: true, Finalizers: []string{"a/b", "c/d"}},
+			seen: &observe.State{UID: "u", Deleting: true, Finalizers: []string{"a/b", "c/d"}},
 			want: []string{"end is being deleted, held by finalizers a/b, c/d, and is created again when it is gone"},
 		},
 		"a wait for a deletion that a write reports names the finalizers [F79]": {
-			seen: &Seen{UID: "u", Key: "x"}, results: []result{{going, nil}},
+			seen: &observe.State{UID: "u", Key: "x"}, results: []result{{going, nil}},
 			want: []string{"apply forced of u", "end is being deleted, held by finalizers a/b, and is created again when it is gone"},
 		},
 		"a wait for a deletion that a read reports names the finalizers [F79]": {
@@ -156,7 +157,7 @@ func TestDecide(t *testing.T) {
 		"said to be unchanged, new manifest":                               {strategy: Update, same: true, entry: func(e *Entry) { e.Hash = "x" }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
 		"said to be unchanged, unfinished":                                 {strategy: Update, same: true, entry: func(e *Entry) { e.Pending = true }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
 		"said to be unchanged, never written":                              {strategy: Update, same: true, isNew: true, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
-		"said to be unchanged, but deleting":                               {strategy: Update, same: true, seen: &Seen{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
+		"said to be unchanged, but deleting":                               {strategy: Update, same: true, seen: &observe.State{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
 		"said to be unchanged, recreate":                                   {strategy: Recreate, same: true, want: []string{"end unchanged"}},
 		"said to be unchanged, other manifest that waits for the deletion": {strategy: OnDelete, same: true, entry: func(e *Entry) { e.Hash = "x" }, want: []string{"end unchanged"}},
 		"replaced by another":                                              {results: []result{{nil, otherUID()}, {ours, nil}}, want: []string{"apply forced of u", "apply", "end applied"}},

@@ -15,26 +15,13 @@ import (
 	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/redact"
+	"github.com/deployerkit/deployerkit/observe"
 )
-
-// Seen describes an object as a watch last reported it.
-type Seen struct {
-	UID      types.UID
-	Key      ownership.Key
-	Deleting bool
-	// Finalizers contains the finalizers of the object while it is being deleted, at most eight.
-	Finalizers []string
-	// Item is the UID of the deploy item in the object's owner label. If it is empty, the watch did not report the
-	// label, and the engine reads the object before it deletes the object.
-	Item types.UID
-	// ResourceVersion is the resource version of the object. It may be empty.
-	ResourceVersion string
-}
 
 // Lookup finds objects that a watch has reported. If it returns false, no watch has reported the object, and the engine
 // has to send a request for the object.
 type Lookup interface {
-	Seen(resource schema.GroupVersionResource, name types.NamespacedName) (Seen, bool)
+	Get(resource schema.GroupVersionResource, name types.NamespacedName) (observe.State, bool)
 }
 
 // Options configure an Engine. The zero value is valid, but then the engine writes every object in each call and does
@@ -251,7 +238,7 @@ func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, des
 // Owned returns those objects of an inventory whose changes a watch can detect. Use it in a process that has just
 // started and has no Report yet. It leaves out objects whose kind the cluster no longer serves, and sends requests only
 // to determine kinds.
-func (e *Engine) Owned(inv Inventory) []Owned {
+func (e *Engine) Owned(inv Inventory) []observe.Owned {
 	r := e.begin(ownership.Owner{}, inv)
 	return r.objects.owned(r.kinds)
 }

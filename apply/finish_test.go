@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // job returns a Job. The status is the type of a condition, or empty.
@@ -64,11 +65,11 @@ func TestFinishOf(t *testing.T) {
 
 // sight is a Lookup for one object.
 type sight struct {
-	seen  Seen
+	seen  observe.State
 	known bool
 }
 
-func (s sight) Seen(schema.GroupVersionResource, types.NamespacedName) (Seen, bool) {
+func (s sight) Get(schema.GroupVersionResource, types.NamespacedName) (observe.State, bool) {
 	return s.seen, s.known
 }
 
@@ -100,7 +101,7 @@ func TestFinishedObjects(t *testing.T) {
 		"a Job that is done runs again when its manifest changes [F91]":                  {spec: ttl, finish: FinishGone, change: true, want: FinishExpected, writes: 1},
 		"a Job that is done runs again when the item is forced [F91]":                    {spec: ttl, finish: FinishGone, options: Options{Force: true, Rerun: true}, want: FinishExpected, writes: 1},
 		"a Job that was seen complete runs again when the item is forced [F91]":          {finish: FinishComplete, options: Options{Force: true, Rerun: true}, want: "", writes: 1},
-		"a Job that is being deleted after it finished is done [F91]":                    {spec: ttl, finish: FinishExpected, options: Options{Seen: sight{Seen{UID: "u", Key: "k", Deleting: true}, true}}, want: FinishExpected},
+		"a Job that is being deleted after it finished is done [F91]":                    {spec: ttl, finish: FinishExpected, options: Options{Seen: sight{observe.State{UID: "u", Key: "k", Deleting: true}, true}}, want: FinishExpected},
 		"a Job that exists is written in a thorough run [F91]":                           {spec: ttl, finish: FinishExpected, options: Options{Force: true}, live: job(ttl, "Complete"), want: FinishExpected, reads: 1, writes: 1},
 		"a Job that another client replaced is written [F91]":                            {spec: ttl, finish: FinishComplete, live: withUID(job(ttl, ""), "other"), want: FinishExpected, reads: 1, writes: 1},
 		"a Job with a ttl that a read finds in deletion is complete if it says so [F91]": {spec: ttl, finish: FinishExpected, live: inDeletion(job(ttl, "Complete")), want: FinishComplete, reads: 1},

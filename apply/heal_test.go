@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // shown is a Lookup that returns the same state for every object. Only the UID differs: it is the name of the object.
-type shown Seen
+type shown observe.State
 
-func (s shown) Seen(_ schema.GroupVersionResource, name types.NamespacedName) (Seen, bool) {
-	out := Seen(s)
+func (s shown) Get(_ schema.GroupVersionResource, name types.NamespacedName) (observe.State, bool) {
+	out := observe.State(s)
 	out.UID = types.UID(name.Name)
 	return out, true
 }

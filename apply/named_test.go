@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // server is an API server with one object. A test can set the function in the field `stores` to change each object
@@ -188,10 +189,10 @@ func TestDesiredFieldsDecide(t *testing.T) {
 }
 
 // sees is a Lookup that shows one object.
-type sees Seen
+type sees observe.State
 
-func (s sees) Seen(schema.GroupVersionResource, types.NamespacedName) (Seen, bool) {
-	return Seen(s), s.UID != ""
+func (s sees) Get(schema.GroupVersionResource, types.NamespacedName) (observe.State, bool) {
+	return observe.State(s), s.UID != ""
 }
 
 func TestAppliedOnce(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/deployerkit/deployerkit/apply/internal/deletion"
+	"github.com/deployerkit/deployerkit/internal/deletion"
 )
 
 // namespaces explains why namespaces that are being deleted still exist. It reads each of them at most once.

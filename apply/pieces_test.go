@@ -202,7 +202,7 @@ func TestOwned(t *testing.T) {
 	}}
 	got := map[string]ownership.Key{}
 	for _, o := range New(nil, configMaps(), Options{}).Owned(inv) {
-		got[o.Name.Name] = o.Key
+		got[o.Object.Name] = o.Key
 	}
 	if diff := cmp.Diff(map[string]ownership.Key{"tracked": "key", "on-delete": ""}, got); diff != "" {
 		t.Error(diff)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
-	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // Report describes the results of a call and the objects that are still unfinished.
@@ -29,7 +29,7 @@ type Report struct {
 	Postponed []Ref
 	// Owned describes the objects for which a watch can detect changes, with their state after this call. Apply,
 	// AfterDeployment and Session.Report set it.
-	Owned []Owned
+	Owned []observe.Owned
 	// Left lists the objects that were not deleted because they belong to none of the deletion groups. They stay in the
 	// cluster and in the inventory.
 	Left []Ref
@@ -110,20 +110,6 @@ const (
 	// credentials do not allow reading it (see Options.LeaveUnreadable).
 	ReasonMayRemain = "MayRemain"
 )
-
-// Owned describes the state of an object after the item's last write. A watch compares later states with this state.
-type Owned struct {
-	Resource schema.GroupVersionResource
-	Name     types.NamespacedName
-	UID      types.UID
-	// Key is the ownership key. It is empty for objects with the strategy OnDelete, because only their deletion or
-	// replacement counts as drift.
-	Key ownership.Key
-	// Finishes means that the deletion of the object is no drift, because the object disappears after its work.
-	Finishes bool
-	// ResourceVersion is the resource version that the last write or Options.Seen returned. It is empty if neither did.
-	ResourceVersion string
-}
 
 // Drift describes an object that other writers have changed and that the engine is about to correct.
 type Drift struct {

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/deletion"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // dataKinds lists the kinds for which the deletion of an object destroys data. The default Adoption for them is
@@ -127,7 +128,7 @@ func (r rules) isMarked(live metav1.Object, ref Ref) bool {
 
 // showsAsOurs reports whether, according to a watch, the object of the entry carries the item's label. Such an object
 // need not be read before it is deleted.
-func (r rules) showsAsOurs(seen *Seen, e Entry) bool {
+func (r rules) showsAsOurs(seen *observe.State, e Entry) bool {
 	return seen != nil && e.UID != "" && r.owner.UID != "" && seen.UID == e.UID && seen.Item == r.owner.UID
 }
 

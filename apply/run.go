@@ -19,6 +19,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/internal/redact"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // run is one call of the engine, or one Session. For each object, it decides on a step, takes the step and records the
@@ -93,7 +94,7 @@ func (k known) afterRejection(err error) entryState {
 }
 
 // look returns an object as a watch last reported it, or nil if no watch has reported the object.
-func (r *run) look(s entryState) *Seen {
+func (r *run) look(s entryState) *observe.State {
 	if r.rules.Seen == nil || s.UID == "" || s.Deleting {
 		return nil
 	}
@@ -101,7 +102,7 @@ func (r *run) look(s entryState) *Seen {
 	if resource.Empty() {
 		return nil
 	}
-	if seen, known := r.rules.Seen.Seen(resource, s.Ref().Key()); known {
+	if seen, known := r.rules.Seen.Get(resource, s.Ref().Key()); known {
 		return &seen
 	}
 	return nil

@@ -23,6 +23,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // manifest returns a desired object in the namespace "shop".
@@ -96,9 +97,9 @@ func TestReportOfASessionOwnsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	var want []Owned
+	var want []observe.Owned
 	for _, e := range inv.Entries {
-		want = append(want, Owned{Resource: resource, Name: e.Ref().Key(), UID: e.UID, Key: e.Key})
+		want = append(want, observe.Owned{Object: observe.Object{Resource: resource, NamespacedName: e.Ref().Key()}, UID: e.UID, Key: e.Key})
 	}
 	if diff := cmp.Diff(want, s.Report().Owned); diff != "" {
 		t.Error(diff)

@@ -13,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
-	"github.com/deployerkit/deployerkit/apply/internal/deletion"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/deletion"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // maxSteps limits the number of steps for one object in one call. An object needs more steps only if other writers
@@ -85,8 +86,8 @@ const (
 type known struct {
 	entryState
 
-	want *object // nil if the object is to be deleted
-	seen *Seen   // the object as a watch last reported it, or nil
+	want *object        // nil if the object is to be deleted
+	seen *observe.State // the object as a watch last reported it, or nil
 	// wasApplied means that the object was already applied in this run. The object then needs no further request,
 	// unless it is gone or its ownership key shows that another writer changed it.
 	wasApplied bool

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // entryState extends an Entry of the inventory by information that is needed only during a call. Only one goroutine
@@ -248,8 +249,8 @@ func (t *tracker) hasUnderOtherName(e Entry) bool {
 
 // owned lists the objects for which a watch can detect changes. If the resource of an object is not known, owned looks
 // it up in `kinds`. It leaves out objects whose resource it cannot determine. If `kinds` is nil, it looks up nothing.
-func (t *tracker) owned(kinds *kinds) []Owned {
-	var out []Owned
+func (t *tracker) owned(kinds *kinds) []observe.Owned {
+	var out []observe.Owned
 	for _, s := range t.all() {
 		if !s.isOwned() {
 			continue
@@ -258,7 +259,7 @@ func (t *tracker) owned(kinds *kinds) []Owned {
 		if resource.Empty() {
 			continue
 		}
-		one := Owned{Resource: resource, Name: s.Ref().Key(), UID: s.UID, Key: s.Key, Finishes: s.Finish != "", ResourceVersion: s.version}
+		one := observe.Owned{Object: observe.Object{Resource: resource, NamespacedName: s.Ref().Key()}, UID: s.UID, Key: s.Key, Finishes: s.Finish != "", ResourceVersion: s.version}
 		if s.OnDelete {
 			one.Key = ""
 		}

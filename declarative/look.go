@@ -89,9 +89,9 @@ func (r *run) lookAt(ctx context.Context, gvk schema.GroupVersionKind, resource 
 			return nil, err
 		}
 	}
-	for _, name := range r.watcher.ObjectsOf(resource, r.up.Owner) {
+	for _, name := range r.watcher.ListObjects(resource, r.up.Owner) {
 		if _, listed := found[name]; !listed {
-			found[name], _ = r.watcher.Object(ctx, resource, name)
+			found[name], _ = r.watcher.GetObject(ctx, resource, name)
 		}
 	}
 	out := make([]*unstructured.Unstructured, 0, len(found))
@@ -128,7 +128,7 @@ func compareNames(a, b types.NamespacedName) int {
 // version. The object may exist even if the result is nil, because the watches ignore objects that have lost the item's
 // label.
 func (r *run) seen(ctx context.Context, resource schema.GroupVersionResource, entry apply.Entry) *unstructured.Unstructured {
-	obj, current := r.watcher.Object(ctx, resource, entry.Ref().Key())
+	obj, current := r.watcher.GetObject(ctx, resource, entry.Ref().Key())
 	if obj == nil || !current || !isOurs(obj, r.up.Owner) {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -36,18 +36,18 @@ var (
 func lookAs(t *testing.T, written map[string]string, objects ...runtime.Object) (*run, *dynamicfake.FakeDynamicClient) {
 	t.Helper()
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, objects...)
-	watcher := watch.New(nil, watch.Options{Objects: client})
+	watcher := observe.New(nil, observe.Options{Objects: client})
 	watcher.Start(t.Context())
 	t.Cleanup(watcher.Wait)
 	if c, err := watcher.WatchObjects(t.Context(), configMaps); err != nil || !c.Complete() {
 		t.Fatalf("watch: %+v, %v", c, err)
 	}
-	var expected []watch.Expected
+	var expected []observe.Owned
 	for name, version := range written {
-		object := watch.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "x", Name: name}}
-		expected = append(expected, watch.Expected{Object: object, ResourceVersion: version})
+		object := observe.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "x", Name: name}}
+		expected = append(expected, observe.Owned{Object: object, ResourceVersion: version})
 	}
-	watcher.Expect(anna.UID, expected)
+	watcher.SetBaseline(anna.UID, expected)
 	r := &run{item: item("a"), watcher: watcher, memory: &memory{}, up: &upkeep.Run{Owner: anna}, unobserved: map[schema.GroupKind]bool{}}
 	r.item.UID = anna.UID
 	return r, client

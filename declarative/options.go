@@ -19,7 +19,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -127,7 +127,7 @@ type Options struct {
 	CleanUpFirst bool
 	// Fights determines after how many repeated changes by another client the deployer delays its corrections, and for
 	// how long. The zero value means the defaults.
-	Fights watch.GuardOptions
+	Fights observe.FightOptions
 	// WrapTransport wraps the transport of all requests to targets, for measurements and tests. It may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }

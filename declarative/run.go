@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -32,8 +32,8 @@ type run struct {
 	status  *providerStatus
 	memory  *memory
 	target  *lsv1alpha1.Target
-	watcher *watch.Watcher // nil before connect
-	wished  bool           // this deployer itself requested the run, so its time need not be stored if nothing changes
+	watcher *observe.Watcher // nil before connect
+	wished  bool             // this deployer itself requested the run, so its time need not be stored if nothing changes
 
 	done       []apply.Ref               // the children that have finished their work and no longer exist
 	unobserved map[schema.GroupKind]bool // kinds for which not all children are watched

@@ -14,10 +14,10 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/internal/pace"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -77,7 +77,7 @@ func (c *call) reconcile(ctx context.Context) error {
 	}
 	walk := c.openWalk(ctx)
 	walk.config = config
-	c.memory.During(func(o watch.Object) { walk.news(c.target.OwnerOf(o)) }, walk.news)
+	c.memory.During(func(o observe.Object) { walk.news(c.target.OwnerOf(o)) }, walk.news)
 	w, next := walk.walk(ctx)
 	c.memory.During(nil, nil)
 	for _, s := range w.states {
@@ -107,7 +107,7 @@ func (c *call) reconcile(ctx context.Context) error {
 func (c *call) openWalk(ctx context.Context) *run {
 	var reached client.Client
 	if c.run.Cluster != nil {
-		c.run.Cluster.Watcher().Hold(c.item.UID)
+		c.run.Cluster.Watcher().Suspend(c.item.UID)
 		reached = c.run.Cluster.Client
 	}
 	c.target = target.New(c.run, finalizers{c.status}, c.graph.watches)

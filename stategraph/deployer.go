@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/upkeep"
@@ -60,7 +60,7 @@ type Options struct {
 	// Fights configures how the deployer handles other clients that change the same object again and again. It sets how
 	// many changes count as a fight, and how long the deployer then waits before it corrects a change. The zero value
 	// means the defaults. The clock in Fights is ignored.
-	Fights watch.GuardOptions
+	Fights observe.FightOptions
 	// WrapTransport wraps the transport to each target. The wrapper gets every request, without credentials. It may be
 	// nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper

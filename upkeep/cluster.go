@@ -13,8 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
-	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -27,7 +26,7 @@ type Cluster struct {
 	deletable func(context.Context) (found []metav1.APIResource, missing []string, err error)
 	objects   dynamic.Interface
 	ended     <-chan struct{} // closed when the client is removed from the pool
-	watcher   *watch.Watcher
+	watcher   *observe.Watcher
 	statuses  sync.Map // maps each GroupVersionKind to its readiness.StatusShape
 	classes   classes
 	identity  identity
@@ -44,7 +43,7 @@ type Cluster struct {
 }
 
 // Watcher returns the Watcher of the target.
-func (c *Cluster) Watcher() *watch.Watcher { return c.watcher }
+func (c *Cluster) Watcher() *observe.Watcher { return c.watcher }
 
 // watch starts to watch a resource. The engine calls `watch` before it calls Seen for objects of the resource. The
 // method ignores errors, because Observe checks later whether the resource is watched.
@@ -83,29 +82,4 @@ func (c *Cluster) Release(item types.UID) {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	delete(c.users, item)
-}
-
-// Seen returns an apply.Lookup that finds the objects that a Watcher has reported.
-func Seen(watcher *watch.Watcher) apply.Lookup { return lookup{watcher} }
-
-type lookup struct{ watcher *watch.Watcher }
-
-// Seen returns an object as the Watcher last reported it. It returns false if the Watcher has not reported the object.
-func (l lookup) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
-	seen, known := l.watcher.Get(resource, name)
-	return apply.Seen{
-		UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, Finalizers: seen.Finalizers, Item: seen.Item, ResourceVersion: seen.ResourceVersion,
-	}, known
-}
-
-// Expected converts the content of apply.Report.Owned to the argument of Watcher.Expect.
-func Expected(owned []apply.Owned) []watch.Expected {
-	out := make([]watch.Expected, 0, len(owned))
-	for _, o := range owned {
-		out = append(out, watch.Expected{
-			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
-			Finishes: o.Finishes,
-		})
-	}
-	return out
 }

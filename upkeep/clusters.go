@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/internal/notfound"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -24,10 +24,12 @@ import (
 type clusters struct {
 	keeper *Keeper
 	pool   *targets.Pool
-	limit  *watch.Limit
-	guard  *watch.Guard
+	limit  *observe.Limit
+	fights *observe.FightDetector
 	seen   *prometheus.CounterVec // counts changes by other writers, as reported by the watches
-	kinds  *kinds                 // the watches that Followers share
+	// subscriptions bounds the watches that are open only for Subscriptions
+	subscriptions *observe.Limit
+	landscaper    *Landscaper // nil until it is needed; guarded by mu
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -40,27 +42,10 @@ func newClusters(k *Keeper, pool *targets.Pool) *clusters {
 	fights.Clock = k.rt.Clock
 	s := &clusters{
 		keeper: k, pool: pool,
-		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(fights),
+		limit: observe.NewLimit(observe.DefaultMaxWatches), subscriptions: observe.NewLimit(observe.DefaultMaxWatches), fights: observe.NewFightDetector(fights),
 		seen: newDriftCounter(), open: map[*targets.Client]*Cluster{},
 	}
-	s.kinds = &kinds{clock: k.rt.Clock, run: s.whileOpen, watches: map[kindPlace]*kindWatch{}, refused: map[kindPlace]time.Time{}}
 	return s
-}
-
-// whileOpen runs the function f in a goroutine. The context of f ends when the cluster is closed. The Landscaper
-// cluster is open until the manager ends. whileOpen returns false if the cluster is not open.
-func (s *clusters) whileOpen(at *Cluster, f func(context.Context)) bool {
-	if at.all != nil {
-		return at.Go(f)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx == nil || s.ctx.Err() != nil {
-		return false
-	}
-	ctx := s.ctx
-	s.running.Go(func() { f(ctx) })
-	return true
 }
 
 // Start maintains the clients and watches until ctx ends.
@@ -125,15 +110,15 @@ func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 // function `release`.
 func (s *clusters) start(open *Cluster, release func()) {
 	clk := s.keeper.rt.Clock
-	open.watcher = watch.New(open.metadata, watch.Options{Limit: s.limit, Clock: clk, Objects: open.objects})
+	open.watcher = observe.New(open.metadata, observe.Options{Limit: s.limit, Subscriptions: s.subscriptions, Clock: clk, Objects: open.objects})
 	open.all, open.used, open.users, open.identity = s, clk.Now(), map[types.UID]bool{}, make(identity, 1)
 	open.identity <- nil
 	open.ctx, open.end = context.WithCancel(s.ctx)
-	open.watcher.Subscribe(s.drifted)
-	open.watcher.FollowLosses(s.lost)
-	open.watcher.FollowUnknown(s.unknown)
+	open.watcher.OnDrift(s.drifted)
+	open.watcher.OnWatchLost(s.lost)
+	open.watcher.OnUnknownObject(s.unknown)
 	if changed := s.keeper.options.ObjectChanged; changed != nil {
-		open.watcher.FollowObjects(changed)
+		open.watcher.OnObjectChange(changed)
 	}
 	open.watcher.Start(open.ctx)
 	s.open[open.Client] = open

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // isOpen reports whether the next run would get the cluster.
@@ -50,7 +50,7 @@ func (w *world) isReleased() {
 }
 
 func TestIdleClusters(t *testing.T) {
-	watched := []watch.Expected{{Object: watch.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "ns", Name: "cm"}}, UID: "u"}}
+	watched := []observe.Owned{{Object: observe.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "ns", Name: "cm"}}, UID: "u"}}
 	t.Run("are closed", func(t *testing.T) {
 		w := newWorld(t)
 		w.check()
@@ -58,7 +58,7 @@ func TestIdleClusters(t *testing.T) {
 	})
 	for name, use := range map[string]struct{ begin, end func(*world) }{
 		"nothing of the watches": {
-			func(w *world) { w.cluster.Watcher().Expect(w.item.UID, watched) }, func(w *world) { w.cluster.Watcher().Forget(w.item.UID) },
+			func(w *world) { w.cluster.Watcher().SetBaseline(w.item.UID, watched) }, func(w *world) { w.cluster.Watcher().Forget(w.item.UID) },
 		},
 		"Keep": {
 			func(w *world) { w.cluster.Keep(w.item.UID) }, func(w *world) { w.cluster.Release(w.item.UID) },
@@ -112,7 +112,7 @@ func TestSweep(t *testing.T) {
 	w := newWorld(t)
 	w.begin(true)
 	w.cluster.Keep(w.item.UID)
-	w.cluster.Watcher().Expect(w.item.UID, nil)
+	w.cluster.Watcher().SetBaseline(w.item.UID, nil)
 	anew := w.item.DeepCopy()
 	anew.UID, anew.Name = "earlier", "item" // an earlier item that had the name of the current item
 	w.keeper.items.get(anew)

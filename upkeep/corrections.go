@@ -16,7 +16,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // ConditionContested is the type of a condition that reports fights. In a fight, another manager changes an object
@@ -38,9 +38,9 @@ type corrections struct {
 	settled bool // the triggers were reported in events, or returned to the queue
 	all     bool // the run also corrects objects that another client changes again after each correction
 
-	mu sync.Mutex // guards the fields triggers and later while an engine runs
-	triggers
-	later map[watch.Object]bool // objects that another client changes again after each correction; corrected later
+	mu     sync.Mutex // guards the fields causes and later while an engine runs
+	causes observe.Causes
+	later  map[observe.Object]bool // objects that another client changes again after each correction; corrected later
 }
 
 // take moves the triggers (the reasons for this run) from the queue of the item to c. Further calls do nothing. If
@@ -49,8 +49,8 @@ type corrections struct {
 func (c *corrections) take(delays bool) {
 	if !c.taken {
 		c.taken = true
-		c.triggers, c.later = c.item.queue.take(delays)
-		c.all = !delays || c.thorough
+		c.causes, c.later = c.item.triggers.Take(delays)
+		c.all = !delays || c.causes.ForceResync
 	}
 }
 
@@ -58,7 +58,7 @@ func (c *corrections) take(delays bool) {
 func (c *corrections) giveBack() {
 	if c.taken && !c.settled {
 		c.settled = true
-		c.item.queue.putBack(c.triggers)
+		c.item.triggers.Return(c.causes)
 	}
 }
 
@@ -79,21 +79,21 @@ func (c *corrections) may(at *Cluster, d apply.Drift) bool {
 	if !c.taken || c.all {
 		return true
 	}
-	object := watch.Object{Resource: d.Resource, NamespacedName: d.Ref.Key()}
+	object := observe.Object{Resource: d.Resource, NamespacedName: d.Ref.Key()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, taken := c.find(object); taken || c.later[object] {
+	if _, taken := c.causes.FindDrift(object); taken || c.later[object] {
 		return taken
 	}
-	e := watch.Event{Item: c.owner.UID, Object: object, UID: d.UID, What: watch.Changed, By: changes(at, object, d, c.owner.Manager())}
-	one, first := c.item.queue.drifted(e, c.clusters.guard.Heal)
-	if !one.notBefore.After(c.item.queue.clock.Now()) {
-		c.item.queue.corrected(object)
-		c.drifts = append(c.drifts, one)
+	found := observe.Drift{Item: c.owner.UID, Object: object, UID: d.UID, Reason: observe.DriftReasonChanged, By: changes(at, object, d, c.owner.Manager())}
+	one, first := c.item.triggers.AddDrift(found, c.clusters.fights.Count)
+	if !one.NotBefore.After(c.clusters.keeper.rt.Clock.Now()) {
+		c.item.triggers.RemoveDrifts(object)
+		c.causes.Drifts = append(c.causes.Drifts, one)
 		return true
 	}
 	c.later[object] = true
-	c.item.queue.reschedule()
+	c.item.triggers.Reschedule()
 	if first && one.Fight {
 		c.clusters.announce(c.item, one)
 	}
@@ -102,16 +102,16 @@ func (c *corrections) may(at *Cluster, d apply.Drift) bool {
 
 // changes returns which manager changed an object, and which fields this manager changed. The parameter `own` is the
 // item's own field manager, whose changes do not count.
-func changes(at *Cluster, object watch.Object, d apply.Drift, own string) []watch.Change {
+func changes(at *Cluster, object observe.Object, d apply.Drift, own string) []observe.Change {
 	if d.Live == nil {
 		seen, _ := at.watcher.Get(object.Resource, object.NamespacedName)
 		return seen.By
 	}
-	change := watch.Change{Manager: lastWriter(d.Live, own)}
+	change := observe.Change{Manager: lastWriter(d.Live, own)}
 	for _, field := range d.Fields {
 		change.Fields = append(change.Fields, strings.TrimPrefix(field, "."))
 	}
-	return []watch.Change{change}
+	return []observe.Change{change}
 }
 
 // lastWriter returns the field manager that wrote an object last, apart from the item's own manager.
@@ -129,19 +129,19 @@ func lastWriter(live metav1.Object, own string) string {
 // next correction is delayed, and the object must stay unchanged until then. For such an object, the Lookup returns the
 // state after the item's last write instead of the current state.
 func (c *corrections) lookup(at *Cluster, entries []apply.Entry) apply.Lookup {
-	seen := Seen(at.watcher)
+	seen := apply.Lookup(at.watcher)
 	if len(c.later) == 0 {
 		return seen
 	}
-	left := map[watch.Object]apply.Seen{}
+	left := map[observe.Object]observe.State{}
 	for _, entry := range entries {
 		resource, err := at.ResourceOf(entry.Ref())
 		if entry.Key == "" || err != nil {
 			continue
 		}
-		object := watch.Object{Resource: resource, NamespacedName: entry.Ref().Key()}
+		object := observe.Object{Resource: resource, NamespacedName: entry.Ref().Key()}
 		if c.later[object] {
-			left[object] = apply.Seen{UID: entry.UID, Key: entry.Key}
+			left[object] = observe.State{UID: entry.UID, Key: entry.Key}
 		}
 	}
 	return fights{Lookup: seen, left: left}
@@ -151,31 +151,31 @@ func (c *corrections) lookup(at *Cluster, entries []apply.Entry) apply.Lookup {
 // the engine until the next correction is due.
 type fights struct {
 	apply.Lookup
-	left map[watch.Object]apply.Seen
+	left map[observe.Object]observe.State
 }
 
-// Seen returns the state that the engine must assume for an object.
-func (f fights) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
-	if seen, fought := f.left[watch.Object{Resource: resource, NamespacedName: name}]; fought {
+// Get returns the state that the engine must assume for an object.
+func (f fights) Get(resource schema.GroupVersionResource, name types.NamespacedName) (observe.State, bool) {
+	if seen, fought := f.left[observe.Object{Resource: resource, NamespacedName: name}]; fought {
 		return seen, true
 	}
-	return f.Lookup.Seen(resource, name)
+	return f.Lookup.Get(resource, name)
 }
 
 // contested returns text that describes the fights: the objects that another client changes again after each
 // correction. If this run has corrected such an object, contested requests a later run, which checks whether the fight
 // is over.
 func (c *corrections) contested() string {
-	contested := c.item.queue.fights()
-	for _, d := range c.drifts {
+	contested := c.item.triggers.ListFights()
+	for _, d := range c.causes.Drifts {
 		if d.Fight {
 			contested = append(contested, d)
-			c.item.queue.wake(c.item.queue.clock.Now().Add(d.Delay))
+			c.item.triggers.Request(c.clusters.keeper.rt.Clock.Now().Add(d.Delay))
 		}
 	}
 	texts := map[string]bool{}
 	for _, d := range contested {
-		texts[d.contest()] = true
+		texts[d.DescribeFight()] = true
 	}
 	sorted := slices.Sorted(maps.Keys(texts))
 	if more := len(sorted) - maxContested; more > 0 {

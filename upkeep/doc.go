@@ -3,7 +3,7 @@
 // Package upkeep maintains the objects of deploy items in their target clusters. It is meant for all deployers that
 // apply Kubernetes objects. For each target, it provides one client with watches. It corrects drift, waits without
 // blocking a worker, and stores checkpoints of the inventory. It connects three other packages: package apply writes
-// objects, package apply/watch watches them, and package deployerlib calls the deployer.
+// objects, package observe watches them, and package deployerlib calls the deployer.
 //
 // A deployer creates one Keeper, and begins a Run in each call:
 //

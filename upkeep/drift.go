@@ -3,10 +3,7 @@
 package upkeep
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // newDriftCounter returns the metric that counts changes by other writers. Its label is the kind of the change.
@@ -25,63 +22,24 @@ func newDriftCounter() *prometheus.CounterVec {
 	}, []string{"what"})
 }
 
-// drift describes a change by another writer, and the time at which to correct it.
-type drift struct {
-	watch.Event
-	watch.Heal
-
-	notBefore time.Time // the time of the correction; later than the change if the correction is delayed
-}
-
-// String returns the drift as text for events.
-func (d drift) String() string {
-	if !d.Fight {
-		return d.Event.String()
-	}
-	about := d.Field
-	if _, isKind := repeated[watch.What(d.Field)]; isKind {
-		about = "the object"
-	}
-	return fmt.Sprintf("%s (a fight with %s about %s: corrected again after %s)", d.Event, d.rival(), about, d.Delay)
-}
-
-// rival returns the name of the manager with which the item fights, as text.
-func (d drift) rival() string { return cmp.Or(d.Manager, "an unknown manager") }
-
-// repeated contains, for each kind of drift, what the other manager does after each correction.
-var repeated = map[watch.What]string{
-	watch.Gone: "is deleted", watch.Deleting: "is deleted", watch.Replaced: "is replaced",
-	watch.Relabelled: "gets the label of another item", watch.Wiped: "loses its managed fields", watch.Changed: "is changed",
-}
-
-// contest returns text that says what the other manager does after each correction.
-func (d drift) contest() string {
-	what := cmp.Or(d.Field, "it") + " is changed"
-	if verb, isKind := repeated[watch.What(d.Field)]; isKind {
-		what = "it " + verb
-	}
-	return fmt.Sprintf("%s: %s by %s after every correction; the next correction follows after %s",
-		d.Object, what, d.rival(), d.Delay.Round(time.Millisecond))
-}
-
-// drifted adds a drift to the queue of its item and triggers a run. If the item is waiting, the throttle limits how
+// drifted adds a drift to the triggers of its item and triggers a run. If the item is waiting, the throttle limits how
 // often runs are triggered. If the correction is delayed, a timer triggers the run. Watchers call drifted, so it must
 // not block.
-func (s *clusters) drifted(e watch.Event) {
-	it := s.keeper.items.find(e.Item)
+func (s *clusters) drifted(d observe.Drift) {
+	it := s.keeper.items.find(d.Item)
 	if it == nil {
 		return
 	}
-	d, first := it.queue.drifted(e, s.guard.Heal)
-	s.seen.WithLabelValues(string(e.What)).Inc()
-	if d.Delay == 0 && it.waits() {
-		it.throttle.event()
+	pending, first := it.triggers.AddDrift(d, s.fights.Count)
+	s.seen.WithLabelValues(string(d.Reason)).Inc()
+	if pending.Delay == 0 && it.waits() {
+		it.triggers.ReportChange()
 		return
 	}
-	it.queue.reschedule()
-	if d.Fight && first {
-		s.announce(it, d)
-		it.queue.wake(s.keeper.rt.Clock.Now()) // an immediate run reports the fight in a condition
+	it.triggers.Reschedule()
+	if pending.Fight && first {
+		s.announce(it, pending)
+		it.triggers.Request(s.keeper.rt.Clock.Now()) // an immediate run reports the fight in a condition
 	}
 }
 
@@ -89,12 +47,12 @@ func (s *clusters) drifted(e watch.Event) {
 // Watchers call lost, so it must not block.
 func (s *clusters) lost(uid types.UID) {
 	if it := s.keeper.items.find(uid); it != nil {
-		it.queue.wake(s.keeper.rt.Clock.Now())
+		it.triggers.Request(s.keeper.rt.Clock.Now())
 	}
 }
 
 // announce writes an event which reports that the correction of a drift is delayed.
-func (s *clusters) announce(it *item, d drift) {
+func (s *clusters) announce(it *item, d observe.PendingDrift) {
 	item := &corev1.ObjectReference{Namespace: it.key.Namespace, Name: it.key.Name, UID: d.Item}
 	item.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
 	about := &corev1.ObjectReference{Namespace: d.Object.Namespace, Name: d.Object.Name, UID: d.UID}
@@ -107,7 +65,7 @@ const maxReported = 8
 // report writes events about the drifts (changes by other writers) that the run corrects, at most maxReported. It omits
 // a drift whose correction was delayed, because clusters.announce has already reported it.
 func (c *corrections) report(at *Cluster, event func(related runtime.Object, kind, reason, message string)) {
-	drifts := slices.DeleteFunc(slices.Clone(c.drifts), func(d drift) bool { return d.Fight })
+	drifts := slices.DeleteFunc(slices.Clone(c.causes.Drifts), func(d observe.PendingDrift) bool { return d.Fight })
 	for _, one := range drifts[:min(len(drifts), maxReported)] {
 		about := &corev1.ObjectReference{Namespace: one.Object.Namespace, Name: one.Object.Name, UID: one.UID}
 		if gvk, err := at.RESTMapper().KindFor(one.Object.Resource); err == nil {

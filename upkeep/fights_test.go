@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // TestPostponedDrift ensures that a postponed correction is never lost. It covers all reasons for which the library
@@ -32,8 +32,8 @@ func TestPostponedDrift(t *testing.T) {
 		w.wantTriggers(1)
 		w.wants(true, 0)
 		r := w.begin(true)
-		if r.Take(); len(r.corrections.drifts) != 1 || len(r.corrections.later) != 0 {
-			w.Errorf("the run heals %v and leaves %v", r.corrections.drifts, r.corrections.later)
+		if r.Take(); len(r.corrections.causes.Drifts) != 1 || len(r.corrections.later) != 0 {
+			w.Errorf("the run heals %v and leaves %v", r.corrections.causes.Drifts, r.corrections.later)
 		}
 	}
 	t.Run("has an alarm of its own [F23]", func(t *testing.T) {
@@ -97,13 +97,13 @@ func TestRandomFights(t *testing.T) {
 func endHealed(t *testing.T) {
 	for seed := range uint64(50) {
 		f := &fightTest{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 1))}
-		f.keeper.clusters.guard = watch.NewGuard(watch.GuardOptions{Clock: f.clock, FirstDelay: 4 * time.Second, MaxDelay: 16 * time.Second})
+		f.keeper.clusters.fights = observe.NewFightDetector(observe.FightOptions{Clock: f.clock, FirstDelay: 4 * time.Second, MaxDelay: 16 * time.Second})
 		for f.clock.Since(noon) < 8*time.Second {
 			f.step(true)
 		}
 		until := f.clock.Now()
-		for _, at := range f.keeper.items.find(f.item.UID).queue.next.times() {
-			until = at
+		for _, fight := range f.keeper.items.find(f.item.UID).triggers.ListFights() {
+			until = fight.NotBefore
 		}
 		for f.edited && !f.clock.Now().After(until.Add(100*time.Millisecond)) {
 			f.step(false)

@@ -73,7 +73,7 @@ func TestFightsWhileAJobWaits(t *testing.T) {
 	call := func() int {
 		r := w.begin(false)
 		r.Take()
-		corrected := len(r.corrections.drifts)
+		corrected := len(r.corrections.causes.Drifts)
 		w.settled(r)
 		_ = r.Wait("readiness", 0, "waits", time.Second)
 		return corrected
@@ -108,7 +108,7 @@ func TestRerun(t *testing.T) {
 		return r.Options(w.cluster, apply.Options{}).Rerun
 	}
 	t.Run("a thorough run of a schedule does not repeat finished Jobs [F91]", func(t *testing.T) {
-		w.keeper.items.get(w.item).queue.setThorough()
+		w.keeper.items.get(w.item).triggers.ForceResync()
 		if rerun() {
 			t.Error("the Jobs are repeated")
 		}

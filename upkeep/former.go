@@ -80,7 +80,7 @@ func (r *Run) CleanUp(ctx context.Context, o apply.Options, groups []apply.Group
 		r.Event(nil, corev1.EventTypeWarning, "ClusterUnknown", result.message())
 	}
 	if len(result.left) > 0 || merged {
-		r.item.queue.wake(r.Keeper.rt.Clock.Now().Add(r.item.nextCleanUp(result.progress)))
+		r.item.triggers.Request(r.Keeper.rt.Clock.Now().Add(r.item.nextCleanUp(result.progress)))
 	}
 	r.Inventory.Former = result.left
 	return shown || result.progress, r.Note(r.Inventory)

@@ -34,7 +34,7 @@ func (k *Keeper) wake(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployIte
 	if it == nil || di.DeletionTimestamp != nil || di.Annotations[continuousreconcile.ActiveAnnotation] == "false" {
 		return nil, nil
 	}
-	due, notBefore := it.queue.due()
+	due, notBefore := it.triggers.Due()
 	if !due {
 		return nil, nil
 	}
@@ -50,7 +50,7 @@ func (k *Keeper) thorough(scheduled extension.ReconcileExtensionHook) extension.
 	return func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 		res, err := scheduled(ctx, log, di, target, t)
 		if res != nil && !res.AbortReconcile && di != nil {
-			k.items.get(di).queue.setThorough()
+			k.items.get(di).triggers.ForceResync()
 			if di.Status.Phase.IsFinal() {
 				k.items.get(di).beginAnew()
 			}

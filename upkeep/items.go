@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // items stores data about deploy items in memory. If the data is lost, the only consequence is additional reads.
@@ -35,10 +35,8 @@ func (s *items) get(di *lsv1alpha1.DeployItem) *item {
 	it := s.all[di.UID]
 	if it == nil {
 		key := client.ObjectKeyFromObject(di)
-		trigger := func() { s.trigger(key) }
 		it = &item{
-			key: key, queue: &queue{clock: s.clock, trigger: trigger}, throttle: newThrottle(s.clock, trigger),
-			applied: &apply.Applied{},
+			key: key, triggers: observe.NewTriggers(s.clock, func() { s.trigger(key) }), applied: &apply.Applied{},
 		}
 		s.all[di.UID] = it
 	}
@@ -69,8 +67,8 @@ func (s *items) forget(uid types.UID) {
 	defer s.mu.Unlock()
 	if it := s.all[uid]; it != nil {
 		it.stopFollowing()
-		it.stopLooking()
-		it.queue.clear()
+		it.stopSubscriptions()
+		it.triggers.Clear()
 		it.values.end()
 	}
 	delete(s.all, uid)
@@ -80,10 +78,9 @@ func (s *items) forget(uid types.UID) {
 // may occur at any time, and a call may use several goroutines. The methods are therefore safe for concurrent use.
 type item struct {
 	key      types.NamespacedName
-	queue    *queue       // the triggers of the next runs
-	throttle *throttle    // limits how often events trigger a reconcile while the item waits
-	searched atomic.Bool  // the inventory was lost, and the objects were searched by label
-	searches atomic.Int32 // the number of searches in a row that failed for a temporary reason
+	triggers *observe.Triggers // decides when the item runs next
+	searched atomic.Bool       // the inventory was lost, and the objects were searched by label
+	searches atomic.Int32      // the number of searches in a row that failed for a temporary reason
 	ready    readyStates
 	values   values
 	// strangers contains the objects with the item's marks that do not belong to it
@@ -96,9 +93,8 @@ type item struct {
 	refused bool          // the target has rejected the credentials in this run
 	follow  func()        // stops following changes; nil if the item is not waiting
 	cleanUp time.Duration // the last pause between two attempts to clean up former clusters
-	// observation is the last pause between two attempts to watch a kind that the target did not serve
-	observation time.Duration
-	lookout     *lookout // watches the objects for which a step waits; nil if no step is waiting
+	// subscriptions watches the objects for which a step waits
+	subscriptions subscriptions
 }
 
 // values contains the values that a deployer stores for an item. See Run.Value. A deployer stores very few values, so a
@@ -140,11 +136,11 @@ func (v *values) end() {
 }
 
 // startFollowing makes changes of the item's objects trigger the next reconcile, unless they do so already.
-func (i *item) startFollowing(watcher *watch.Watcher, uid types.UID) {
+func (i *item) startFollowing(watcher *observe.Watcher, uid types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.follow == nil {
-		i.follow = watcher.Follow(uid, func(watch.Object) { i.throttle.event() })
+		i.follow = watcher.OnChange(uid, func(observe.Object) { i.triggers.ReportChange() })
 	}
 }
 
@@ -161,7 +157,7 @@ func (i *item) stopFollowing() {
 	if i.follow != nil {
 		i.follow()
 		i.follow = nil
-		i.throttle.stop()
+		i.triggers.StopWaiting()
 	}
 }
 
@@ -215,17 +211,14 @@ func (i *item) appliedInRun() *apply.Applied {
 // ended resets the waiting times, and stops watching the objects for which a step waited.
 func (i *item) ended() {
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.since, i.refused = nil, false
-	i.mu.Unlock()
-	i.stopLooking()
+	i.subscriptions.stop()
 }
 
-// stopLooking stops watching the objects for which a step waited.
-func (i *item) stopLooking() {
+// stopSubscriptions stops watching the objects for which a step waited.
+func (i *item) stopSubscriptions() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.lookout != nil {
-		i.lookout.stop()
-		i.lookout = nil
-	}
+	i.subscriptions.stop()
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -21,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -38,7 +37,7 @@ type Options struct {
 	TargetLimits targets.Limits
 	// Fights determines when repeated changes by other clients count as a fight, and how long the corrections are
 	// delayed in a fight. The zero value stands for the defaults. The field Clock is ignored.
-	Fights watch.GuardOptions
+	Fights observe.FightOptions
 	// CleanUpFirst determines the order when an item moves to another cluster. If it is true, the item waits until its
 	// objects in the old cluster are deleted. Otherwise the item is deployed to the new cluster first.
 	CleanUpFirst bool
@@ -50,7 +49,7 @@ type Options struct {
 	// exceeds StatusGrace. The default is DefaultStatusGrace. A negative value stands for zero.
 	StatusGrace time.Duration
 	// ObjectChanged is called with the UID of an item whenever one of its objects changes. It is called only for kinds
-	// for which the deployer has called [watch.Watcher.WatchObjects]. It must not block. It may be nil.
+	// for which the deployer has called [observe.Watcher.WatchObjects]. It must not block. It may be nil.
 	ObjectChanged func(item types.UID)
 }
 
@@ -69,15 +68,12 @@ type Keeper struct {
 	clusters *clusters
 	secrets  client.Client
 	scape    *landscape
-
-	landscaper func() (*Landscaper, error) // creates the client of the Landscaper cluster, once
 }
 
 // New returns a Keeper. Call UseRuntime before you use the Keeper.
 func New(o Options) *Keeper {
 	o.StatusGrace = cmp.Or(o.StatusGrace, DefaultStatusGrace)
 	k := &Keeper{options: o, items: newItems()}
-	k.landscaper = sync.OnceValues(k.openLandscaper)
 	return k
 }
 
@@ -140,9 +136,9 @@ func (k *Keeper) Cluster(ctx context.Context, target *lsv1alpha1.ResolvedTarget)
 // Thorough makes the next run of the item thorough: the run checks every object, even if no watch reported a change, and
 // creates objects again that have finished their work and are gone. Call Thorough in ForceReconcile.
 func (k *Keeper) Thorough(di *lsv1alpha1.DeployItem) {
-	queue := k.items.get(di).queue
-	queue.setRerun()
-	queue.setThorough()
+	triggers := k.items.get(di).triggers
+	triggers.RecreateFinished()
+	triggers.ForceResync()
 }
 
 // Forget removes all data about an item and its objects from memory, and ends the background runs of the item.
@@ -183,7 +179,7 @@ func (k *Keeper) Values(ctx context.Context, key any) map[types.NamespacedName]a
 // when continuous reconcile is enabled again.
 func (k *Keeper) Wake(uid types.UID, notBefore time.Time) {
 	if it := k.items.find(uid); it != nil {
-		it.queue.wake(notBefore)
+		it.triggers.Request(notBefore)
 	}
 }
 

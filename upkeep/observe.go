@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // ConditionDriftDetection is the type of a condition of items for which changes by other clients are not detected
@@ -23,10 +24,10 @@ const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 //
 // If a kind cannot be watched, Observe sets the condition DriftDetection in memory, and requests another run, which tries
 // again: soon, or after ten minutes if the target does not allow the watch. Observe returns an error only if ctx ends.
-func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
+func (r *Run) Observe(ctx context.Context, owned []observe.Owned) error {
 	for _, one := range owned {
 		if one.ResourceVersion != "" {
-			r.Cluster.watcher.Serves(one.Resource)
+			r.Cluster.watcher.MarkServed(one.Object.Resource)
 		}
 	}
 	failed := error(nil)
@@ -48,14 +49,14 @@ func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	if r.unwatched = unwatched != ""; r.unwatched {
 		unwatched = "changes by other writers are not detected immediately: " + oneLine(unwatched)
 	}
-	switch pause := r.item.nextObservation(again); {
+	switch pause := r.item.triggers.NextWatchRetry(again); {
 	case again:
-		r.item.queue.wake(r.Keeper.rt.Clock.Now().Add(pause))
+		r.item.triggers.Request(r.Keeper.rt.Clock.Now().Add(pause))
 	case refused:
-		r.item.queue.wake(r.Keeper.rt.Clock.Now().Add(refusedObservation))
+		r.item.triggers.Request(r.Keeper.rt.Clock.Now().Add(refusedWatchRetry))
 	}
 	r.Keeper.setCondition(r.Item, ConditionDriftDetection, lsv1alpha1.ConditionFalse, "NotWatched", unwatched)
-	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // also called after an error, because the watches report no drift before this call
+	r.Cluster.watcher.SetBaseline(r.Item.UID, owned) // also called after an error, because the watches report no drift before this call
 	if r.reportStrangers(); r.know(true) {
 		r.Keeper.clusters.unknown(r.Item.UID)
 	}
@@ -82,33 +83,15 @@ func resources(at *Cluster, entries []apply.Entry) (served map[schema.GroupVersi
 	return served, unserved
 }
 
-// These constants are the minimum and maximum time until an item tries again to watch a kind, and the time if the target
-// does not allow the watch.
-const (
-	minObservation     = 10 * time.Second
-	maxObservation     = 5 * time.Minute
-	refusedObservation = 10 * time.Minute
-)
-
-// nextObservation returns the time until the next attempt to watch the kinds that could not be watched. The time doubles
-// with each attempt. If `again` is false, the next time is the minimum again.
-func (i *item) nextObservation(again bool) time.Duration {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if !again {
-		i.observation = 0
-		return 0
-	}
-	i.observation = min(max(2*i.observation, minObservation), maxObservation)
-	return i.observation
-}
+// refusedWatchRetry is the time until an item tries again to watch a kind that the target does not allow it to watch.
+const refusedWatchRetry = 10 * time.Minute
 
 // Resume watches the objects of a finished item. It also detects drift that occurred before the process was started.
 // Call it in Deployer.Resume. It writes nothing. If `target` is nil or the inventory is empty, it watches nothing. It
 // returns the errors of Connect and Observe.
 func (r *Run) Resume(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if len(r.Inventory.Former) > 0 {
-		r.item.queue.wake(r.Keeper.rt.Clock.Now())
+		r.item.triggers.Request(r.Keeper.rt.Clock.Now())
 	}
 	if target == nil || len(r.Inventory.Entries) == 0 {
 		return nil

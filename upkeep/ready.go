@@ -19,9 +19,9 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/absence"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/internal/version"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // readers limits how many objects a readiness check reads at the same time.
@@ -47,7 +47,7 @@ func (r *Run) AwaitReady(ctx context.Context, bound time.Duration) error {
 	}
 	err = r.Wait("readiness", bound, reason, after)
 	if _, _, waits := deployerlib.AsWait(err); waits && slices.ContainsFunc(waiting, func(u unready) bool { return u.missed(r.Cluster) }) {
-		r.item.throttle.event()
+		r.item.triggers.ReportChange()
 	}
 	return err
 }
@@ -250,10 +250,10 @@ func (r *Run) setFinished(found []unready) error {
 
 // seen returns an object as a watch last reported it. It returns false if no watch has reported the object, or if the
 // cluster does not serve the kind.
-func (c *Cluster) seen(ref apply.Ref) (watch.Seen, bool) {
+func (c *Cluster) seen(ref apply.Ref) (observe.State, bool) {
 	resource, err := c.ResourceOf(ref)
 	if err != nil {
-		return watch.Seen{}, false
+		return observe.State{}, false
 	}
 	return c.watcher.Get(resource, ref.Key())
 }

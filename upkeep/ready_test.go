@@ -17,8 +17,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // TestStateless covers the kinds whose objects are never read. It checks that such objects are always ready.
@@ -55,8 +55,8 @@ func TestReadOfThePast(t *testing.T) {
 		written string
 		behind  bool
 	}{{"", false}, {cm.ResourceVersion, false}, {"7" + cm.ResourceVersion, true}} {
-		w.cluster.watcher.Expect(w.item.UID, []watch.Expected{
-			{Object: watch.Object{Resource: configMaps, NamespacedName: name}, UID: cm.UID, ResourceVersion: tc.written},
+		w.cluster.watcher.SetBaseline(w.item.UID, []observe.Owned{
+			{Object: observe.Object{Resource: configMaps, NamespacedName: name}, UID: cm.UID, ResourceVersion: tc.written},
 		})
 		live, err := w.cluster.Read(t.Context(), ref)
 		if behind := err != nil && strings.Contains(err.Error(), "the target lags behind"); behind != tc.behind || (live == nil) != tc.behind {
@@ -74,8 +74,8 @@ func TestReadBesideAChange(t *testing.T) {
 	w.cluster.Client.Client = interceptor.NewClient(plain, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, obj, opts...)
-			w.cluster.watcher.Expect(w.item.UID, []watch.Expected{
-				{Object: watch.Object{Resource: configMaps, NamespacedName: key}, UID: cm.UID, ResourceVersion: "7" + cm.ResourceVersion},
+			w.cluster.watcher.SetBaseline(w.item.UID, []observe.Owned{
+				{Object: observe.Object{Resource: configMaps, NamespacedName: key}, UID: cm.UID, ResourceVersion: "7" + cm.ResourceVersion},
 			})
 			return err
 		},

@@ -157,7 +157,7 @@ func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 // Checkpoint and Applied in o. In a thorough run (see Thorough), it also sets Force. It sets Events, MayHeal, FindOwner
 // and LeaveUnreadable if they are nil.
 func (r *Run) Options(to *Cluster, o apply.Options) apply.Options {
-	o.Seen, o.Watch, o.Applied = Seen(to.watcher), to.watch, r.item.appliedInRun()
+	o.Seen, o.Watch, o.Applied = to.watcher, to.watch, r.item.appliedInRun()
 	o.Checkpoint = func(ctx context.Context, inventory apply.Inventory) error {
 		if err := r.Note(inventory); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (r *Run) Options(to *Cluster, o apply.Options) apply.Options {
 			o.MayHeal = func(d apply.Drift) bool { return r.corrections.may(to, d) }
 		}
 	}
-	o.Force, o.Rerun = o.Force || r.corrections.thorough, o.Rerun || r.corrections.rerun
+	o.Force, o.Rerun = o.Force || r.corrections.causes.ForceResync, o.Rerun || r.corrections.causes.RecreateFinished
 	if o.LeaveUnreadable == nil {
 		o.LeaveUnreadable = r.leavesUnreadable
 	}

@@ -24,7 +24,7 @@ func (r *Run) Take() { r.corrections.take(r.background || r.waits) }
 
 // Thorough reports whether the run must check every object, even if no watch reported a change. It returns false before
 // Take.
-func (r *Run) Thorough() bool { return r.corrections.thorough }
+func (r *Run) Thorough() bool { return r.corrections.causes.ForceResync }
 
 // GiveBack returns the triggers of this run to the queue of the item, so that the next run handles them. Call it if the
 // run fails after Take and before Settle, because no watch reports these triggers again. Settle calls it itself if
@@ -36,13 +36,13 @@ func (r *Run) GiveBack() { r.corrections.giveBack() }
 // a change. The deployer must return every error unchanged, because the error contains an error code.
 func (r *Run) Apply(ctx context.Context, desired []apply.Desired, o apply.Options) (apply.Report, error) {
 	r.Take()
-	r.Cluster.watcher.Hold(r.Item.UID)
+	r.Cluster.watcher.Suspend(r.Item.UID)
 	inventory, report, err := r.Cluster.Engine(r.Options(r.Cluster, o)).Apply(ctx, r.Owner, desired, r.Inventory)
 	return report, r.Settle(ctx, inventory, report, err)
 }
 
 // Settle records the result of an engine or a Session, and calls Observe so that later drift is detected. It is meant
-// for callers that use their own engine. Apply calls Settle itself. The caller must call Watcher.Hold before the first
+// for callers that use their own engine. Apply calls Settle itself. The caller must call Watcher.Suspend before the first
 // write, because the watches also report intermediate states. The parameter `err` is the error of the engine. Settle
 // returns nil if the next step may begin, and otherwise the same errors as Apply.
 func (r *Run) Settle(ctx context.Context, inventory apply.Inventory, report apply.Report, err error) error {
@@ -86,7 +86,7 @@ func (r *Run) AfterDeployment(ctx context.Context, desired []apply.Desired, o ap
 	if !slices.ContainsFunc(r.Inventory.Entries, func(entry apply.Entry) bool { return entry.PatchDue }) {
 		return nil
 	}
-	r.Cluster.watcher.Hold(r.Item.UID)
+	r.Cluster.watcher.Suspend(r.Item.UID)
 	inventory, report, err := r.Cluster.Engine(r.Options(r.Cluster, o)).AfterDeployment(ctx, r.Owner, desired, r.Inventory)
 	return r.Settle(ctx, inventory, report, err)
 }
@@ -158,7 +158,7 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 	if after > 0 {
 		after = max(after, pace.Min)
 	}
-	r.item.throttle.waitsFor(reason)
+	r.item.triggers.SetWaitReason(reason)
 	if r.Cluster != nil {
 		r.item.startFollowing(r.Cluster.watcher, r.Item.UID)
 	}
@@ -169,7 +169,7 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 // removes the condition ReadinessUnknown.
 func (r *Run) Finished() {
 	r.item.stopFollowing()
-	r.item.queue.reschedule() // drift that was queued during the wait has no timer yet
+	r.item.triggers.Reschedule() // drift that was queued during the wait has no timer yet
 	r.item.ended()
 	if r.Item.Status.JobID == "" {
 		r.item.beginAnew() // a job may run again under the same ID if its end could not be stored

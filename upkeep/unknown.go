@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -120,7 +120,7 @@ func (s *strangers) due(now time.Time) time.Time {
 // contain. Watchers call unknown, so it must not block.
 func (s *clusters) unknown(uid types.UID) {
 	if it := s.keeper.items.find(uid); it != nil {
-		it.queue.wake(it.strangers.due(s.keeper.rt.Clock.Now()))
+		it.triggers.Request(it.strangers.due(s.keeper.rt.Clock.Now()))
 	}
 }
 
@@ -147,7 +147,7 @@ func (r *Run) collectUnknown(ctx context.Context, complete func(*apply.Entry, me
 	}
 	inventory, found := r.Inventory, []string{}
 	inventory.Entries = slices.Clip(inventory.Entries)
-	for _, one := range r.Cluster.watcher.Unknown(r.Owner, maxUnknown) {
+	for _, one := range r.Cluster.watcher.ListUnknown(r.Owner, maxUnknown) {
 		entry, ours, err := r.identify(ctx, one, complete)
 		switch {
 		case err != nil && (ctx.Err() != nil || r.Item.DeletionTimestamp != nil):
@@ -171,7 +171,7 @@ func (r *Run) collectUnknown(ctx context.Context, complete func(*apply.Entry, me
 
 // identify reads an object with the marks of the item, and returns its entry for the inventory. If the object does not
 // belong to the item, identify records this.
-func (r *Run) identify(ctx context.Context, one watch.Marked, complete func(*apply.Entry, metav1.Object)) (entry apply.Entry, ours bool, err error) {
+func (r *Run) identify(ctx context.Context, one observe.Marked, complete func(*apply.Entry, metav1.Object)) (entry apply.Entry, ours bool, err error) {
 	gvk, err := r.Cluster.RESTMapper().KindFor(one.Object.Resource)
 	if err != nil {
 		return entry, false, fmt.Errorf("find the kind of the unknown object %s: %w", one.Object, err)
@@ -237,14 +237,14 @@ func (r *Run) know(ends bool) bool {
 			r.known[entry.UID] = true
 		}
 	}
-	r.item.strangers.retain(r.Cluster.watcher.Marks(r.Owner, r.item.strangers.versions()))
+	r.item.strangers.retain(r.Cluster.watcher.FindMarked(r.Owner, r.item.strangers.versions()))
 	ignored := r.item.strangers.versions()
 	for uid := range before {
 		if !r.known[uid] {
 			ignored[uid] = "" // this run has removed the object
 		}
 	}
-	return r.Cluster.watcher.Know(r.Owner, slices.Collect(maps.Keys(r.known)), ignored, ends)
+	return r.Cluster.watcher.SetInventory(r.Owner, slices.Collect(maps.Keys(r.known)), ignored, ends)
 }
 
 // reportStrangers sets the condition ConditionUnknownObjects, and writes an event when it changes.

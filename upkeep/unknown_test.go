@@ -77,7 +77,7 @@ func TestCollectUnknown(t *testing.T) {
 		if err := client.Tracker().Delete(configMaps, "ns", "a"); err != nil {
 			t.Fatal(err)
 		}
-		w.until("the watch reports the deletion", func() bool { return len(r.Cluster.watcher.ObjectsOf(configMaps, r.Owner)) == 0 })
+		w.until("the watch reports the deletion", func() bool { return len(r.Cluster.watcher.ListObjects(configMaps, r.Owner)) == 0 })
 		w.until("the condition is removed", func() bool { collect(t, w); return !condition(w) })
 	})
 	for name, tc := range map[string]struct {

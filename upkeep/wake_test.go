@@ -150,15 +150,15 @@ func TestFights(t *testing.T) {
 	entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "fought", UID: "u", Key: "ours"}
 	looksUntouched := func(r *Run) bool {
 		r.Inventory.Entries = []apply.Entry{entry}
-		seen, known := r.Options(r.Cluster, apply.Options{}).Seen.Seen(configMaps, entry.Ref().Key())
+		seen, known := r.Options(r.Cluster, apply.Options{}).Seen.Get(configMaps, entry.Ref().Key())
 		return known && seen.UID == "u" && seen.Key == "ours"
 	}
 	t.Run("are left for later by a run that heals others", func(t *testing.T) {
 		w := fight(t)
 		r := w.begin(true)
 		r.Take()
-		if len(r.corrections.drifts) != 1 || !looksUntouched(r) {
-			t.Errorf("the run heals %v, and writes what is fought about", r.corrections.drifts)
+		if len(r.corrections.causes.Drifts) != 1 || !looksUntouched(r) {
+			t.Errorf("the run heals %v, and writes what is fought about", r.corrections.causes.Drifts)
 		}
 		r.corrections.giveBack()
 		w.wants(true, 0)
@@ -167,27 +167,27 @@ func TestFights(t *testing.T) {
 		w.keeper.Wake(w.item.UID, time.Time{})
 		w.wants(true, 0)
 		r = w.begin(true)
-		if r.Take(); len(r.corrections.drifts) != 0 || !looksUntouched(r) {
-			t.Errorf("a run that Wake requested heals %v", r.corrections.drifts)
+		if r.Take(); len(r.corrections.causes.Drifts) != 0 || !looksUntouched(r) {
+			t.Errorf("a run that Wake requested heals %v", r.corrections.causes.Drifts)
 		}
 		w.clock.Step(10 * time.Second)
 		w.wants(true, 0)
 		r = w.begin(true)
-		if r.Take(); len(r.corrections.drifts) != 1 || looksUntouched(r) {
-			t.Errorf("it is time, but the run heals %v", r.corrections.drifts)
+		if r.Take(); len(r.corrections.causes.Drifts) != 1 || looksUntouched(r) {
+			t.Errorf("it is time, but the run heals %v", r.corrections.causes.Drifts)
 		}
 	})
 	t.Run("are ended by jobs and thorough runs", func(t *testing.T) {
 		w := fight(t)
 		r := w.begin(false)
-		if r.Take(); len(r.corrections.drifts) != 2 || looksUntouched(r) {
-			t.Errorf("a job heals %v", r.corrections.drifts)
+		if r.Take(); len(r.corrections.causes.Drifts) != 2 || looksUntouched(r) {
+			t.Errorf("a job heals %v", r.corrections.causes.Drifts)
 		}
 		w = fight(t)
 		w.keeper.Thorough(w.item)
 		r = w.begin(true)
-		if r.Take(); len(r.corrections.drifts) != 2 || looksUntouched(r) {
-			t.Errorf("a thorough run heals %v", r.corrections.drifts)
+		if r.Take(); len(r.corrections.causes.Drifts) != 2 || looksUntouched(r) {
+			t.Errorf("a thorough run heals %v", r.corrections.causes.Drifts)
 		}
 	})
 }

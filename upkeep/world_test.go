@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	metadatafake "k8s.io/client-go/metadata/fake"
@@ -26,11 +27,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/targets"
 )
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 // noon is the time at which the fake clocks start.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -156,9 +159,9 @@ func (w *world) wants(run bool, later time.Duration) {
 
 // drift reports a drift of a ConfigMap. The third drift of the same ConfigMap is a fight.
 func (w *world) drift(name string) {
-	w.keeper.clusters.drifted(watch.Event{
-		Item: w.item.UID, Object: watch.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}},
-		What: watch.Changed, By: []watch.Change{{Manager: "editor", Fields: []string{"data.a"}}},
+	w.keeper.clusters.drifted(observe.Drift{
+		Item: w.item.UID, Object: observe.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}},
+		Reason: observe.DriftReasonChanged, By: []observe.Change{{Manager: "editor", Fields: []string{"data.a"}}},
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/deployerkit/deployerkit/apply/internal/deletion"
+	"github.com/deployerkit/deployerkit/internal/deletion"
 )
 
 // Rules configure the default check for custom kinds. The zero value is ready for use.

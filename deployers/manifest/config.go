@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/upkeep/resources"
 )
@@ -42,7 +42,7 @@ type Options struct {
 	CleanUpFirst bool
 	// Fights determines after how many repeated changes by another client the deployer delays its corrections, and for
 	// how long. The zero value selects the defaults.
-	Fights watch.GuardOptions
+	Fights observe.FightOptions
 	// Recreate allows the deployer to delete an object and create it again, if the configuration changes an immutable
 	// field of the object. Without Recreate, such a change is an error that names the field.
 	Recreate bool

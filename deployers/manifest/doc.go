@@ -10,7 +10,7 @@
 // patchAfterDeployment. No step blocks a worker. If a step has to wait, the reconcile ends, and a watch of the target
 // triggers the next reconcile of the item when something has changed. This package converts the manifests to objects.
 //
-// Package apply writes the objects. Package targets provides a pool of clients for the targets, and package apply/watch
+// Package apply writes the objects. Package targets provides a pool of clients for the targets, and package observe
 // watches the metadata of the objects in each target. When the watches detect changes by other clients, a hook starts a
 // run that corrects the changes, unless the owner of the item has disabled continuous reconcile. After a restart, the
 // first reconcile of an item compares the objects in the target with the inventory.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // objects reads objects for custom checks and exports. It reads them from the item's own target, or from another target
@@ -43,7 +42,7 @@ func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (
 	}
 	live, err := from.Read(ctx, wanted)
 	if err == nil {
-		o.run.sights = append(o.run.sights, upkeep.SightOf(from, mapping.Resource, wanted, live))
+		o.run.read = append(o.run.read, from.Watcher().ForObject(mapping.Resource, wanted.Key(), live))
 	}
 	if err == nil && live == nil && o.name == "" && o.run.isDone(wanted) {
 		return nil, readiness.ErrDone
@@ -78,7 +77,7 @@ func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, wanted m
 	for i := range list.Items {
 		out = append(out, &list.Items[i])
 	}
-	o.run.sights = append(o.run.sights, upkeep.SightOfAll(from, mapping.Resource, wanted, out))
+	o.run.read = append(o.run.read, from.Watcher().ForLabels(mapping.Resource, wanted, out))
 	return out, nil
 }
 

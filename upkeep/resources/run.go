@@ -18,6 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/internal/notfound"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -34,7 +35,7 @@ type Run struct {
 	// Engine contains the options of the apply engine, such as its strategy. Run sets PruneGroups and MaxInventory.
 	Engine apply.Options
 
-	sights []upkeep.Sight // select the objects that the last custom check or the last call of Export has read
+	read []observe.WatchRequest // select the objects that the last custom check or the last call of Export has read
 }
 
 // Begin decodes the provider status of an item and returns a Run for the current call. It returns a
@@ -119,7 +120,7 @@ func (r *Run) AwaitReady(ctx context.Context) error {
 
 // check runs a custom readiness check. The parameter `at` is the path of the check in the configuration.
 func (r *Run) check(ctx context.Context, at string, check Check) error {
-	r.sights = nil
+	r.read = nil
 	result, err := check.Run(ctx, objects{run: r, path: "spec.config." + at + ".targetName", name: ptr.Deref(check.Spec.TargetName, "")})
 	if spec, ok := errors.AsType[*readiness.SpecError](err); ok {
 		return fault(at+"."+spec.Path, "%s", spec.Reason)
@@ -131,7 +132,7 @@ func (r *Run) check(ctx context.Context, at string, check Check) error {
 	if check.Timeout > 0 && (bound == 0 || check.Timeout < bound) {
 		bound, step = check.Timeout, "check "+check.Spec.Name
 	}
-	return r.Up.Wait(step, bound, result.Reason, r.Up.LookOut(r.sights))
+	return r.Up.Wait(step, bound, result.Reason, r.Up.WatchUntilChanged(r.read))
 }
 
 // Export stores the exported values when all of them exist. Until then, it returns an error that makes the item wait.
@@ -144,7 +145,7 @@ func (r *Run) Export(ctx context.Context, values map[string]any) error {
 	if len(r.Config.Exports) == 0 {
 		return deployerlib.DeleteExport(ctx, secrets, r.Up.Item)
 	}
-	r.sights = nil
+	r.read = nil
 	found, waiting, err := readExports(ctx, r.Config.Exports, r.exportedObject, values)
 	if err == nil {
 		waiting, err = r.keepValues(ctx, found, waiting)
@@ -154,7 +155,7 @@ func (r *Run) Export(ctx context.Context, values map[string]any) error {
 	}
 	if len(waiting) > 0 {
 		missing := waiting[0]
-		return r.Up.Wait("export "+missing.key, missing.timeout, fmt.Sprintf("export %q: %s", missing.key, missing.reason), r.Up.LookOut(r.sights))
+		return r.Up.Wait("export "+missing.key, missing.timeout, fmt.Sprintf("export %q: %s", missing.key, missing.reason), r.Up.WatchUntilChanged(r.read))
 	}
 	return deployerlib.WriteExport(ctx, secrets, r.Up.Item, found)
 }

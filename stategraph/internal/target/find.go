@@ -19,14 +19,14 @@ import (
 	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/upkeep"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // referenced contains the objects that a Reference has found, and the watch that reports changes of these objects.
 type referenced struct {
-	what     string // the search as text
-	objects  []*unstructured.Unstructured
-	follower *upkeep.Follower
+	what         string // the search as text
+	objects      []*unstructured.Unstructured
+	subscription *observe.Subscription
 }
 
 // Find returns the objects that match `wanted`. If a watch shows that nothing has changed since the last run, Find
@@ -36,53 +36,49 @@ func (t *Session) Find(ctx context.Context, component string, wanted Search) ([]
 		wanted.Namespace = t.run.Item.Namespace
 	}
 	before := t.memory.found(component)
-	if before != nil && before.what == wanted.String() && before.follower.Holds() {
+	if before != nil && before.what == wanted.String() && before.subscription.IsCurrent() {
 		return before.objects, nil
 	}
-	from, sight, err := t.source(wanted)
+	from, request, err := t.source(wanted)
 	if err != nil {
 		return nil, err
 	}
 	now := &referenced{what: wanted.String()}
-	now.follower = t.run.Keeper.Follow(sight, func() { t.memory.lost(component) })
+	now.subscription = request.Subscribe(func() { t.memory.lost(component) })
 	if now.objects, err = lookFor(ctx, from, wanted); err != nil {
-		now.follower.Stop()
+		now.subscription.Stop()
 		return nil, err
 	}
-	now.follower.Saw(now.objects)
+	now.subscription.SetBaseline(now.objects)
 	t.memory.find(component, now)
 	return now.objects, nil
 }
 
-// source returns a client for reading the objects that match `wanted`, and a Sight, which selects these objects for a
-// watch. It returns an error if the cluster does not know the kind.
-func (t *Session) source(wanted Search) (from client.Reader, sight upkeep.Sight, err error) {
+// source returns a client for reading the objects that match `wanted`, and a request, which selects these
+// objects for a watch. It returns an error if the cluster does not know the kind.
+func (t *Session) source(wanted Search) (from client.Reader, request observe.WatchRequest, err error) {
 	var mapper meta.RESTMapper
-	var landscaper *upkeep.Landscaper
+	var watcher *observe.Watcher
 	switch {
 	case wanted.Landscaper:
-		if landscaper, err = t.run.Keeper.Landscaper(); err != nil {
-			return nil, sight, err
+		landscaper, err := t.run.Keeper.Landscaper()
+		if err != nil {
+			return nil, request, err
 		}
-		from, mapper = landscaper, t.run.Keeper.Runtime().Landscaper.GetRESTMapper()
+		from, mapper, watcher = landscaper, t.run.Keeper.Runtime().Landscaper.GetRESTMapper(), landscaper.Watcher()
 	case t.run.Cluster == nil:
-		return nil, sight, errNoTarget()
+		return nil, request, errNoTarget()
 	default:
-		from, mapper = t.run.Cluster.Client, t.run.Cluster.RESTMapper()
+		from, mapper, watcher = t.run.Cluster.Client, t.run.Cluster.RESTMapper(), t.run.Cluster.Watcher()
 	}
 	mapping, err := mapper.RESTMapping(wanted.Kind.GroupKind(), wanted.Kind.Version)
 	if err != nil {
-		return nil, sight, awaitServed(wanted, err)
+		return nil, request, awaitServed(wanted, err)
 	}
 	if wanted.Name == "" {
-		sight = upkeep.SightOfAll(t.run.Cluster, mapping.Resource, wanted.Labels, nil).In(wanted.Namespace)
-	} else {
-		sight = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.Ref(), nil)
+		return from, watcher.ForLabels(mapping.Resource, wanted.Labels, nil).InNamespace(wanted.Namespace), nil
 	}
-	if landscaper != nil {
-		sight = sight.Of(landscaper, t.run.Item)
-	}
-	return from, sight, nil
+	return from, watcher.ForObject(mapping.Resource, wanted.Ref().Key(), nil), nil
 }
 
 // notServedPause is the time after which a Reference looks again for a kind that the cluster does not serve.
@@ -152,7 +148,7 @@ func (m *Memory) find(component string, now *referenced) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if before := m.references[component]; before != nil {
-		before.follower.Stop()
+		before.subscription.Stop()
 	}
 	m.references[component] = now
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/internal/version"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -27,14 +27,14 @@ type look struct {
 // reads the objects again.
 type Memory struct {
 	mu      sync.Mutex
-	looks   map[watch.Object]look
-	held    map[watch.Object]*unstructured.Unstructured // objects whose content a component requested
-	cluster *upkeep.Cluster                             // the cluster whose watches are followed, or nil
-	stop    func()                                      // stops following the watches
+	looks   map[observe.Object]look
+	held    map[observe.Object]*unstructured.Unstructured // objects whose content a component requested
+	cluster *upkeep.Cluster                               // the cluster whose watches are followed, or nil
+	stop    func()                                        // stops following the watches
 	ran     bool
 	running bool
-	changed map[watch.Object]bool // objects that changed during a run
-	tell    func(watch.Object)    // called during a run if an object has changed since the run saw it; may be nil
+	changed map[observe.Object]bool // objects that changed during a run
+	tell    func(observe.Object)    // called during a run if an object has changed since the run saw it; may be nil
 
 	references    map[string]*referenced // by component
 	again         bool                   // a referenced object changed during a run, and the run did not see the change
@@ -50,7 +50,7 @@ type Memory struct {
 type memoryKey struct{}
 
 func newMemory() *Memory {
-	return &Memory{looks: map[watch.Object]look{}, held: map[watch.Object]*unstructured.Unstructured{}, references: map[string]*referenced{}}
+	return &Memory{looks: map[observe.Object]look{}, held: map[observe.Object]*unstructured.Unstructured{}, references: map[string]*referenced{}}
 }
 
 // MemoryOf returns the Memory of the item that the run is for. It creates the Memory if there is none.
@@ -63,7 +63,7 @@ func MemoryOf(run *upkeep.Run) *Memory {
 func (m *Memory) Begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ran, m.running, m.changed = true, true, map[watch.Object]bool{}
+	m.ran, m.running, m.changed = true, true, map[observe.Object]bool{}
 	if m.cluster == cluster {
 		return
 	}
@@ -72,7 +72,7 @@ func (m *Memory) Begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 		return
 	}
 	m.drop() // the stored objects belong to another cluster
-	m.stop = cluster.Watcher().Follow(item, func(o watch.Object) {
+	m.stop = cluster.Watcher().OnChange(item, func(o observe.Object) {
 		if m.notice(o) {
 			wake()
 		}
@@ -111,9 +111,9 @@ func (m *Memory) Forgotten() {
 
 // drop discards all stored objects and references. The caller holds the lock.
 func (m *Memory) drop() {
-	m.looks, m.held = map[watch.Object]look{}, map[watch.Object]*unstructured.Unstructured{}
+	m.looks, m.held = map[observe.Object]look{}, map[observe.Object]*unstructured.Unstructured{}
 	for _, one := range m.references {
-		one.follower.Stop()
+		one.subscription.Stop()
 	}
 	clear(m.references)
 }
@@ -127,7 +127,7 @@ func (m *Memory) unfollow() {
 }
 
 // notice is called when a watch reports a change of an object. It returns true if the change must trigger a run now.
-func (m *Memory) notice(o watch.Object) bool {
+func (m *Memory) notice(o observe.Object) bool {
 	m.mu.Lock()
 	if !m.running {
 		defer m.mu.Unlock()
@@ -146,7 +146,7 @@ func (m *Memory) notice(o watch.Object) bool {
 }
 
 // During sets the functions that are called when objects change during a run. Both functions may be nil.
-func (m *Memory) During(tell func(watch.Object), tellReference func(component string) bool) {
+func (m *Memory) During(tell func(observe.Object), tellReference func(component string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tell, m.tellReference = tell, tellReference
@@ -154,7 +154,7 @@ func (m *Memory) During(tell func(watch.Object), tellReference func(component st
 
 // isNews reports whether a watch has a newer version of an object than the version that the last run saw. The caller
 // holds the lock.
-func (m *Memory) isNews(o watch.Object) bool {
+func (m *Memory) isNews(o observe.Object) bool {
 	last, known := m.looks[o]
 	if !known || !last.heard || m.cluster == nil {
 		return false
@@ -170,7 +170,7 @@ func isNewer(a, b string) bool {
 
 // saw records the version of an object that a run has seen, unless a newer version is already recorded. The parameter
 // `heard` is true if the component of the object listens to the object.
-func (m *Memory) saw(o watch.Object, version string, heard bool) {
+func (m *Memory) saw(o observe.Object, version string, heard bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, known := m.looks[o]
@@ -181,7 +181,7 @@ func (m *Memory) saw(o watch.Object, version string, heard bool) {
 }
 
 // judged records that a run has checked the readiness of an object, and which version of the object it has checked.
-func (m *Memory) judged(o watch.Object, version string) {
+func (m *Memory) judged(o observe.Object, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := m.looks[o]
@@ -190,14 +190,14 @@ func (m *Memory) judged(o watch.Object, version string) {
 }
 
 // hold stores the content of an object for the next run. The caller must not modify the object afterwards.
-func (m *Memory) hold(o watch.Object, live *unstructured.Unstructured) {
+func (m *Memory) hold(o observe.Object, live *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held[o] = live
 }
 
 // content returns the stored object if a watch shows that it is up to date. Otherwise content returns nil.
-func (m *Memory) content(o watch.Object) *unstructured.Unstructured {
+func (m *Memory) content(o observe.Object) *unstructured.Unstructured {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	live := m.held[o]
@@ -212,10 +212,10 @@ func (m *Memory) content(o watch.Object) *unstructured.Unstructured {
 }
 
 // Keep discards the data about all objects except the given ones.
-func (m *Memory) Keep(objects map[watch.Object]bool) {
+func (m *Memory) Keep(objects map[observe.Object]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	gone := func(o watch.Object) bool { return !objects[o] }
-	maps.DeleteFunc(m.looks, func(o watch.Object, _ look) bool { return gone(o) })
-	maps.DeleteFunc(m.held, func(o watch.Object, _ *unstructured.Unstructured) bool { return gone(o) })
+	gone := func(o observe.Object) bool { return !objects[o] }
+	maps.DeleteFunc(m.looks, func(o observe.Object, _ look) bool { return gone(o) })
+	maps.DeleteFunc(m.held, func(o observe.Object, _ *unstructured.Unstructured) bool { return gone(o) })
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -143,21 +143,21 @@ func (t *Session) met(component string, o apply.Outcome, heard bool) {
 
 // object converts a reference to the key that identifies the object in watches. It returns false if the target does not
 // know the kind.
-func (t *Session) object(ref apply.Ref) (watch.Object, bool) {
+func (t *Session) object(ref apply.Ref) (observe.Object, bool) {
 	gvk := ref.GVK()
 	resource, known := t.resources.Load(gvk)
 	if !known {
 		if t.run.Cluster == nil {
-			return watch.Object{}, false
+			return observe.Object{}, false
 		}
 		served, err := t.run.Cluster.ResourceOf(ref)
 		if err != nil {
-			return watch.Object{}, false
+			return observe.Object{}, false
 		}
 		resource = served
 		t.resources.Store(gvk, resource)
 	}
-	return watch.Object{Resource: resource.(schema.GroupVersionResource), NamespacedName: ref.Key()}, true
+	return observe.Object{Resource: resource.(schema.GroupVersionResource), NamespacedName: ref.Key()}, true
 }
 
 // Changed discards the content of an object that this run has read.
@@ -169,7 +169,7 @@ func (t *Session) Changed(ref apply.Ref) {
 
 // OwnerOf returns the component that applied an object in this run and listens to the object. If there is no such
 // component, it returns "".
-func (t *Session) OwnerOf(o watch.Object) string {
+func (t *Session) OwnerOf(o observe.Object) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.owners[o]
@@ -188,8 +188,8 @@ func (t *Session) seenAlready(ref apply.Ref) *unstructured.Unstructured {
 }
 
 // Objects returns the set of all objects in the inventory. It omits the objects of kinds that the target does not know.
-func (t *Session) Objects() map[watch.Object]bool {
-	out := map[watch.Object]bool{}
+func (t *Session) Objects() map[observe.Object]bool {
+	out := map[observe.Object]bool{}
 	for _, entry := range t.Inventory().Entries {
 		if object, known := t.object(entry.Ref()); known {
 			out[object] = true

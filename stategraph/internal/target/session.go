@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -63,7 +63,7 @@ type Session struct {
 
 	mu     sync.Mutex
 	seen   map[apply.Ref]*unstructured.Unstructured // the objects that this run has read
-	owners map[watch.Object]string                  // maps an object to the component that applied it and listens to it
+	owners map[observe.Object]string                // maps an object to the component that applied it and listens to it
 	// recheck is the time after which the readiness of an object must be checked again, even if the object has not
 	// changed. Zero means that no object needs this.
 	recheck time.Duration
@@ -76,7 +76,7 @@ const maxInventory = 1<<20 - 256<<10
 // New returns a session for a run. Call run.Take before New. The function `watches` reports whether a component listens
 // to its objects.
 func New(run *upkeep.Run, undo Undo, watches func(component string) bool) *Session {
-	t := &Session{run: run, undo: undo, watches: watches, memory: MemoryOf(run), seen: map[apply.Ref]*unstructured.Unstructured{}, owners: map[watch.Object]string{}}
+	t := &Session{run: run, undo: undo, watches: watches, memory: MemoryOf(run), seen: map[apply.Ref]*unstructured.Unstructured{}, owners: map[observe.Object]string{}}
 	if run.Cluster == nil {
 		return t
 	}
@@ -301,7 +301,7 @@ func (t *Session) Inventory() apply.Inventory {
 }
 
 // Owned returns the objects that the item owns, for the watches of the target.
-func (t *Session) Owned() []apply.Owned { return t.applier.Report().Owned }
+func (t *Session) Owned() []observe.Owned { return t.applier.Report().Owned }
 
 // Recheck returns the time after which the readiness of an object must be checked again, even if the object has not
 // changed. Zero means that no object needs this.

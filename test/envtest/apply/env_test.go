@@ -25,6 +25,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -225,15 +226,15 @@ type lookup struct {
 	ctx context.Context // the context of the spec
 }
 
-func (l lookup) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
+func (l lookup) Get(resource schema.GroupVersionResource, name types.NamespacedName) (observe.State, bool) {
 	gvk, err := direct.RESTMapper().KindFor(resource)
 	if err != nil {
-		return apply.Seen{}, false
+		return observe.State{}, false
 	}
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(gvk)
 	if err := direct.Get(l.ctx, name, obj); err != nil || obj.Labels[ownership.LabelItem] == "" {
-		return apply.Seen{}, false
+		return observe.State{}, false
 	}
-	return apply.Seen{UID: obj.UID, Item: types.UID(obj.Labels[ownership.LabelItem]), Key: ownership.KeyOf(obj, l.w.owner.Manager()), Deleting: obj.DeletionTimestamp != nil, Finalizers: obj.Finalizers}, true
+	return observe.State{UID: obj.UID, Item: types.UID(obj.Labels[ownership.LabelItem]), Key: ownership.KeyOf(obj, l.w.owner.Manager()), Deleting: obj.DeletionTimestamp != nil, Finalizers: obj.Finalizers}, true
 }

@@ -28,7 +28,7 @@ var _ = Describe("the policy retain", func() {
 		for range 2 {
 			spent := w.calls(func() {
 				report := w.apply(ctx, frozen, w.configMap("b"))
-				Expect(report.Owned).To(ConsistOf(HaveField("Name.Name", "b")))
+				Expect(report.Owned).To(ConsistOf(HaveField("Object.Name", "b")))
 				inv, _, err := w.engine().AfterDeployment(ctx, w.owner, []apply.Desired{frozen}, w.stored)
 				Expect(err).NotTo(HaveOccurred())
 				w.store(inv)
@@ -37,7 +37,7 @@ var _ = Describe("the policy retain", func() {
 		}
 		Expect(w.get(ctx, "a")).To(Equal(before))
 		Expect(w.names()).To(ConsistOf("a", "b"))
-		Expect(w.engine().Owned(w.stored)).To(ConsistOf(HaveField("Name.Name", "b")), "a new process does not watch the object for drift either")
+		Expect(w.engine().Owned(w.stored)).To(ConsistOf(HaveField("Object.Name", "b")), "a new process does not watch the object for drift either")
 		plan, err := w.plan(ctx, frozen, w.configMap("b"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(plan.Changes).To(BeEmpty())

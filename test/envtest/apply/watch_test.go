@@ -11,47 +11,46 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
-	"github.com/deployerkit/deployerkit/upkeep"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 var _ = Describe("with real watches", func() {
 	const n = 10
 	var (
 		w      *env
-		there  *watch.Watcher
-		events chan watch.Event
+		there  *observe.Watcher
+		events chan observe.Drift
 	)
 	start := func(ctx context.Context) (end func()) {
 		client, err := metadata.NewForConfig(cfg)
 		Expect(err).NotTo(HaveOccurred())
 		ctx, stop := context.WithCancel(ctx)
-		there = watch.New(client, watch.Options{})
+		there = observe.New(client, observe.Options{})
 		there.Start(ctx)
-		started, told := there, make(chan watch.Event, 100)
+		started, told := there, make(chan observe.Drift, 100)
 		end = func() { stop(); started.Wait() }
 		DeferCleanup(end)
 		events = told
-		there.Subscribe(func(e watch.Event) { told <- e })
-		w.options.Seen = upkeep.Seen(there)
+		there.OnDrift(func(e observe.Drift) { told <- e })
+		w.options.Seen = there
 		w.options.Watch = func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
 			coverage, err := there.Watch(ctx, resource, namespaces...)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(coverage.Scope).To(Equal(watch.Cluster))
+			Expect(coverage.Scope).To(Equal(observe.ScopeCluster))
 		}
 		return end
 	}
 	run := func(ctx context.Context, desired []apply.Desired) int {
 		GinkgoHelper()
-		there.Hold(w.owner.UID)
-		return w.calls(func() { there.Expect(w.owner.UID, upkeep.Expected(w.apply(ctx, desired...).Owned)) }).Total()
+		there.Suspend(w.owner.UID)
+		return w.calls(func() { there.SetBaseline(w.owner.UID, w.apply(ctx, desired...).Owned) }).Total()
 	}
-	heal := func(ctx context.Context, desired []apply.Desired, what watch.What) {
+	heal := func(ctx context.Context, desired []apply.Desired, what observe.DriftReason) {
 		GinkgoHelper()
-		var event watch.Event
+		var event observe.Drift
 		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
 		Expect(event.Item).To(Equal(w.owner.UID))
-		Expect(event.What).To(Equal(what))
+		Expect(event.Reason).To(Equal(what))
 		Expect(run(ctx, desired)).To(Equal(1))
 		Expect(run(ctx, desired)).To(BeZero())
 		Consistently(events, "200ms").ShouldNot(Receive())
@@ -66,7 +65,7 @@ var _ = Describe("with real watches", func() {
 		Consistently(events, "200ms").ShouldNot(Receive())
 
 		w.edit(ctx, "c1", `{"data":{"key":"by hand"}}`)
-		heal(ctx, desired, watch.Changed)
+		heal(ctx, desired, observe.DriftReasonChanged)
 		Expect(w.get(ctx, "c1").Data).To(HaveKeyWithValue("key", "value"))
 		w.edit(ctx, "c2", `{"data":{"more":"by hand"}}`)
 		Consistently(events, "200ms").ShouldNot(Receive())
@@ -77,9 +76,9 @@ var _ = Describe("with real watches", func() {
 		start(ctx)
 		owned := w.engine().Owned(w.stored)
 		Expect(owned).To(HaveLen(n))
-		w.options.Watch(ctx, owned[0].Resource, []string{w.namespace})
-		there.Expect(w.owner.UID, upkeep.Expected(owned))
-		heal(ctx, desired, watch.Changed)
+		w.options.Watch(ctx, owned[0].Object.Resource, []string{w.namespace})
+		there.SetBaseline(w.owner.UID, owned)
+		heal(ctx, desired, observe.DriftReasonChanged)
 		Expect(w.get(ctx, "c3").Data).To(HaveKeyWithValue("key", "value"))
 	})
 
@@ -89,9 +88,9 @@ var _ = Describe("with real watches", func() {
 		desired := w.configMaps(2)
 		Expect(run(ctx, desired)).To(Equal(2))
 		Expect(direct.Delete(ctx, w.get(ctx, "c1"))).To(Succeed())
-		var event watch.Event
+		var event observe.Drift
 		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
-		Expect(event.What).To(Equal(watch.Gone))
+		Expect(event.Reason).To(Equal(observe.DriftReasonDeleted))
 		Expect(run(ctx, desired)).To(Equal(2), "expected writes: the rejected write of the old object, and the write of the new object")
 		Expect(w.get(ctx, "c1")).NotTo(BeNil())
 		Expect(run(ctx, desired)).To(BeZero())
@@ -113,9 +112,9 @@ var _ = Describe("with real watches", func() {
 		Expect(direct.Delete(ctx, w.get(ctx, "b"))).To(Succeed())
 		Consistently(events, "200ms").ShouldNot(Receive())
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
-		var event watch.Event
+		var event observe.Drift
 		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
-		Expect(event.What).To(Equal(watch.Gone))
+		Expect(event.Reason).To(Equal(observe.DriftReasonDeleted))
 		run(ctx, lasting("other"))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "other"))
 		Expect(w.get(ctx, "b")).To(BeNil())
@@ -129,9 +128,9 @@ var _ = Describe("with real watches", func() {
 		Expect(run(ctx, w.some("a"))).To(Equal(1))
 		uid := w.get(ctx, "a").UID
 		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)
-		var event watch.Event
+		var event observe.Drift
 		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
-		Expect(event.What).To(Equal(watch.Changed))
+		Expect(event.Reason).To(Equal(observe.DriftReasonChanged))
 		run(ctx, w.some("a"))
 		Expect(w.get(ctx, "a").UID).NotTo(Equal(uid))
 		Expect(run(ctx, w.some("a"))).To(BeZero())

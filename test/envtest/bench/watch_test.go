@@ -22,8 +22,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // BenchmarkWatch measures the cost of drift detection with 100 000 objects of 2000 items: the memory per object with
@@ -48,7 +48,7 @@ func BenchmarkWatch(b *testing.B) {
 		took := time.Since(began)
 		watched := heap() - empty
 		for item, expected := range store.expected(w, objects, perItem) {
-			w.Expect(item, expected)
+			w.SetBaseline(item, expected)
 		}
 		total := heap() - empty
 		if got := w.Stats(); got.Objects != objects || len(events) > 0 {
@@ -65,12 +65,12 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-func watcher(ctx context.Context, b *testing.B, config *rest.Config) (*watch.Watcher, chan watch.Event) {
+func watcher(ctx context.Context, b *testing.B, config *rest.Config) (*observe.Watcher, chan observe.Drift) {
 	b.Helper()
-	w, err := watch.NewForConfig(config, watch.Options{SyncTimeout: 5 * time.Minute})
+	w, err := observe.NewForConfig(config, observe.Options{SyncTimeout: 5 * time.Minute})
 	must(b, err)
-	events := make(chan watch.Event, 1000)
-	w.Subscribe(func(e watch.Event) { events <- e })
+	events := make(chan observe.Drift, 1000)
+	w.OnDrift(func(e observe.Drift) { events <- e })
 	w.Start(ctx)
 	return w, events
 }
@@ -139,13 +139,13 @@ func (s warehouse) fill(ctx context.Context, objects, perItem int) error {
 
 // expected returns the expected state that an inventory would contain. The strings are copies, so that the benchmark
 // also measures their memory.
-func (s warehouse) expected(w *watch.Watcher, objects, perItem int) map[types.UID][]watch.Expected {
-	out := map[types.UID][]watch.Expected{}
+func (s warehouse) expected(w *observe.Watcher, objects, perItem int) map[types.UID][]observe.Owned {
+	out := map[types.UID][]observe.Owned{}
 	for i := range objects {
 		seen, _ := w.Get(s.gvr(), s.name(i))
 		item := s.owner(i, perItem).UID
-		out[item] = append(out[item], watch.Expected{
-			Object: watch.Object{Resource: s.gvr(), NamespacedName: s.name(i)},
+		out[item] = append(out[item], observe.Owned{
+			Object: observe.Object{Resource: s.gvr(), NamespacedName: s.name(i)},
 			UID:    types.UID([]byte(seen.UID)), Key: ownership.Key([]byte(seen.Key)), ResourceVersion: string([]byte(seen.ResourceVersion)),
 		})
 	}
@@ -153,14 +153,14 @@ func (s warehouse) expected(w *watch.Watcher, objects, perItem int) map[types.UI
 }
 
 // edit changes objects one after the other, and returns the mean time from the request to the event.
-func (s warehouse) edit(ctx context.Context, b *testing.B, events <-chan watch.Event, edits int) time.Duration {
+func (s warehouse) edit(ctx context.Context, b *testing.B, events <-chan observe.Drift, edits int) time.Duration {
 	b.Helper()
 	began := time.Now()
 	for i := range edits {
 		body := fmt.Appendf(nil, `{"data":{"color":"blue-%d"}}`, time.Now().UnixNano())
 		_, err := s.client.CoreV1().ConfigMaps(s.name(i).Namespace).Patch(ctx, s.name(i).Name, types.MergePatchType, body, metav1.PatchOptions{})
 		must(b, err)
-		if e := <-events; e.What != watch.Changed {
+		if e := <-events; e.Reason != observe.DriftReasonChanged {
 			b.Fatal(e)
 		}
 	}

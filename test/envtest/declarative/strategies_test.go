@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	drift "github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/internal/testtime"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -71,7 +71,7 @@ var _ = Describe("a child that has to change [R15]", func() {
 
 	It("is replaced, ever more slowly while somebody changes it each time, and after that as it should be [F23, F24]", func(ctx SpecContext) {
 		w := newEnv(ctx, withStrategy(declarative.Replace))
-		w.options.Fights = drift.GuardOptions{FirstDelay: 3 * time.Second, MaxDelay: 3 * time.Second}
+		w.options.Fights = observe.FightOptions{FirstDelay: 3 * time.Second, MaxDelay: 3 * time.Second}
 		w.options.MinInterval = 50 * time.Millisecond
 		l := run(ctx, w, configMap("a", data{"key": "1"}))
 		before := l.Counter.Snapshot()

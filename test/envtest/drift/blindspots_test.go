@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // Each edit changes a field that the item applied. The ownership key of the object nevertheless stays the same.
@@ -113,7 +113,7 @@ var _ = Describe("blind spots", func() {
 			applyAs(ctx, second, l.owner.Manager())
 		})(ctx, obj)
 		Expect(l.key(ctx, obj)).NotTo(Equal(before))
-		Expect(l.drifted(ctx, sample)).To(ConsistOf(HaveField("What", watch.Changed)))
+		Expect(l.drifted(ctx, sample)).To(ConsistOf(HaveField("Reason", observe.DriftReasonChanged)))
 	})
 })
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
@@ -39,25 +39,25 @@ var _ = Describe("coverage", func() {
 		grant(ctx, "namespaced", "two", "get")
 		grant(ctx, "namespaced", "three", "list")
 		l := newLab(user)
-		var coverage watch.Coverage
+		var coverage observe.Coverage
 		// If the right to watch is missing, that is detected shortly after the first list.
 		Eventually(func() []string {
 			coverage, err = l.w.Watch(ctx, configMaps, "one", "two", "three")
 			Expect(err).NotTo(HaveOccurred())
 			return coverage.Missing
 		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(Equal([]string{"three", "two"}))
-		Expect(coverage).To(SatisfyAll(HaveField("Scope", watch.Namespaces), HaveField("Namespaces", []string{"one"}), HaveField("Reason", ContainSubstring("forbidden"))))
+		Expect(coverage).To(SatisfyAll(HaveField("Scope", observe.ScopeNamespaces), HaveField("Namespaces", []string{"one"}), HaveField("Reason", ContainSubstring("forbidden"))))
 
 		m := manifest(configMap, configMapBody)
 		m.SetNamespace("one")
 		expected := l.send(ctx, m)
-		l.w.Expect(l.owner.UID, []watch.Expected{expected})
+		l.w.SetBaseline(l.owner.UID, []observe.Owned{expected})
 		merge(`{"data":{"color":"blue"}}`)(ctx, m)
-		Eventually(func() []watch.Event {
+		Eventually(func() []observe.Drift {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			return slices.Clone(l.events)
-		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(ConsistOf(HaveField("What", watch.Changed)))
+		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(ConsistOf(HaveField("Reason", observe.DriftReasonChanged)))
 	})
 
 	DescribeTable("gives up for kinds that cannot be watched",
@@ -65,7 +65,7 @@ var _ = Describe("coverage", func() {
 			l := newLab(cp.Config)
 			coverage, err := l.w.Watch(ctx, gvr, "default")
 			Expect(err).NotTo(HaveOccurred())
-			Expect(coverage).To(SatisfyAll(HaveField("Scope", watch.None), HaveField("Missing", []string{"default"}), HaveField("Reason", ContainSubstring(gvr.Resource))))
+			Expect(coverage).To(SatisfyAll(HaveField("Scope", observe.ScopeNone), HaveField("Missing", []string{"default"}), HaveField("Reason", ContainSubstring(gvr.Resource))))
 			Expect(l.w.Stats().Watches).To(BeZero())
 		},
 		Entry("Binding", schema.GroupVersionResource{Version: "v1", Resource: "bindings"}),
@@ -88,11 +88,11 @@ var _ = Describe("coverage", func() {
 		Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(obj), obj) }).
 			WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(Succeed())
 		merge(`{"data":{"color":"blue"}}`)(ctx, obj)
-		Eventually(func() []watch.Event {
+		Eventually(func() []observe.Drift {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			return slices.Clone(l.events)
-		}).WithContext(ctx).WithTimeout(2 * eventuallyTimeout).WithPolling(poll).Should(ConsistOf(HaveField("What", watch.Changed)))
+		}).WithContext(ctx).WithTimeout(2 * eventuallyTimeout).WithPolling(poll).Should(ConsistOf(HaveField("Reason", observe.DriftReasonChanged)))
 		Expect(known()).To(BeTrue())
 	})
 
@@ -100,9 +100,9 @@ var _ = Describe("coverage", func() {
 		before := runtime.NumGoroutine()
 		l := newLab(cp.Config)
 		l.run(ctx, manifest(configMap, configMapBody), manifest(deployment, deploymentBody), manifest(sample, sampleBody))
-		Expect(l.w.Stats()).To(Equal(watch.Stats{Watches: 3, Objects: l.w.Stats().Objects, Items: 1}))
+		Expect(l.w.Stats()).To(Equal(observe.Stats{Watches: 3, Objects: l.w.Stats().Objects, Items: 1}))
 		l.stop()
-		Expect(l.w.Stats()).To(Equal(watch.Stats{Items: 1}))
+		Expect(l.w.Stats()).To(Equal(observe.Stats{Items: 1}))
 		// Some of the goroutines that were counted before belong to watchers that have ended since then. All watchers
 		// share their connections. Therefore, the number may be at most two higher than before.
 		Eventually(runtime.NumGoroutine).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(BeNumerically("<=", before+2))

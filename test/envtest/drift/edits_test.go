@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // Each edit is made to a new object. If `field` is not empty, the event must name this field and the field manager of
@@ -27,8 +27,8 @@ var _ = DescribeTable("an edit of an owned field is one drift, and one write put
 		events := l.drifted(ctx, kind)
 		Expect(events).To(HaveLen(1))
 		Expect(events[0]).To(SatisfyAll(
-			HaveField("Item", l.owner.UID), HaveField("What", watch.Changed), HaveField("UID", obj.GetUID()),
-			HaveField("Object", watch.Object{Resource: resourceOf(kind), NamespacedName: client.ObjectKeyFromObject(obj)})))
+			HaveField("Item", l.owner.UID), HaveField("Reason", observe.DriftReasonChanged), HaveField("UID", obj.GetUID()),
+			HaveField("Object", observe.Object{Resource: resourceOf(kind), NamespacedName: client.ObjectKeyFromObject(obj)})))
 		if field != "" {
 			Expect(events[0].String()).To(SatisfyAll(ContainSubstring(" by hand"), ContainSubstring(field)))
 		}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 func remove(ctx context.Context, obj *object) {
@@ -36,34 +36,34 @@ func recreate(ctx context.Context, obj *object) {
 }
 
 var _ = DescribeTable("what happens to whole objects",
-	func(ctx SpecContext, change edit, want ...watch.What) {
+	func(ctx SpecContext, change edit, want ...observe.DriftReason) {
 		l := newLab(cp.Config)
 		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
 		change(ctx, obj)
-		var got []watch.What
+		var got []observe.DriftReason
 		for _, e := range l.drifted(ctx, configMap) {
 			Expect(e).To(SatisfyAll(HaveField("Item", l.owner.UID), HaveField("UID", obj.GetUID())))
-			got = append(got, e.What)
+			got = append(got, e.Reason)
 		}
 		Expect(got).To(Equal(want))
 	},
-	Entry("deleted", edit(remove), watch.Gone),
-	Entry("deleted and made again from a backup", edit(recreate), watch.Gone, watch.Replaced),
+	Entry("deleted", edit(remove), observe.DriftReasonDeleted),
+	Entry("deleted and made again from a backup", edit(recreate), observe.DriftReasonDeleted, observe.DriftReasonReplaced),
 	Entry("deleted, held by a finalizer, then let go", inOrder(
-		merge(`{"metadata":{"finalizers":["example.org/x"]}}`), remove, merge(`{"metadata":{"finalizers":null}}`)), watch.Deleting, watch.Gone),
-	Entry("owner label removed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), watch.Gone),
+		merge(`{"metadata":{"finalizers":["example.org/x"]}}`), remove, merge(`{"metadata":{"finalizers":null}}`)), observe.DriftReasonDeleting, observe.DriftReasonDeleted),
+	Entry("owner label removed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), observe.DriftReasonDeleted),
 	Entry("owner label removed and put back", inOrder(
 		merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), put(func(obj *object) {
 			labels := obj.GetLabels()
 			labels[ownership.LabelItem] = "another"
 			obj.SetLabels(labels)
-		})), watch.Gone, watch.Relabelled),
-	Entry("owner label changed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":"another"}}}`), watch.Relabelled),
-	Entry("managedFields wiped", merge(`{"metadata":{"managedFields":[{}]}}`), watch.Wiped),
+		})), observe.DriftReasonDeleted, observe.DriftReasonRelabelled),
+	Entry("owner label changed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":"another"}}}`), observe.DriftReasonRelabelled),
+	Entry("managedFields wiped", merge(`{"metadata":{"managedFields":[{}]}}`), observe.DriftReasonWiped),
 	Entry("managedFields wiped, then edited", inOrder(
-		merge(`{"metadata":{"managedFields":[{}]}}`), merge(`{"data":{"color":"blue"}}`)), watch.Wiped),
+		merge(`{"metadata":{"managedFields":[{}]}}`), merge(`{"data":{"color":"blue"}}`)), observe.DriftReasonWiped),
 	Entry("two edits", inOrder(
-		merge(`{"data":{"color":"blue"}}`), merge(`{"data":{"size":"small"}}`)), watch.Changed, watch.Changed),
+		merge(`{"data":{"color":"blue"}}`), merge(`{"data":{"size":"small"}}`)), observe.DriftReasonChanged, observe.DriftReasonChanged),
 )
 
 var _ = Describe("many writes", func() {
@@ -125,7 +125,7 @@ var _ = Describe("many writes", func() {
 			Expect(l.drifted(ctx, sample)).To(BeEmpty(), "after the run of round %d", round)
 			change := random.edit(places)
 			operations(change)(ctx, obj)
-			Expect(l.drifted(ctx, sample)).To(ConsistOf(HaveField("What", watch.Changed)), "round %d: %s", round, change)
+			Expect(l.drifted(ctx, sample)).To(ConsistOf(HaveField("Reason", observe.DriftReasonChanged)), "round %d: %s", round, change)
 		}
 	})
 })
@@ -147,7 +147,7 @@ var _ = Describe("an edit of the key of a list item", func() {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(refused), client.FieldOwner(l.owner.Manager()), client.ForceOwnership)
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 
-		l.w.Hold(l.owner.UID)
+		l.w.Suspend(l.owner.UID)
 		edited := read(ctx, obj)
 		patch, err := ownership.TakeOverPatch(edited, l.owner, events[0].By[0].Manager)
 		Expect(err).NotTo(HaveOccurred())
@@ -196,10 +196,10 @@ var _ = Describe("a restart", func() {
 			manifest(configMap, configMapBody), manifest(configMap, configMapBody), manifest(configMap, configMapBody), manifest(sample, sampleBody),
 		}
 		stored := first.run(ctx, manifests...)
-		remembered := make([]watch.Expected, 0, len(stored))
+		remembered := make([]observe.Owned, 0, len(stored))
 		for _, obj := range stored {
-			remembered = append(remembered, watch.Expected{
-				Object: watch.Object{Resource: resourceOf(obj.GroupVersionKind()), NamespacedName: client.ObjectKeyFromObject(obj)},
+			remembered = append(remembered, observe.Owned{
+				Object: observe.Object{Resource: resourceOf(obj.GroupVersionKind()), NamespacedName: client.ObjectKeyFromObject(obj)},
 				UID:    obj.GetUID(), Key: ownership.KeyOf(obj, first.owner.Manager()),
 			})
 		}
@@ -210,7 +210,7 @@ var _ = Describe("a restart", func() {
 		merge(`{"spec":{"free":{"text":"z"}}}`)(ctx, stored[3])
 
 		second := newLab(cp.Config)
-		second.w.Expect(first.owner.UID, remembered)
+		second.w.SetBaseline(first.owner.UID, remembered)
 		for _, kind := range []string{"configmaps", "samples"} {
 			_, err := second.w.Watch(ctx, remembered[map[string]int{"configmaps": 0, "samples": 3}[kind]].Object.Resource, "default")
 			Expect(err).NotTo(HaveOccurred())

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 type object = unstructured.Unstructured
@@ -40,12 +40,12 @@ func manifest(kind schema.GroupVersionKind, body string) *object {
 // lab is an item with its own watcher.
 type lab struct {
 	owner    ownership.Owner
-	w        *watch.Watcher
+	w        *observe.Watcher
 	stop     func()
 	sentinel map[schema.GroupVersionKind]*object
 
 	mu     sync.Mutex
-	events []watch.Event
+	events []observe.Drift
 }
 
 func newLab(config *rest.Config) *lab {
@@ -56,9 +56,9 @@ func newLab(config *rest.Config) *lab {
 		sentinel: map[schema.GroupVersionKind]*object{},
 	}
 	var err error
-	l.w, err = watch.NewForConfig(config, watch.Options{})
+	l.w, err = observe.NewForConfig(config, observe.Options{})
 	Expect(err).NotTo(HaveOccurred())
-	l.w.Subscribe(func(e watch.Event) {
+	l.w.OnDrift(func(e observe.Drift) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.events = append(l.events, e)
@@ -72,12 +72,12 @@ func newLab(config *rest.Config) *lab {
 
 // send applies a manifest under the field manager of the item, and returns the expected state for the watcher. The API
 // server's response replaces obj.
-func (l *lab) send(ctx context.Context, obj *object) watch.Expected {
+func (l *lab) send(ctx context.Context, obj *object) observe.Owned {
 	GinkgoHelper()
 	l.owner.Stamp(obj)
 	applyAs(ctx, obj, l.owner.Manager())
-	return watch.Expected{
-		Object:          watch.Object{Resource: resourceOf(obj.GroupVersionKind()), NamespacedName: client.ObjectKeyFromObject(obj)},
+	return observe.Owned{
+		Object:          observe.Object{Resource: resourceOf(obj.GroupVersionKind()), NamespacedName: client.ObjectKeyFromObject(obj)},
 		UID:             obj.GetUID(),
 		Key:             ownership.KeyOf(obj, l.owner.Manager()),
 		ResourceVersion: obj.GetResourceVersion(),
@@ -88,8 +88,8 @@ func (l *lab) send(ctx context.Context, obj *object) watch.Expected {
 // objects.
 func (l *lab) run(ctx context.Context, manifests ...*object) []*object {
 	GinkgoHelper()
-	l.w.Hold(l.owner.UID)
-	var expected []watch.Expected
+	l.w.Suspend(l.owner.UID)
+	var expected []observe.Owned
 	var stored []*object
 	for _, m := range manifests {
 		coverage, err := l.w.Watch(ctx, resourceOf(m.GroupVersionKind()), m.GetNamespace())
@@ -99,7 +99,7 @@ func (l *lab) run(ctx context.Context, manifests ...*object) []*object {
 		expected = append(expected, l.send(ctx, obj))
 		stored = append(stored, obj)
 	}
-	l.w.Expect(l.owner.UID, expected)
+	l.w.SetBaseline(l.owner.UID, expected)
 	return stored
 }
 
@@ -123,7 +123,7 @@ func (l *lab) settle(ctx context.Context, kind schema.GroupVersionKind) {
 }
 
 // drifted waits until all earlier writes are processed, and returns the events since its last call.
-func (l *lab) drifted(ctx context.Context, kind schema.GroupVersionKind) []watch.Event {
+func (l *lab) drifted(ctx context.Context, kind schema.GroupVersionKind) []observe.Drift {
 	GinkgoHelper()
 	l.settle(ctx, kind)
 	l.mu.Lock()

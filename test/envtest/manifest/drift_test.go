@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -114,7 +114,7 @@ var _ = Describe("drift", func() {
 
 	It("that comes back each time is a fight: told, slowed down, and no reason to keep a job waiting", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.options.Fights = watch.GuardOptions{FirstDelay: 30 * time.Second}
+		w.options.Fights = observe.FightOptions{FirstDelay: 30 * time.Second}
 		w.start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		before := w.Counter.Snapshot()
@@ -149,7 +149,7 @@ var _ = Describe("drift", func() {
 			margin = 8 * time.Second
 		)
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.options.Fights = watch.GuardOptions{FirstDelay: delay, MaxDelay: delay}
+		w.options.Fights = observe.FightOptions{FirstDelay: delay, MaxDelay: delay}
 		w.start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(objects, "a")...))
 		ours := w.recordWrites()

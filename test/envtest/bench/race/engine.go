@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/watch"
-	"github.com/deployerkit/deployerkit/upkeep"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // Engine returns a contender that uses package apply in the same way as the manifest deployer does: it watches the
@@ -24,7 +23,7 @@ func Engine() Contender {
 		if err != nil {
 			return nil, err
 		}
-		watcher, err := watch.NewForConfig(field.ControlPlane.Config, watch.Options{})
+		watcher, err := observe.NewForConfig(field.ControlPlane.Config, observe.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +35,7 @@ func Engine() Contender {
 
 type engine struct {
 	client  client.Client
-	watcher *watch.Watcher
+	watcher *observe.Watcher
 	cancel  context.CancelFunc
 
 	items   []Item
@@ -70,8 +69,8 @@ func (e *engine) apply(ctx context.Context, index int, item Item) error {
 		_, err := json.Marshal(inv)
 		return err
 	}
-	engine := apply.New(e.client, e.client.RESTMapper(), apply.Options{Seen: upkeep.Seen(e.watcher), Watch: e.watch, Checkpoint: checkpoint, Concurrency: Concurrency})
-	e.watcher.Hold(item.Owner.UID)
+	engine := apply.New(e.client, e.client.RESTMapper(), apply.Options{Seen: e.watcher, Watch: e.watch, Checkpoint: checkpoint, Concurrency: Concurrency})
+	e.watcher.Suspend(item.Owner.UID)
 	inv, report, err := engine.Apply(ctx, item.Owner, e.desired[index], e.invs[index])
 	e.invs[index] = inv
 	if err == nil && !report.Done() {
@@ -91,11 +90,11 @@ func (e *engine) watch(ctx context.Context, resource schema.GroupVersionResource
 }
 
 // observe passes the expected state of the objects to the watches.
-func (e *engine) observe(ctx context.Context, item Item, owned []apply.Owned) error {
+func (e *engine) observe(ctx context.Context, item Item, owned []observe.Owned) error {
 	if _, err := e.watcher.Watch(ctx, configMaps, item.Owner.Namespace); err != nil {
 		return err
 	}
-	e.watcher.Expect(item.Owner.UID, upkeep.Expected(owned))
+	e.watcher.SetBaseline(item.Owner.UID, owned)
 	return nil
 }
 
