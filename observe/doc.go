@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe detects, without polling, changes to the objects that a deploy item applied.
+// Package observe detects, without polling, changes of objects in a cluster, and decides when an item must run because of
+// them. It has four parts: sources, baselines, subscriptions and triggers.
 //
-// A Watcher serves one target. It watches the metadata of objects that carry the owner label, with one watch per
-// resource. For each object it stores about 400 bytes: the names, the UID and the ownership key, which changes when a
-// field that the item owns is changed or removed (see package ownership). Expect specifies which objects an item
-// expects and in which state. The Watcher reports each deviation as an Event:
+// A Watcher serves one cluster. It watches the metadata of objects that carry the owner label, with one watch (a source)
+// per resource. For each object it stores about 400 bytes: the names, the UID and the ownership key, which changes when a
+// field that the item owns is changed or removed (see package ownership). SetBaseline specifies the state of an item's
+// objects after its last write. The Watcher reports each deviation as a Drift:
 //
-//	w := watch.New(client, watch.Options{})
+//	w := observe.New(client, observe.Options{})
 //	w.Start(ctx)
-//	w.Subscribe(func(e watch.Event) { trigger(e.Item) })
+//	w.OnDrift(func(d observe.Drift) { trigger(d.Item) })
 //
-//	w.Hold(item)                                     // a run begins: intermediate states are not reported
+//	w.Suspend(item)                                   // a run begins: intermediate states are not reported
 //	coverage, err := w.Watch(ctx, gvr, namespaces...) // before the first write
 //	…                                                 // apply
-//	w.Expect(item, expected)                          // the run is over
+//	w.SetBaseline(item, owned)                        // the run is over
 //
-// After a restart, call Expect with the content of the inventory. Expect then reports the changes that happened in the
-// meantime.
+// After a restart, call SetBaseline with the content of the inventory. SetBaseline then reports the changes that happened
+// in the meantime.
 //
 // # Coverage
 //
@@ -35,11 +36,20 @@
 // # Whole objects
 //
 // WatchObjects makes the Watcher store the whole objects of a resource, for callers that need the content of the
-// objects. One watch then serves Get, Object and the detection of drift.
+// objects. One watch then serves Get, GetObject and the detection of drift.
+//
+// # Subscriptions
+//
+// A Subscription reports the first change of objects that need not carry the owner label, such as a Secret to which an
+// item refers. ForObject and ForLabels select the objects. Subscriptions to objects of the same resource share one watch.
+//
+// # Triggers
+//
+// Triggers collects the reasons to run an item, such as a Drift, and asks for a reconcile when the first of them is due.
 //
 // # Fights
 //
-// Two controllers that set different values for the same field would overwrite each other in a hot loop. A Guard counts
+// Two controllers that set different values for the same field would overwrite each other in a hot loop. A FightDetector counts
 // how often the same field was corrected, and delays further corrections.
 //
 // docs/drift.md lists the changes that a watch cannot detect.

@@ -74,7 +74,7 @@ func Example() {
 
 	w := observe.New(client(edited()), observe.Options{})
 	w.Start(ctx)
-	w.OnDrift(func(e observe.Drift) { fmt.Println("heal item", e.Item, "-", e) })
+	w.OnDrift(func(d observe.Drift) { fmt.Println("correct item", d.Item, "-", d) })
 
 	coverage, err := w.Watch(ctx, configMaps, "shop")
 	if err != nil {
@@ -87,7 +87,7 @@ func Example() {
 	w.Wait()
 	// Output:
 	// watched: Cluster
-	// heal item 4f1e - configmaps shop/settings: changed by kubectl-edit (data.color)
+	// correct item 4f1e - configmaps shop/settings: changed by kubectl-edit (data.color)
 }
 
 func ExampleFightDetector() {
@@ -97,8 +97,8 @@ func ExampleFightDetector() {
 		By:     []observe.Change{{Manager: "autoscaler", Fields: []string{"spec.replicas"}}},
 	}
 	for range 5 {
-		heal := fights.Count(drift)
-		fmt.Printf("%v %q %q\n", heal.Delay, heal.Manager, heal.Field)
+		correction := fights.Count(drift)
+		fmt.Printf("%v %q %q\n", correction.Delay, correction.Manager, correction.Field)
 	}
 	// Output:
 	// 0s "" ""

@@ -51,7 +51,7 @@
 // watch reported a change. The owner of an item can disable all three causes with the annotation of package
 // continuousreconcile.
 //
-// Each cause adds a trigger to the queue of the item. Run.Take takes all triggers that are queued when a run begins.
+// Each cause is added to the Triggers of the item. Run.Take takes all causes that are present when a run begins.
 // Triggers that arrive later start another run. If a run fails, its triggers are queued again, so that none is lost.
 // Package deployerlib decides when the run for a trigger starts: not before the backoff of a failed item has passed, and
 // not within DeployerArgs.MinInterval after the previous background run.
@@ -63,10 +63,10 @@
 // # More than Apply
 //
 // A deployer that applies objects step by step creates its own engine or Session with Run.Options. Before that, it
-// calls Run.Take and Watcher.Hold, and afterwards Run.Settle. Run.Apply consists of the same steps. Two methods watch
-// objects that do not belong to the item: Run.LookOut does so until the end of the run, and Keeper.Follow for as long
-// as the deployer needs, with one watch for all objects of a kind. Cluster.Go runs goroutines that belong to a target,
-// such as informers, and Cluster.Keep keeps the target open for them.
+// calls Run.Take and Watcher.Suspend, and afterwards Run.Settle. Run.Apply consists of the same steps. The
+// Watcher of a Cluster can also watch objects that do not belong to the item: Run.WatchUntilChanged does so until the end
+// of the run, and observe.WatchRequest.Subscribe for as long as the deployer needs. Cluster.Go runs goroutines that belong
+// to a target, such as informers, and Cluster.Keep keeps the target open for them.
 //
 // # Memory
 //
