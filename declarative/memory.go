@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -21,9 +22,9 @@ type memory struct {
 	stability *stability
 
 	// Only one call at a time uses these fields, so they need no lock.
-	cluster *upkeep.Cluster      // the cluster to which the item was last deployed
-	settled map[apply.Ref]string // the versions of the children that have the desired state; see the method `settle`
-	exports []byte               // the stored exports as JSON, or nil if they are not known
+	cluster *upkeep.Cluster               // the cluster to which the item was last deployed
+	settled map[apply.Ref]observe.Version // the versions of the children that have the desired state; see the method `settle`
+	exports []byte                        // the stored exports as JSON, or nil if they are not known
 	steady  steadiness
 
 	mu     sync.Mutex

@@ -6,23 +6,24 @@ import (
 	"slices"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/observe"
 )
 
 // markUnchanged marks the desired children that have not changed since they had the desired state, so that the engine
 // does not read them. Children with the strategy Apply need no mark, because the engine detects without a request that
 // they are unchanged. markUnchanged returns the observed version of each child that may be marked.
-func (m *memory) markUnchanged(desired []apply.Desired, children Children) map[apply.Ref]string {
+func (m *memory) markUnchanged(desired []apply.Desired, children Children) map[apply.Ref]observe.Version {
 	if !slices.ContainsFunc(desired, isRead) {
 		return nil
 	}
-	observed := map[apply.Ref]string{}
+	observed := map[apply.Ref]observe.Version{}
 	for _, child := range children {
-		observed[child.Ref()] = string(child.content().GetUID()) + "/" + child.content().GetResourceVersion()
+		observed[child.Ref()] = observe.VersionOf(child.content())
 	}
-	versions := map[apply.Ref]string{}
+	versions := map[apply.Ref]observe.Version{}
 	for i := range desired {
 		ref := apply.RefOf(desired[i].Object)
-		if version := observed[ref]; version != "" && isRead(desired[i]) {
+		if version, isChild := observed[ref]; isChild && isRead(desired[i]) {
 			versions[ref] = version
 			desired[i].Unchanged = m.settled[ref] == version
 		}
@@ -37,7 +38,7 @@ func isRead(child apply.Desired) bool {
 
 // settle records the versions of the children that have the desired state after a run. A child that this run has changed
 // is read once more, because its version has changed since it was observed.
-func (m *memory) settle(versions map[apply.Ref]string, report apply.Report, err error) {
+func (m *memory) settle(versions map[apply.Ref]observe.Version, report apply.Report, err error) {
 	m.settled = nil
 	if err != nil {
 		return

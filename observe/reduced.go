@@ -30,6 +30,9 @@ type State struct {
 	By []Change
 }
 
+// Version returns the version of the object.
+func (s State) Version() Version { return Version{UID: s.UID, ResourceVersion: s.ResourceVersion} }
+
 // reduced is the part of a watched object that is stored in memory. It takes about 400 bytes, including the memory for
 // the map entry.
 type reduced struct {

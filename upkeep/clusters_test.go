@@ -183,11 +183,11 @@ func TestReadyMemory(t *testing.T) {
 	w := newWorld(t)
 	r := w.begin(false)
 	stays, goes := apply.Ref{Kind: "ConfigMap", Name: "stays"}, apply.Ref{Kind: "ConfigMap", Name: "goes"}
-	r.item.ready.set(stays, readyState{"u", "1"})
-	r.item.ready.set(goes, readyState{"u", "1"})
+	r.item.ready.set(stays, observe.Version{UID: "u", ResourceVersion: "1"})
+	r.item.ready.set(goes, observe.Version{UID: "u", ResourceVersion: "1"})
 	r.Inventory.Entries = []apply.Entry{{Kind: "ConfigMap", Name: "stays"}}
 	r.Finished()
-	if r.item.ready.get(stays) != (readyState{"u", "1"}) || r.item.ready.get(goes) != (readyState{}) {
+	if r.item.ready.get(stays) != (observe.Version{UID: "u", ResourceVersion: "1"}) || r.item.ready.get(goes) != (observe.Version{}) {
 		t.Errorf("remembered: %v", r.item.ready.all)
 	}
 }

@@ -81,7 +81,7 @@ type item struct {
 	triggers *observe.Triggers // decides when the item runs next
 	searched atomic.Bool       // the inventory was lost, and the objects were searched by label
 	searches atomic.Int32      // the number of searches in a row that failed for a temporary reason
-	ready    readyStates
+	ready    readyVersions
 	values   values
 	// strangers contains the objects with the item's marks that do not belong to it
 	strangers strangers

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/absence"
@@ -52,50 +51,40 @@ func (r *Run) AwaitReady(ctx context.Context, bound time.Duration) error {
 	return err
 }
 
-// readyState identifies a state of an object. It is recorded when the object is ready.
-type readyState struct {
-	uid     types.UID
-	version string
-}
-
-func stateOf(live *unstructured.Unstructured) readyState {
-	return readyState{uid: live.GetUID(), version: live.GetResourceVersion()}
-}
-
-// readyStates contains, for each object of an item, the state in which the object was last ready.
-type readyStates struct {
+// readyVersions contains, for each object of an item, the version in which the object was last ready.
+type readyVersions struct {
 	mu  sync.Mutex
-	all map[apply.Ref]readyState
+	all map[apply.Ref]observe.Version
 	// guessed contains the objects whose readiness was uncertain at the end of the last run. It is nil if there are
 	// none.
 	guessed map[apply.Ref]bool
 }
 
-// get returns the state in which an object was last ready.
-func (s *readyStates) get(ref apply.Ref) readyState {
+// get returns the version in which an object was last ready.
+func (s *readyVersions) get(ref apply.Ref) observe.Version {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[ref]
 }
 
-func (s *readyStates) set(ref apply.Ref, state readyState) {
+func (s *readyVersions) set(ref apply.Ref, ready observe.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
-		s.all = map[apply.Ref]readyState{}
+		s.all = map[apply.Ref]observe.Version{}
 	}
-	s.all[ref] = state
+	s.all[ref] = ready
 }
 
 // isGuessed reports whether the readiness of an object was uncertain at the end of the last run.
-func (s *readyStates) isGuessed(ref apply.Ref) bool {
+func (s *readyVersions) isGuessed(ref apply.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.guessed[ref]
 }
 
 // setGuessed records the objects whose readiness is uncertain.
-func (s *readyStates) setGuessed(refs map[apply.Ref]bool) {
+func (s *readyVersions) setGuessed(refs map[apply.Ref]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.guessed = nil
@@ -104,17 +93,17 @@ func (s *readyStates) setGuessed(refs map[apply.Ref]bool) {
 	}
 }
 
-// keep removes the recorded states of all objects that the given entries do not contain.
-func (s *readyStates) keep(entries []apply.Entry) {
+// keep removes the recorded versions of all objects that the given entries do not contain.
+func (s *readyVersions) keep(entries []apply.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.all) <= len(entries) {
 		return
 	}
-	kept := map[apply.Ref]readyState{}
+	kept := map[apply.Ref]observe.Version{}
 	for _, entry := range entries {
-		if state, known := s.all[entry.Ref()]; known {
-			kept[entry.Ref()] = state
+		if ready, known := s.all[entry.Ref()]; known {
+			kept[entry.Ref()] = ready
 		}
 	}
 	s.all = kept
@@ -123,10 +112,10 @@ func (s *readyStates) keep(entries []apply.Entry) {
 // unready describes an object that is not ready.
 type unready struct {
 	ref     apply.Ref
-	reason  string        // empty if the object is ready
-	state   readyState    // the state that was checked; empty if the object does not exist
-	recheck time.Duration // the time after which the object may become ready without a change; 0 means never
-	finish  apply.Finish  // the new Finish of the object; empty if it has not changed
+	reason  string          // empty if the object is ready
+	checked observe.Version // empty if the object does not exist
+	recheck time.Duration   // the time after which the object may become ready without a change; 0 means never
+	finish  apply.Finish    // the new Finish of the object; empty if it has not changed
 }
 
 // unreadyOf returns the objects of the item that are not ready.
@@ -166,26 +155,26 @@ func ReadyAtOnce(kind schema.GroupKind) bool { return stateless[kind] }
 // that it exists. It is also known to be ready if it was ready before and a watch shows that it has not changed since.
 func knownReady(r *Run, entry apply.Entry) bool {
 	ref := entry.Ref()
-	return ReadyAtOnce(ref.GVK().GroupKind()) || r.item.ready.get(ref).uid == entry.UID && WasReady(r, ref)
+	return ReadyAtOnce(ref.GVK().GroupKind()) || r.item.ready.get(ref).UID == entry.UID && WasReady(r, ref)
 }
 
 // WasReady reports whether an object in the item's target was ready before and has not changed since, according to a
 // watch.
 func WasReady(r *Run, ref apply.Ref) bool {
 	was := r.item.ready.get(ref)
-	if was.uid == "" || r.Cluster == nil {
+	if was.UID == "" || r.Cluster == nil {
 		return false
 	}
 	seen, known := r.Cluster.seen(ref)
-	return known && was == readyState{uid: seen.UID, version: seen.ResourceVersion}
+	return known && was == seen.Version()
 }
 
-// RecordReady records the state in which an object in the item's target is ready. See WasReady.
+// RecordReady records the version in which an object in the item's target is ready. See WasReady.
 func RecordReady(r *Run, ref apply.Ref, live *unstructured.Unstructured) {
-	r.item.ready.set(ref, stateOf(live))
+	r.item.ready.set(ref, observe.VersionOf(live))
 }
 
-// checkReady reads an object and checks whether it is ready. It records the state of a ready object.
+// checkReady reads an object and checks whether it is ready. It records the version of a ready object.
 func checkReady(ctx context.Context, r *Run, entry apply.Entry) (unready, error) {
 	ref := entry.Ref()
 	live, err := r.Cluster.Read(ctx, ref)
@@ -211,7 +200,7 @@ func checkReady(ctx context.Context, r *Run, entry apply.Entry) (unready, error)
 		return out, nil
 	}
 	if result := r.Judge(ctx, live); !result.Ready() {
-		out.reason, out.state, out.recheck = ref.String()+": "+result.Reason, stateOf(live), result.RecheckAfter
+		out.reason, out.checked, out.recheck = ref.String()+": "+result.Reason, observe.VersionOf(live), result.RecheckAfter
 		return out, nil
 	}
 	RecordReady(r, ref, live)
@@ -295,9 +284,9 @@ func (c *Cluster) Read(ctx context.Context, ref apply.Ref) (*unstructured.Unstru
 // missed reports whether an object has changed since it was checked. It is needed because no event reports changes that
 // happened before the item began to follow its objects.
 func (u unready) missed(at *Cluster) bool {
-	if u.state.uid == "" {
+	if u.checked.UID == "" {
 		return false
 	}
 	seen, known := at.seen(u.ref)
-	return known && (seen.UID != u.state.uid || version.Older(u.state.version, seen.ResourceVersion))
+	return known && seen.Version().IsNewerThan(u.checked)
 }

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deployerkit/deployerkit/internal/version"
 	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // look describes the version of an object that a run last saw.
 type look struct {
-	version string
-	heard   bool // the component of the object listens to the object
+	observe.Version
+
+	listened bool // the component of the object listens to the object
 }
 
 // Memory stores data about the objects of one item between the runs of the item. With this data, the deployer can
@@ -156,36 +156,31 @@ func (m *Memory) During(tell func(observe.Object), tellReference func(component 
 // holds the lock.
 func (m *Memory) isNews(o observe.Object) bool {
 	last, known := m.looks[o]
-	if !known || !last.heard || m.cluster == nil {
+	if !known || !last.listened || m.cluster == nil {
 		return false
 	}
 	seen, there := m.cluster.Watcher().Get(o.Resource, o.NamespacedName)
-	return !there || isNewer(seen.ResourceVersion, last.version)
-}
-
-// isNewer reports whether version a differs from version b and is not known to be older.
-func isNewer(a, b string) bool {
-	return a != b && !version.Older(a, b)
+	return !there || seen.Version().IsNewerThan(last.Version)
 }
 
 // saw records the version of an object that a run has seen, unless a newer version is already recorded. The parameter
-// `heard` is true if the component of the object listens to the object.
-func (m *Memory) saw(o observe.Object, version string, heard bool) {
+// `listened` is true if the component of the object listens to the object.
+func (m *Memory) saw(o observe.Object, seen observe.Version, listened bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, known := m.looks[o]
-	if last.heard = heard; !known || isNewer(version, last.version) {
-		last.version = version
+	if last.listened = listened; !known || seen.IsNewerThan(last.Version) {
+		last.Version = seen
 	}
 	m.looks[o] = last
 }
 
 // judged records that a run has checked the readiness of an object, and which version of the object it has checked.
-func (m *Memory) judged(o observe.Object, version string) {
+func (m *Memory) judged(o observe.Object, checked observe.Version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := m.looks[o]
-	last.version = version
+	last.Version = checked
 	m.looks[o] = last
 }
 
@@ -205,7 +200,7 @@ func (m *Memory) content(o observe.Object) *unstructured.Unstructured {
 		return nil
 	}
 	seen, there := m.cluster.Watcher().Get(o.Resource, o.NamespacedName)
-	if !there || seen.ResourceVersion != live.GetResourceVersion() {
+	if !there || seen.Version() != observe.VersionOf(live) {
 		return nil
 	}
 	return live

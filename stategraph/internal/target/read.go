@@ -75,7 +75,7 @@ func (t *Session) Ready(ctx context.Context, ref apply.Ref, by Judge) (string, e
 	}
 	reason, err := by(live)
 	if known {
-		t.memory.judged(object, live.GetResourceVersion())
+		t.memory.judged(object, observe.VersionOf(live))
 	}
 	if reason == "" && err == nil {
 		upkeep.RecordReady(t.run, ref, live)
@@ -123,21 +123,21 @@ var neverRecovers = map[schema.GroupKind]bool{
 
 // met records the version of an object after the object was applied, so that later watch events of this version are
 // ignored.
-func (t *Session) met(component string, o apply.Outcome, heard bool) {
+func (t *Session) met(component string, o apply.Outcome, listened bool) {
 	object, known := t.object(o.Ref)
 	if o.Err != nil || !known {
 		return
 	}
-	if heard {
+	if listened {
 		t.mu.Lock()
 		t.owners[object] = component
 		t.mu.Unlock()
 	}
 	if o.Live != nil {
 		t.see(o.Ref, o.Live)
-		t.memory.saw(object, o.Live.GetResourceVersion(), heard)
+		t.memory.saw(object, observe.VersionOf(o.Live), listened)
 	} else if seen, there := t.run.Cluster.Watcher().Get(object.Resource, object.NamespacedName); there {
-		t.memory.saw(object, seen.ResourceVersion, heard)
+		t.memory.saw(object, seen.Version(), listened)
 	}
 }
 

@@ -221,10 +221,10 @@ func (t *Session) Apply(ctx context.Context, of Unit, desired []apply.Desired) (
 	if len(applied) < len(desired) {
 		return nil, err
 	}
-	heard := t.watches(of.Component)
+	listened := t.watches(of.Component)
 	for i := range applied {
 		t.awaitServed(applied[i].NotServed)
-		t.met(of.Component, applied[i], heard)
+		t.met(of.Component, applied[i], listened)
 		applied[i].Live = nil // callers must use Get, which stores the object for the next run
 	}
 	return applied, nil
@@ -265,7 +265,7 @@ func (t *Session) awaitEnd(ref apply.Ref) {
 		return
 	}
 	seen, _ := t.run.Cluster.Watcher().Get(object.Resource, object.NamespacedName)
-	t.memory.saw(object, seen.ResourceVersion, true)
+	t.memory.saw(object, seen.Version(), true)
 }
 
 // Unclaimed returns the inventory entries of objects that no component has claimed in this run.
