@@ -63,7 +63,7 @@ func withJob(ctx context.Context, c client.Client, item *lsv1alpha1.DeployItem) 
 	Expect(c.Get(ctx, client.ObjectKeyFromObject(item), item)).To(Succeed())
 }
 
-var _ = Describe("a control plane with controllers", Ordered, func() {
+var _ = Describe("Control plane with controllers", Ordered, func() {
 	var (
 		cp *controlplane.ControlPlane
 		c  client.Client
@@ -81,13 +81,13 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 		Expect(item.Status.JobID).To(Equal("job"))
 	})
 
-	It("has all of Landscaper's kinds", func(ctx SpecContext) {
+	It("serves all kinds of Landscaper", func(ctx SpecContext) {
 		Expect(c.List(ctx, &lsv1alpha1.TargetList{})).To(Succeed())
 		Expect(c.List(ctx, &lsv1alpha1.ContextList{})).To(Succeed())
 		Expect(c.List(ctx, &lsv1alpha1.ExecutionList{})).To(Succeed())
 	})
 
-	It("makes replica sets and pods of a deployment, and collects them", func(ctx SpecContext) {
+	It("creates ReplicaSets and Pods of a Deployment, and deletes them with it", func(ctx SpecContext) {
 		labels := map[string]string{"app": "web"}
 		replicas := int32(2)
 		deployment := &appsv1.Deployment{
@@ -112,7 +112,7 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 		Eventually(func(g Gomega) { g.Expect(pods(g)).To(BeEmpty()) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	})
 
-	It("collects what a DeployItem owns", func(ctx SpecContext) {
+	It("deletes objects that a deleted DeployItem owns", func(ctx SpecContext) {
 		item := newItem("owner")
 		Expect(c.Create(ctx, item)).To(Succeed())
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -134,7 +134,7 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 		Expect(cp.StartControllerManager(ctx)).To(Succeed())
 	})
 
-	It("gives a kubeconfig, and other users only what they are granted", func(ctx SpecContext) {
+	It("returns a kubeconfig, and restricts other users to their rights", func(ctx SpecContext) {
 		path, err := cp.KubeconfigFile(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		config, err := clientcmd.BuildConfigFromFlags("", path)
@@ -145,7 +145,7 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 		Expect(apierrors.IsForbidden(newClient(user).List(ctx, &corev1.SecretList{}))).To(BeTrue())
 	})
 
-	It("keeps its data, address and certificates when the API server goes and comes back", func(ctx SpecContext) {
+	It("keeps its data, address and certificates when the API server restarts", func(ctx SpecContext) {
 		Expect(c.Create(ctx, newItem("kept"))).To(Succeed())
 		Expect(cp.StopAPIServer()).To(Succeed())
 		Expect(cp.StopAPIServer()).To(Succeed(), "stopping twice does nothing")
@@ -158,7 +158,7 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kept"}, newItem(""))).To(Succeed())
 	})
 
-	It("keeps its data when etcd goes and comes back", func(ctx SpecContext) {
+	It("keeps its data when etcd restarts", func(ctx SpecContext) {
 		Expect(c.Create(ctx, newItem("in-etcd"))).To(Succeed())
 		Expect(cp.StopEtcd()).To(Succeed())
 		Expect(cp.StopEtcd()).To(Succeed(), "stopping twice does nothing")
@@ -171,7 +171,7 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "in-etcd"}, newItem(""))).To(Succeed())
 	})
 
-	It("goes back to a backup, with lower resource versions", func(ctx SpecContext) {
+	It("restores a backup with lower resource versions", func(ctx SpecContext) {
 		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
 		Expect(cp.BackUpEtcd(backup)).To(Succeed())
 		lost := newItem("lost")
@@ -181,7 +181,7 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 			WithContext(ctx).WithTimeout(patience).Should(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("stops, as often as it is told", func(ctx SpecContext) {
+	It("stops, also if it is already stopped", func(ctx SpecContext) {
 		Expect(cp.Stop()).To(Succeed())
 		Expect(cp.Stop()).To(Succeed())
 		Expect(cp.StopAPIServer()).To(Succeed())
@@ -193,8 +193,8 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 	})
 })
 
-var _ = Describe("a control plane of the annotation revision", Ordered, func() {
-	It("prunes the fields that came later, without an error", func(ctx SpecContext) {
+var _ = Describe("Control plane of the annotation revision", Ordered, func() {
+	It("prunes the fields of later versions without an error", func(ctx SpecContext) {
 		c := newClient(start(ctx, controlplane.Options{CRDs: controlplane.ClassicCRDs()}).Config)
 		item := newItem("classic")
 		Expect(c.Create(ctx, item)).To(Succeed())
@@ -205,8 +205,8 @@ var _ = Describe("a control plane of the annotation revision", Ordered, func() {
 	})
 })
 
-var _ = Describe("options", func() {
-	It("installs no definitions when told so, and takes flags", func(ctx SpecContext) {
+var _ = Describe("Options of a control plane", func() {
+	It("installs no definitions if the list is empty, and passes flags to the API server", func(ctx SpecContext) {
 		cp := start(ctx, controlplane.Options{
 			CRDs:           []*apiextv1.CustomResourceDefinition{},
 			APIServerFlags: map[string][]string{"enable-admission-plugins": {"AlwaysPullImages"}},
@@ -221,12 +221,12 @@ var _ = Describe("options", func() {
 		Expect(pod.Spec.Containers[0].ImagePullPolicy).To(Equal(corev1.PullAlways))
 	})
 
-	It("fails with the reason when the binaries are no binaries", func(ctx SpecContext) {
+	It("fails with a reason if the binaries do not exist", func(ctx SpecContext) {
 		_, err := controlplane.Start(ctx, controlplane.Options{Assets: GinkgoT().TempDir(), Progress: GinkgoWriter})
 		Expect(err).To(MatchError(os.ErrNotExist))
 	})
 
-	It("does not start when its context is over", func(ctx SpecContext) {
+	It("does not start if its context has ended", func(ctx SpecContext) {
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		_, err := controlplane.Start(over, controlplane.Options{Assets: GinkgoT().TempDir()})

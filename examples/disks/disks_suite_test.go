@@ -40,9 +40,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cfg = cp.Config
 })
 
-var _ = Describe("the disk deployer", func() {
+var _ = Describe("Disk deployer", func() {
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
-		It("rents a disk, restores it because its hook says so, and returns it [L58], under the revision "+string(revision), func(ctx SpecContext) {
+		It("rents a disk, restores a lost disk because of its hook, and returns the disk [L58], under the "+string(revision)+" revision", func(ctx SpecContext) {
 			ns := "disks-" + strings.ToLower(string(revision))
 			c := newClient(ctx, ns)
 			ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: revision})
@@ -73,7 +73,7 @@ var _ = Describe("the disk deployer", func() {
 		})
 	}
 
-	It("ends at once when the configuration is wrong", func(ctx SpecContext) {
+	It("fails an item with an invalid configuration at once", func(ctx SpecContext) {
 		c := newClient(ctx, "disks-wrong")
 		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{})
 		start(disks.NewCloud(), "disks-wrong")

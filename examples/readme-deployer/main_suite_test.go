@@ -75,8 +75,8 @@ func apply(ctx context.Context, file []byte, err error) {
 	}
 }
 
-var _ = Describe("the deployer of the README", func() {
-	It("exports a password and goes without a trace, with two methods and no word about Landscaper [L1, F48]", func(ctx SpecContext) {
+var _ = Describe("Deployer of the README", func() {
+	It("exports a password and deletes it with the item, with two methods and no code about Landscaper [L1, F48]", func(ctx SpecContext) {
 		Expect(c.Create(ctx, &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}})).To(Succeed())
 		file, err := os.ReadFile("item.yaml")
 		apply(ctx, file, err)
@@ -97,7 +97,7 @@ var _ = Describe("the deployer of the README", func() {
 	})
 
 	for _, revision := range []contract.Revision{contract.RevisionJobID, contract.RevisionAnnotation} {
-		It("makes a password that one Installation exports and another one imports, as the guide says, under the revision "+string(revision)+" [F48]", func(ctx SpecContext) {
+		It("exports a password of one Installation that another one imports, under the "+string(revision)+" revision [F48]", func(ctx SpecContext) {
 			landscapertest.StartManager(GinkgoTB(), cp.Config, manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}}))
 			ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: revision})
 			key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: "getting-started", Name: name} }

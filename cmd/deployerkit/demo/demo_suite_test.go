@@ -26,8 +26,8 @@ func TestDemo(t *testing.T) {
 	RunSpecs(t, "demo")
 }
 
-var _ = Describe("the demo", func() {
-	DescribeTable("plays the whole story and keeps every promise", func(ctx SpecContext, o Options, scenario []step) {
+var _ = Describe("Demo", func() {
+	DescribeTable("plays a story, and all its checks succeed", func(ctx SpecContext, o Options, scenario []step) {
 		out := &bytes.Buffer{}
 		o.Out = out
 		Expect(Run(ctx, o)).To(Succeed(), "%s", out)
@@ -41,12 +41,12 @@ var _ = Describe("the demo", func() {
 		Expect(out.String()).To(ContainSubstring("All checks succeeded"))
 		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "no terminal, no escape sequences")
 	},
-		Entry("of deploy items", Options{}, scenario, SpecTimeout(10*time.Minute)),
+		Entry("with deploy items", Options{}, scenario, SpecTimeout(10*time.Minute)),
 		// The first time on a machine, this takes long, because Landscaper is built.
-		Entry("of Installations under the real Landscaper", Options{Landscaper: true}, landscaperScenario, SpecTimeout(15*time.Minute)),
+		Entry("with Installations under the real Landscaper", Options{Landscaper: true}, landscaperScenario, SpecTimeout(15*time.Minute)),
 	)
 
-	It("stays until it is interrupted when it shall be kept, and ends well", func(ctx SpecContext) {
+	It("runs until it is interrupted if it is to be kept, and then ends without an error", func(ctx SpecContext) {
 		ctx2, interrupt := context.WithCancel(ctx)
 		defer interrupt()
 		out := &bytes.Buffer{}
@@ -60,7 +60,7 @@ var _ = Describe("the demo", func() {
 		Expect(out.String()).To(MatchRegexp(`export KUBECONFIG=\S+/kubeconfig\n\s+\S*kubectl -n demo get deployitems`))
 	}, SpecTimeout(10*time.Minute))
 
-	It("needs no more than the prebuilt binaries of a mirror, and no go command", func(ctx SpecContext) {
+	It("runs with the prebuilt binaries of a mirror and without a go command", func(ctx SpecContext) {
 		index := mirror(ctx)
 		cache := GinkgoT().TempDir()
 		for name, value := range map[string]string{
@@ -81,7 +81,7 @@ var _ = Describe("the demo", func() {
 		Expect(out.String()).To(And(ContainSubstring("downloading "+strings.TrimSuffix(index, "index")), ContainSubstring("✓ hello succeeds")))
 	}, SpecTimeout(10*time.Minute))
 
-	It("lists the checks that failed, and goes on after them", func(ctx SpecContext) {
+	It("lists the checks that failed, and continues after them", func(ctx SpecContext) {
 		st, err := setUp(ctx, GinkgoWriter, false)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(st.close()).To(Succeed()) })
@@ -103,7 +103,7 @@ var _ = Describe("the demo", func() {
 		Expect(out.String()).To(And(ContainSubstring("✗ hello fails"), ContainSubstring("✓ hello succeeds")))
 	}, SpecTimeout(8*time.Minute))
 
-	It("stops at once when it is interrupted while it starts [F49]", func(ctx SpecContext) {
+	It("stops at once when it is interrupted during its start [F49]", func(ctx SpecContext) {
 		for _, delay := range []time.Duration{0, 300 * time.Millisecond, 2 * time.Second} {
 			starting, interrupt := context.WithCancel(ctx)
 			out := &bytes.Buffer{}
@@ -124,7 +124,7 @@ var _ = Describe("the demo", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("says so when it is interrupted later, and calls no promise broken [F49]", func(ctx SpecContext) {
+	It("reports an interrupt later, and no failed check [F49]", func(ctx SpecContext) {
 		stopped, interrupt := context.WithCancel(ctx)
 		out := &bytes.Buffer{}
 		never := check{text: "never holds", holds: func(context.Context, *env, *lsv1alpha1.DeployItem) error {

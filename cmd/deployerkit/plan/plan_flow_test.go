@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("deployerkit plan", func() {
-	It("prints what docs/plan.md shows, and writes nothing", func(ctx SpecContext) {
+	It("prints the output of docs/plan.md, and writes nothing", func(ctx SpecContext) {
 		page, err := os.ReadFile("../../../docs/plan.md")
 		Expect(err).NotTo(HaveOccurred())
 		command, output, file := block(string(page), "sh"), block(string(page), "text"), block(string(page), "yaml")
@@ -50,7 +50,7 @@ var _ = Describe("deployerkit plan", func() {
 			"what was planned was done, and no more")
 	}, SpecTimeout(8*time.Minute))
 
-	It("plans an item of the cluster by its name: what others changed", func(ctx SpecContext) {
+	It("plans an item of the cluster by its name, and shows changes by other clients", func(ctx SpecContext) {
 		home(ctx, "named")
 		deployed(ctx, item("named", "web", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: named, name: a}, data: {k: v}}"))
 		Expect(run(ctx, "web", "-n", "named")).To(ContainSubstring("0 to do, 1 unchanged"))
@@ -60,7 +60,7 @@ var _ = Describe("deployerkit plan", func() {
 		Expect(err).To(MatchError(ContainSubstring("get DeployItem default/web")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("plans for another cluster before there are item, Target and namespace", func(ctx SpecContext) {
+	It("plans an item for another cluster although item, Target and namespace do not exist yet", func(ctx SpecContext) {
 		home(ctx, "early")
 		di := item("nowhere", "web", "{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {namespace: nowhere, name: a}}")
@@ -70,7 +70,7 @@ var _ = Describe("deployerkit plan", func() {
 		Expect(out).To(Equal("DeployItem nowhere/web on landscaper.kubeconfig\ncreate ConfigMap nowhere/a\ncreate Namespace nowhere\n2 to do, 0 unchanged\n"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("prints what it can plan, and says what it cannot", func(ctx SpecContext) {
+	It("prints the changes that it can plan, and the objects that it cannot plan", func(ctx SpecContext) {
 		home(ctx, "partial")
 		deployed(ctx, item("partial", "first", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: partial, name: a}, data: {k: v}}"))
 		out, err := run(ctx, "-f", file(item("partial", "second",
@@ -81,7 +81,7 @@ var _ = Describe("deployerkit plan", func() {
 		Expect(out).To(ContainSubstring("create ConfigMap partial/b\n"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("names an immutable field, or recreates the object with --recreate", func(ctx SpecContext) {
+	It("names an immutable field, and plans to recreate the object with --recreate", func(ctx SpecContext) {
 		home(ctx, "immutable")
 		fixed := func(value string) *lsv1alpha1.DeployItem {
 			return item("immutable", "web", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: immutable, name: a}, immutable: true, data: {k: "+value+"}}")
@@ -96,7 +96,7 @@ var _ = Describe("deployerkit plan", func() {
 		Expect(out).To(HaveSuffix("recreate ConfigMap immutable/a\n1 to do, 0 unchanged\n"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("shows no secret, whatever goes wrong", func(ctx SpecContext) {
+	It("prints no secret value, also in errors", func(ctx SpecContext) {
 		const canary = "CANARY-7f3a91"
 		home(ctx, "secrets")
 		secret := func(kind, data string) string {
@@ -130,7 +130,7 @@ var _ = Describe("deployerkit plan", func() {
 		Expect(all).NotTo(Or(ContainSubstring("CANARY"), ContainSubstring(strings.TrimRight(encoded, "=")[:12])))
 	}, SpecTimeout(8*time.Minute))
 
-	It("says what is wrong with the item and the command line", func(ctx SpecContext) {
+	It("reports mistakes in the item and in the command line", func(ctx SpecContext) {
 		home(ctx, "wrong")
 		deployed(ctx, item("wrong", "going", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: wrong, name: a, finalizers: [example.com/stay]}}"))
 		going := types.NamespacedName{Namespace: "wrong", Name: "going"}

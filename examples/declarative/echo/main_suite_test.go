@@ -34,8 +34,8 @@ func TestEchoDeployer(t *testing.T) {
 	RunSpecs(t, "the echo deployer")
 }
 
-var _ = Describe("the echo deployer of the guide", func() {
-	It("runs against any cluster, with the files that the guide applies, and plans [R46] [F31]", func(ctx SpecContext) {
+var _ = Describe("Echo deployer of the guide", func() {
+	It("runs against any cluster with the files that the guide applies, and plans an item [R46] [F31]", func(ctx SpecContext) {
 		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)

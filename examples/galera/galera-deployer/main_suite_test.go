@@ -33,8 +33,8 @@ func TestGaleraDeployer(t *testing.T) {
 	RunSpecs(t, "the Galera deployer")
 }
 
-var _ = Describe("the Galera deployer", func() {
-	It("runs against any cluster, with the file that the guide applies [Y10]", func(ctx SpecContext) {
+var _ = Describe("Galera deployer", func() {
+	It("runs against any cluster with the file that the guide applies [Y10]", func(ctx SpecContext) {
 		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)

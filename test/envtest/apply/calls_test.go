@@ -25,10 +25,10 @@ func writes(n int) types.GomegaMatcher {
 	return WithTransform(func(f interface{ Total() int }) int { return f.Total() }, Equal(n))
 }
 
-var _ = Describe("the calls", func() {
+var _ = Describe("Requests of an apply", func() {
 	const n = 20
 
-	It("are one per object at first, none when nothing changed, and one for each change [D8]", func(ctx SpecContext) {
+	It("sends one write per object at first, none when nothing changed, and one for each change [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.configMaps(n)
 		w.apply(ctx) // a client's first call performs a discovery, so an empty apply precedes the counted calls
@@ -59,21 +59,21 @@ var _ = Describe("the calls", func() {
 		Expect(w.checkpoints).To(Equal(1), "the inventory is stored again only if it lists more objects")
 	})
 
-	It("are made for all when they are forced", func(ctx SpecContext) {
+	It("writes all objects if Force is set", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMaps(3)...)
 		w.options.Force = true
 		Expect(w.calls(func() { w.apply(ctx, w.configMaps(3)...) })).To(writes(3))
 	})
 
-	It("are made for all without a watch", func(ctx SpecContext) {
+	It("writes all objects if the caller has no watch", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Seen = nil
 		w.apply(ctx, w.configMaps(3)...)
 		Expect(w.calls(func() { w.apply(ctx, w.configMaps(3)...) })).To(writes(3))
 	})
 
-	It("remove fields that left the manifest, and keep those of others", func(ctx SpecContext) {
+	It("removes fields that left the manifest, and keeps fields of other managers", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "one", "1", "two", "2"))
 		w.edit(ctx, "a", `{"data":{"three":"3"}}`)
@@ -81,7 +81,7 @@ var _ = Describe("the calls", func() {
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"one": "1", "three": "3"}))
 	})
 
-	It("heal an object that was deleted, or deleted and made again by somebody", func(ctx SpecContext) {
+	It("restores an object that was deleted, and one that another client has created again", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMaps(2)...)
 		Expect(direct.Delete(ctx, w.get(ctx, "c0"))).To(Succeed())
@@ -94,7 +94,7 @@ var _ = Describe("the calls", func() {
 		Expect(w.calls(func() { w.apply(ctx, w.configMaps(2)...) })).To(writes(0))
 	})
 
-	It("do not overlook a Secret whose stringData was edited", func(ctx SpecContext) {
+	It("corrects a Secret whose stringData another client has edited", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		secret := w.manifest("v1", "Secret", "s", map[string]any{"stringData": map[string]any{"password": "CANARY-1"}})
 		w.apply(ctx, secret)
@@ -105,8 +105,8 @@ var _ = Describe("the calls", func() {
 	})
 })
 
-var _ = Describe("the inventory", func() {
-	It("takes about 150 bytes per object", func(ctx SpecContext) {
+var _ = Describe("Inventory", func() {
+	It("an inventory takes about 150 bytes per object", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMaps(10)...)
 		data, err := json.Marshal(w.stored)
@@ -114,7 +114,7 @@ var _ = Describe("the inventory", func() {
 		Expect(len(data)/10).To(BeNumerically("<=", 160), string(data))
 	})
 
-	It("that would be too large is refused before the first write [D11]", func(ctx SpecContext) {
+	It("refuses an inventory that would be too large before the first write [D11]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.MaxInventory = 300
 		spent := w.calls(func() {
@@ -126,7 +126,7 @@ var _ = Describe("the inventory", func() {
 		Expect(w.checkpoints).To(BeZero())
 	})
 
-	It("that cannot be stored stops everything before the first write", func(ctx SpecContext) {
+	It("writes nothing if the inventory cannot be stored", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		boom := fmt.Errorf("boom")
 		w.options.Checkpoint = func(_ context.Context, _ apply.Inventory) error { return boom }

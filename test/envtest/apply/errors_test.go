@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-var _ = Describe("an error", func() {
+var _ = Describe("Errors of an apply", func() {
 	const canary = "CANARY-5f1c"
 	type wrong struct {
 		apiVersion, kind string
@@ -34,7 +34,7 @@ var _ = Describe("an error", func() {
 			"k": base64.StdEncoding.EncodeToString(make([]byte, 1<<20+10)),
 		}}, "", "may not be more than 1048576 bytes"},
 	} {
-		It("about "+title+" is permanent and names the field, without values", func(ctx SpecContext) {
+		It("the error about "+title+" is permanent and names the field, without values", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			_, err := w.try(ctx, w.manifest(c.apiVersion, c.kind, "a", c.body))
 			Expect(err).To(HaveOccurred())
@@ -46,7 +46,7 @@ var _ = Describe("an error", func() {
 		})
 	}
 
-	It("about an immutable field names it, and replaces the object only when asked", func(ctx SpecContext) {
+	It("the error about an immutable field names the field, and the object is replaced only with Recreate", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		secret := func(kind string) apply.Desired {
 			return w.manifest("v1", "Secret", "a", map[string]any{"type": kind, "stringData": map[string]any{"k": canary}})
@@ -61,7 +61,7 @@ var _ = Describe("an error", func() {
 		Expect(w.stored.Entries[0].UID).NotTo(Equal(uid))
 	})
 
-	It("shows no value of a Secret in an error of another object", func(ctx SpecContext) {
+	It("the error about an object contains no value of a Secret in the same call", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		secret := w.manifest("v1", "Secret", "a", map[string]any{"stringData": map[string]any{"k": canary}})
 		service := w.manifest("v1", "Service", "b", map[string]any{"spec": map[string]any{"type": canary, "ports": []any{map[string]any{"port": int64(1)}}}})
@@ -69,7 +69,7 @@ var _ = Describe("an error", func() {
 		Expect(err).To(MatchError(SatisfyAll(ContainSubstring(".spec.type"), Not(ContainSubstring(canary)))))
 	})
 
-	It("lists all faults of the manifests at once, before the first call", func(ctx SpecContext) {
+	It("the error lists all invalid manifests at once, before the first request", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		noNamespace := w.configMap("b")
 		noNamespace.Object.SetNamespace("")

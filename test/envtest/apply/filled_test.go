@@ -16,9 +16,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-var _ = Describe("A Deployment whose replicas are null in the manifest", func() {
+var _ = Describe("Deployments whose replicas are null in the manifest", func() {
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.MergeOverwrite} {
-		It("keeps the replicas and the finalizers that other programs have set; strategy "+string(strategy)+" [F97]", func(ctx SpecContext) {
+		It("keeps the replicas and the finalizers that other managers have set; strategy "+string(strategy)+" [F97]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			deployment := func(image string) apply.Desired {
 				d := w.manifest("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
@@ -49,7 +49,7 @@ var _ = Describe("A Deployment whose replicas are null in the manifest", func() 
 	}
 })
 
-var _ = Describe("A Secret for a certificate whose keys are empty in the manifest", func() {
+var _ = Describe("Secrets for a certificate whose keys are empty in the manifest", func() {
 	certificate := func(w *env, value string, data map[string]any) apply.Desired {
 		return w.manifest("v1", "Secret", "certificate", map[string]any{
 			"type": string(corev1.SecretTypeTLS), "data": data,
@@ -95,7 +95,7 @@ var _ = Describe("A Secret for a certificate whose keys are empty in the manifes
 		})
 	}
 
-	It("is changed with a second request if the keys are not filled yet, and keeps a key that is filled [F97]", func(ctx SpecContext) {
+	It("changes a Secret with a second request if its keys are not filled yet, and keeps a key that is filled [F97]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		Expect(w.calls(func() { w.apply(ctx, certificate(w, "1", empty)) }).Writes().Total()).To(Equal(1))
 		Expect(w.calls(func() { w.apply(ctx, certificate(w, "2", empty)) }).Writes().Total()).To(Equal(2))
@@ -106,7 +106,7 @@ var _ = Describe("A Secret for a certificate whose keys are empty in the manifes
 		Expect(read(ctx, w).Data).To(HaveKeyWithValue(corev1.TLSCertKey, filled[corev1.TLSCertKey]))
 	})
 
-	It("is adopted with the certificate that it contains [F97]", func(ctx SpecContext) {
+	It("adopts a Secret together with the certificate that it contains [F97]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "certificate"}, Type: corev1.SecretTypeTLS, Data: filled}
 		Expect(direct.Create(ctx, theirs, client.FieldOwner("issuer"))).To(Succeed())
@@ -115,7 +115,7 @@ var _ = Describe("A Secret for a certificate whose keys are empty in the manifes
 		Expect(read(ctx, w).Annotations).To(HaveKeyWithValue("value", "1"))
 	})
 
-	It("loses a certificate that the manifest contained before [F97]", func(ctx SpecContext) {
+	It("removes a certificate that the manifest contained before [F97]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, certificate(w, "1", map[string]any{corev1.TLSCertKey: "Yw==", corev1.TLSPrivateKeyKey: "aw=="}))
 		w.apply(ctx, certificate(w, "1", empty))

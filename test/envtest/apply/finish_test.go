@@ -12,8 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-var _ = Describe("a finished Job", func() {
-	It("runs again only if its manifest changes or the item is forced [F91]", func(ctx SpecContext) {
+var _ = Describe("Finished Jobs", func() {
+	It("runs a finished Job again only if its manifest changes or the item is forced [F91]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		job := func(image string) apply.Desired {
 			return w.manifest("batch/v1", "Job", "migrate", map[string]any{"spec": map[string]any{

@@ -13,13 +13,13 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-var _ = Describe("deletion", func() {
+var _ = Describe("Deletion groups", func() {
 	secrets := apply.Group{Resources: []apply.ResourceType{{APIVersion: "v1", Kind: "Secret"}}}
 	named := func(names ...string) apply.Group {
 		return apply.Group{Resources: []apply.ResourceType{{APIVersion: "v1", Kind: "ConfigMap", Names: names}}}
 	}
 
-	It("waits for what finalizers hold, tells them, and begins no later group [H-24]", func(ctx SpecContext) {
+	It("a group waits for objects that finalizers hold, reports these, and starts no later group [H-24]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, append(w.some("a", "b"), w.manifest("v1", "Secret", "s", nil))...)
 		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
@@ -36,7 +36,7 @@ var _ = Describe("deletion", func() {
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
-	It("removes finalizers when forced", func(ctx SpecContext) {
+	It("a group with ForceDelete removes finalizers", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
@@ -44,7 +44,7 @@ var _ = Describe("deletion", func() {
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
-	It("names and remembers what no group takes, and does not patch it [H-22]", func(ctx SpecContext) {
+	It("objects that no group selects stay in the inventory unpatched, and the report names them [H-22]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.some("a", "b")
 		desired[1].AnnotateBeforeDelete = map[string]string{"example.org/bye": "1"}
@@ -56,7 +56,7 @@ var _ = Describe("deletion", func() {
 		Expect(w.get(ctx, "b")).To(Equal(before))
 	})
 
-	It("annotates and patches before, only the very object", func(ctx SpecContext) {
+	It("annotates and patches an object before its deletion, but no other object of the same name", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.some("a")
 		desired[0].AnnotateBeforeDelete = map[string]string{"example.org/bye": "1"}
@@ -75,7 +75,7 @@ var _ = Describe("deletion", func() {
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "theirs"))
 	})
 
-	It("of all objects of a kind works with an empty inventory, and is not held up by what comes back [H-23]", func(ctx SpecContext) {
+	It("a group deletes all objects of a kind although the inventory is empty, and does not wait for objects that come back [H-23]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.foreign(ctx, "x")
 		w.foreign(ctx, "y")
@@ -89,7 +89,7 @@ var _ = Describe("deletion", func() {
 		Expect(w.get(ctx, "z")).NotTo(BeNil())
 	})
 
-	It("of all objects of a kind works in another cluster, and leaves our own alone", func(ctx SpecContext) {
+	It("a group deletes all objects of a kind in another cluster, and none in the cluster of the item", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		elsewhere := &faultnet.Counter{}
@@ -103,7 +103,7 @@ var _ = Describe("deletion", func() {
 		Expect(w.get(ctx, "a")).NotTo(BeNil())
 	})
 
-	It("during an update goes by the groups for updates", func(ctx SpecContext) {
+	It("an update deletes objects by the groups for updates", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, append(w.some("a"), w.manifest("v1", "Secret", "s", nil))...)
 		w.options.PruneGroups = []apply.Group{secrets}
@@ -112,7 +112,7 @@ var _ = Describe("deletion", func() {
 		Expect(w.names()).To(ConsistOf("a"))
 	})
 
-	It("is two calls for each object, and stops at what is refused with the reason [H-21]", func(ctx SpecContext) {
+	It("sends two requests per object, and stops at a refused deletion with the reason [H-21]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b")...)
 		Expect(w.calls(func() { w.delete(ctx) }).Total()).To(Equal(4))

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-var _ = Describe("an immutable field", func() {
+var _ = Describe("Immutable fields", func() {
 	type body = map[string]any
 	type change struct {
 		apiVersion, kind string
@@ -36,24 +36,24 @@ var _ = Describe("an immutable field", func() {
 	}
 	driver := func(policy string) body { return body{"spec": body{"attachRequired": true, "fsGroupPolicy": policy}} }
 	for name, c := range map[string]change{
-		"of a PriorityClass":             {"scheduling.k8s.io/v1", "PriorityClass", true, body{"value": int64(1)}, body{"value": int64(2)}, ".value"},
-		"preemptionPolicy":               {"scheduling.k8s.io/v1", "PriorityClass", true, body{"value": int64(1)}, body{"value": int64(1), "preemptionPolicy": "Never"}, ".preemptionPolicy"},
-		"provisioner of a StorageClass":  {"storage.k8s.io/v1", "StorageClass", true, body{"provisioner": "a.example.org"}, body{"provisioner": "b.example.org"}, ".provisioner"},
-		"parameters of a StorageClass":   {"storage.k8s.io/v1", "StorageClass", true, body{"provisioner": "a.example.org", "parameters": body{"k": "1"}}, body{"provisioner": "a.example.org", "parameters": body{"k": "2"}}, ".parameters"},
-		"handler of a RuntimeClass":      {"node.k8s.io/v1", "RuntimeClass", true, body{"handler": "a"}, body{"handler": "b"}, ".handler"},
-		"of a CSIDriver":                 {"storage.k8s.io/v1", "CSIDriver", true, driver("None"), body{"spec": body{"attachRequired": false, "fsGroupPolicy": "None"}}, ".spec.attachedRequired"},
-		"controller of an IngressClass":  {"networking.k8s.io/v1", "IngressClass", true, body{"spec": body{"controller": "example.org/a"}}, body{"spec": body{"controller": "example.org/b"}}, ".spec.controller"},
-		"roleRef of a RoleBinding":       {"rbac.authorization.k8s.io/v1", "RoleBinding", false, role("Role", "a"), role("Role", "b"), ".roleRef"},
-		"roleRef of a binding":           {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", true, role("ClusterRole", "a"), role("ClusterRole", "b"), ".roleRef"},
-		"clusterIP of a Service":         {"v1", "Service", false, body{"spec": body{"ports": []any{body{"port": int64(1)}}}}, body{"spec": body{"clusterIP": "None", "ports": []any{body{"port": int64(1)}}}}, ".spec.clusterIP"},
-		"of a claim":                     {"v1", "PersistentVolumeClaim", false, claim("1Gi", "a"), claim("1Gi", "b"), ".spec"},
-		"serviceName of a StatefulSet":   {"apps/v1", "StatefulSet", false, stateful("a"), stateful("b"), ".spec"},
-		"containers of a Pod":            {"v1", "Pod", false, pod("a"), body{"spec": body{"containers": []any{body{"name": "a", "image": "i", "command": []any{"x"}}}}}, ".spec"},
-		"data of an immutable ConfigMap": {"v1", "ConfigMap", false, body{"immutable": true, "data": body{"k": "1"}}, body{"immutable": true, "data": body{"k": "2"}}, ".data"},
-		"data of an immutable Secret":    {"v1", "Secret", false, body{"immutable": true, "data": body{"k": "MQ=="}}, body{"immutable": true, "data": body{"k": "Mg=="}}, ".data"},
-		"type of a Secret":               {"v1", "Secret", false, body{"type": "example.org/a"}, body{"type": "example.org/b"}, ".type"},
+		"value of a PriorityClass":            {"scheduling.k8s.io/v1", "PriorityClass", true, body{"value": int64(1)}, body{"value": int64(2)}, ".value"},
+		"preemptionPolicy of a PriorityClass": {"scheduling.k8s.io/v1", "PriorityClass", true, body{"value": int64(1)}, body{"value": int64(1), "preemptionPolicy": "Never"}, ".preemptionPolicy"},
+		"provisioner of a StorageClass":       {"storage.k8s.io/v1", "StorageClass", true, body{"provisioner": "a.example.org"}, body{"provisioner": "b.example.org"}, ".provisioner"},
+		"parameters of a StorageClass":        {"storage.k8s.io/v1", "StorageClass", true, body{"provisioner": "a.example.org", "parameters": body{"k": "1"}}, body{"provisioner": "a.example.org", "parameters": body{"k": "2"}}, ".parameters"},
+		"handler of a RuntimeClass":           {"node.k8s.io/v1", "RuntimeClass", true, body{"handler": "a"}, body{"handler": "b"}, ".handler"},
+		"attachRequired of a CSIDriver":       {"storage.k8s.io/v1", "CSIDriver", true, driver("None"), body{"spec": body{"attachRequired": false, "fsGroupPolicy": "None"}}, ".spec.attachedRequired"},
+		"controller of an IngressClass":       {"networking.k8s.io/v1", "IngressClass", true, body{"spec": body{"controller": "example.org/a"}}, body{"spec": body{"controller": "example.org/b"}}, ".spec.controller"},
+		"roleRef of a RoleBinding":            {"rbac.authorization.k8s.io/v1", "RoleBinding", false, role("Role", "a"), role("Role", "b"), ".roleRef"},
+		"roleRef of a ClusterRoleBinding":     {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", true, role("ClusterRole", "a"), role("ClusterRole", "b"), ".roleRef"},
+		"clusterIP of a Service":              {"v1", "Service", false, body{"spec": body{"ports": []any{body{"port": int64(1)}}}}, body{"spec": body{"clusterIP": "None", "ports": []any{body{"port": int64(1)}}}}, ".spec.clusterIP"},
+		"spec of a PersistentVolumeClaim":     {"v1", "PersistentVolumeClaim", false, claim("1Gi", "a"), claim("1Gi", "b"), ".spec"},
+		"serviceName of a StatefulSet":        {"apps/v1", "StatefulSet", false, stateful("a"), stateful("b"), ".spec"},
+		"containers of a Pod":                 {"v1", "Pod", false, pod("a"), body{"spec": body{"containers": []any{body{"name": "a", "image": "i", "command": []any{"x"}}}}}, ".spec"},
+		"data of an immutable ConfigMap":      {"v1", "ConfigMap", false, body{"immutable": true, "data": body{"k": "1"}}, body{"immutable": true, "data": body{"k": "2"}}, ".data"},
+		"data of an immutable Secret":         {"v1", "Secret", false, body{"immutable": true, "data": body{"k": "MQ=="}}, body{"immutable": true, "data": body{"k": "Mg=="}}, ".data"},
+		"type of a Secret":                    {"v1", "Secret", false, body{"type": "example.org/a"}, body{"type": "example.org/b"}, ".type"},
 	} {
-		It(name+" is recognized, named in the error, and changed with Recreate ("+c.kind+") [F104]", func(ctx SpecContext) {
+		It("names the changed field in the error, and recreates the object if the options allow this: "+name+" [F104]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			manifest := func(content body) apply.Desired {
 				out := w.manifest(c.apiVersion, c.kind, w.namespace, content)

@@ -34,8 +34,8 @@ func (w *env) refuse(names ...string) {
 		faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
 }
 
-var _ = Describe("a call", func() {
-	It("writes objects in the order in which they were handed in, if it writes one at a time [Rx2]", func(ctx SpecContext) {
+var _ = Describe("Order and errors of an apply", func() {
+	It("writes objects in the order of the call, if it writes one at a time [Rx2]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		secret := w.manifest("v1", "Secret", "m", nil)
@@ -46,7 +46,7 @@ var _ = Describe("a call", func() {
 		Expect(w.written(func() { w.apply(ctx, desired...) })).To(Equal([]string{"a", "y", "m", "b", "z"}))
 	})
 
-	It("goes on with the other objects after an error, and tells all errors [Rx2]", func(ctx SpecContext) {
+	It("continues with the other objects after an error, and reports all errors [Rx2]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		w.apply(ctx, w.some("old")...)
@@ -59,7 +59,7 @@ var _ = Describe("a call", func() {
 		Expect(w.ours(ctx)).To(ConsistOf("a", "b", "c", "d"))
 	})
 
-	It("tries the objects of all stages although one object fails, and prunes nothing until all are applied [Rx2] [F93]", func(ctx SpecContext) {
+	It("applies the objects of all stages although one object fails, and prunes nothing until all are applied [Rx2] [F93]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("old")...)
 		role := w.application()[1]

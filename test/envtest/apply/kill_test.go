@@ -89,7 +89,7 @@ func (w *env) some(names ...string) []apply.Desired {
 	return out
 }
 
-var _ = Describe("after a kill", func() {
+var _ = Describe("Killed processes", func() {
 	scenes := map[string]scene{
 		"an install":             {after: []string{"a", "b", "c"}},
 		"an update with a prune": {before: []string{"a", "b", "c", "d"}, after: []string{"c", "d", "e"}},
@@ -104,7 +104,7 @@ var _ = Describe("after a kill", func() {
 	for title, s := range scenes {
 		for _, lost := range []bool{false, true} {
 			for n := range 8 {
-				It(fmt.Sprintf("of %s after write %d, its answer lost %t, the next engine ends right [D10, D11] [C-17, H-14]", title, n, lost), func(ctx SpecContext) {
+				It(fmt.Sprintf("the next engine completes %s after a kill at write %d, whose response is lost: %t [D10, D11] [C-17, H-14]", title, n, lost), func(ctx SpecContext) {
 					w := newEnv(ctx)
 					w.options.Concurrency = 1
 					w.foreign(ctx, "foreign", "key", "theirs")
@@ -140,7 +140,7 @@ var _ = Describe("after a kill", func() {
 		}
 	}
 
-	It("or without one, an object that somebody made in place of ours is not deleted", func(ctx SpecContext) {
+	It("does not delete an object that another client created in place of an object of the item", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b")...)
 		for _, name := range []string{"a", "b"} {
@@ -153,7 +153,7 @@ var _ = Describe("after a kill", func() {
 		Expect([]*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b")}).To(Equal(theirs))
 	})
 
-	It("between two lives of one object it is not forgotten [H-14]", func(ctx SpecContext) {
+	It("deletes an object that was created again just before a kill [H-14]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
@@ -179,14 +179,14 @@ func (w *env) ours(ctx context.Context) []string {
 	return out
 }
 
-var _ = Describe("a deletion that is refused", func() {
+var _ = Describe("Refused deletions", func() {
 	// refuse makes deletions fail, as a webhook that denies deletions would.
 	refuse := func(w *env) {
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
 	}
 
-	It("is an error, and nothing is forgotten [D10] [H-14, H-21]", func(ctx SpecContext) {
+	It("reports a refused deletion, and keeps the object in the inventory [D10] [H-14, H-21]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b", "c")...)
 		refuse(w)
@@ -208,8 +208,8 @@ var _ = Describe("a deletion that is refused", func() {
 	})
 })
 
-var _ = Describe("an apply that fails half-way", func() {
-	It("prunes nothing and forgets nothing; what was applied counts [D11] [C-17, H-14, H-15]", func(ctx SpecContext) {
+var _ = Describe("Incomplete applies", func() {
+	It("prunes nothing after an error, and keeps all objects in the inventory [D11] [C-17, H-14, H-15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b")...)
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Name == "d" },
@@ -223,7 +223,7 @@ var _ = Describe("an apply that fails half-way", func() {
 		Expect(w.ours(ctx)).To(ConsistOf("c", "d"))
 	})
 
-	It("tells the API server's reason of each error [H-15]", func(ctx SpecContext) {
+	It("returns the reason of the API server with each error [H-15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.wire.Inject(faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
 		_, err := w.try(ctx, w.some("a", "b")...)

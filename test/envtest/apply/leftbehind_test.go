@@ -20,9 +20,9 @@ import (
 // gone is the answer of Options.FindOwner for an owner that does not exist any more.
 func gone(context.Context, ownership.Owner) apply.OwnerState { return apply.OwnerGone }
 
-var _ = Describe("an object that its item has left behind", func() {
+var _ = Describe("Objects that an item has left behind", func() {
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite, apply.Recreate, apply.OnDelete} {
-		It("is taken over by an item that wants it when its owner is gone, with an event; strategy "+string(strategy)+" [F92]", func(ctx SpecContext) {
+		It("takes over an object whose owner no longer exists, with an event; strategy "+string(strategy)+" [F92]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			heir := w.other()
 			heir.options.FindOwner, heir.options.Adoption, heir.options.Strategy = gone, apply.AdoptAlways, strategy
@@ -43,7 +43,7 @@ var _ = Describe("an object that its item has left behind", func() {
 		})
 	}
 
-	It("is kept by its new item unless the adoption policy is always [F92]", func(ctx SpecContext) {
+	It("keeps a taken-over object when its new item is deleted, unless the adoption policy is AdoptAlways [F92]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		heir := w.other()
 		heir.options.FindOwner = gone
@@ -55,7 +55,7 @@ var _ = Describe("an object that its item has left behind", func() {
 		Expect(heir.reasons()).To(ConsistOf(apply.ReasonTakenOver, apply.ReasonReleased))
 	})
 
-	It("is refused if the options refuse objects without an owner [F92]", func(ctx SpecContext) {
+	It("refuses an object whose owner no longer exists if the options refuse objects without an owner [F92]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		heir := w.other()
 		heir.options.FindOwner, heir.options.Adoption, heir.options.RefuseUnowned = gone, apply.AdoptNever, true
@@ -66,7 +66,7 @@ var _ = Describe("an object that its item has left behind", func() {
 		Expect(w.get(ctx, "a")).To(Equal(before))
 	})
 
-	It("stays with an owner that exists, and the error names a way to move the object [F92]", func(ctx SpecContext) {
+	It("refuses an object of an owner that exists, and the error names a way to move the object [F92]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		thief := w.other()
 		thief.options.Adoption = apply.AdoptAlways
@@ -95,10 +95,10 @@ var _ = Describe("an object that its item has left behind", func() {
 		want  string
 		stays bool
 	}{
-		"and is kept by the item after the label was removed":         {label: "null", want: "remove the label %s from the object", stays: true},
-		"and belongs to the item after the label was set to its name": {label: `"item"`, want: "%s from the object, or set it to item"},
+		"which the item keeps after the label was removed":              {label: "null", want: "remove the label %s from the object", stays: true},
+		"which belongs to the item after the label was set to its name": {label: `"item"`, want: "%s from the object, or set it to item"},
 	} {
-		It("of Landscaper's own deployer stays, "+name+", as the error says [F92]", func(ctx SpecContext) {
+		It("refuses an object of Landscaper's own deployer, "+name+", as the error says [F92]", func(ctx SpecContext) {
 			const label = "manifest.deployer.landscaper.gardener.cloud/deployitem"
 			w := newEnv(ctx)
 			theirs := w.configMap("a", "key", "old", "more", "old").Object
@@ -119,7 +119,7 @@ var _ = Describe("an object that its item has left behind", func() {
 		})
 	}
 
-	It("stays with an owner of another landscape, or one that cannot be named, without a question [F92]", func(ctx SpecContext) {
+	It("refuses an object of an owner in another landscape, or of an unknown owner, without a call of FindOwner [F92]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		thief := w.other()
 		thief.options.FindOwner = func(context.Context, ownership.Owner) apply.OwnerState {
@@ -138,7 +138,7 @@ var _ = Describe("an object that its item has left behind", func() {
 		Expect(err).To(MatchError(ContainSubstring(string(w.owner.UID))))
 	})
 
-	It("is released when its item begins to ignore it, and not when it always did [F92]", func(ctx SpecContext) {
+	It("releases an object when its item starts to ignore it, and not if the item always ignored it [F92]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		ignored := w.configMap("a", "key", "value")
@@ -151,7 +151,7 @@ var _ = Describe("an object that its item has left behind", func() {
 		Expect(w.get(ctx, "a").Annotations).NotTo(HaveKey(ownership.AnnotationPolicy), "the item manages the object again")
 	})
 
-	It("loses an owner of a shared kind that does not exist any more, and is released with its last owner [F92]", func(ctx SpecContext) {
+	It("removes an owner of a shared object that no longer exists, and releases the object with its last owner [F92]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		heir := w.other()
 		heir.options.FindOwner = gone

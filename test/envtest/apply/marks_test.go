@@ -25,15 +25,15 @@ func (w *env) forge(uid types.UID, name string, change func(*apply.Entry)) {
 	w.stored = apply.Inventory{Entries: []apply.Entry{entry}}
 }
 
-var _ = Describe("an inventory that names objects of others", func() {
+var _ = Describe("Inventories that name objects of other owners", func() {
 	forced := apply.Group{Type: apply.GroupNamespaced, ForceDelete: true}
 	ways := map[string]struct {
 		change func(*apply.Entry)
 		remove func(ctx context.Context, w *env)
 	}{
-		"a deletion":                       {func(*apply.Entry) {}, func(ctx context.Context, w *env) { w.delete(ctx) }},
-		"a forced deletion":                {func(*apply.Entry) {}, func(ctx context.Context, w *env) { w.delete(ctx, forced) }},
-		"a deletion that is said to go on": {func(e *apply.Entry) { e.Deleting = true }, func(ctx context.Context, w *env) { w.delete(ctx, forced) }},
+		"a deletion":        {func(*apply.Entry) {}, func(ctx context.Context, w *env) { w.delete(ctx) }},
+		"a forced deletion": {func(*apply.Entry) {}, func(ctx context.Context, w *env) { w.delete(ctx, forced) }},
+		"a deletion that the inventory marks as started": {func(e *apply.Entry) { e.Deleting = true }, func(ctx context.Context, w *env) { w.delete(ctx, forced) }},
 		"a patch before deletion": {func(e *apply.Entry) {
 			e.PatchBeforeDelete = map[string]any{"data": map[string]any{"key": "broken"}}
 		}, func(ctx context.Context, w *env) { w.delete(ctx) }},
@@ -46,7 +46,7 @@ var _ = Describe("an inventory that names objects of others", func() {
 		}},
 	}
 	for title, way := range ways {
-		It("leaves them alone and says so: "+title+" [F9]", func(ctx SpecContext) {
+		It(title+" leaves the object of another owner, with an event [F9]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.other().apply(ctx, w.configMap("theirs", "key", "value"))
 			w.foreign(ctx, "nobodys", "key", "value")
@@ -65,7 +65,7 @@ var _ = Describe("an inventory that names objects of others", func() {
 		})
 	}
 
-	It("leaves those of a kind that items share to their owners [F9]", func(ctx SpecContext) {
+	It("leaves an object of a shared kind to its owners [F9]", func(ctx SpecContext) {
 		first, second := sharing(ctx, apply.Apply)
 		first.apply(ctx, first.configMap("theirs", "key", "value"))
 		first.foreign(ctx, "nobodys", "key", "value")
@@ -82,7 +82,7 @@ var _ = Describe("an inventory that names objects of others", func() {
 		}
 	})
 
-	It("does not lose them their finalizers [F9]", func(ctx SpecContext) {
+	It("keeps the finalizers of an object of another owner [F9]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		obj := w.configMap("a").Object
 		obj.SetFinalizers([]string{"example.org/held"})
@@ -97,7 +97,7 @@ var _ = Describe("an inventory that names objects of others", func() {
 	})
 
 	for _, strategy := range []apply.Strategy{apply.Recreate, apply.Apply, apply.Update} {
-		It("does not replace them, whose names a manifest has too; by "+string(strategy)+" [F9]", func(ctx SpecContext) {
+		It("does not replace an object of another owner that a manifest names too; strategy "+string(strategy)+" [F9]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}, Data: map[string]string{"key": "theirs"}, Immutable: new(true)}
 			Expect(direct.Create(ctx, before, client.FieldOwner("somebody"))).To(Succeed())
@@ -113,8 +113,8 @@ var _ = Describe("an inventory that names objects of others", func() {
 	}
 })
 
-var _ = Describe("an object of the item", func() {
-	It("is deleted without a read if a watch shows its label, otherwise with one [F9]", func(ctx SpecContext) {
+var _ = Describe("Deletion of an object of the item", func() {
+	It("deletes an object without a read if a watch shows its label, and with a read otherwise [F9]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		Expect(w.calls(func() { w.delete(ctx) }).Total()).To(Equal(2), "expected requests: the deletion, and a read that checks whether the object is gone")
@@ -125,7 +125,7 @@ var _ = Describe("an object of the item", func() {
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
-	It("is deleted by what it wrote, although its label was taken away [F9]", func(ctx SpecContext) {
+	It("deletes an object whose label was removed, because the item owns its fields [F9]", func(ctx SpecContext) {
 		for _, strategy := range []apply.Strategy{apply.Apply, apply.Update} {
 			w := newEnv(ctx)
 			desired := w.some("a")
@@ -137,7 +137,7 @@ var _ = Describe("an object of the item", func() {
 		}
 	})
 
-	It("is not confused with one that takes its name between the look and the deletion [F9]", func(ctx SpecContext) {
+	It("does not delete an object that takes the name between the check and the deletion [F9]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		var theirs types.UID
@@ -152,7 +152,7 @@ var _ = Describe("an object of the item", func() {
 		Expect(w.get(ctx, "a").UID).To(Equal(theirs))
 	})
 
-	It("is deleted if Landscaper's deployer made it for the item [F9]", func(ctx SpecContext) {
+	It("deletes an object that Landscaper's own deployer created for the item [F9]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		obj := w.configMap("a", "key", "value").Object
 		obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})

@@ -12,8 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-var _ = Describe("the replacement of a removed API version", func() {
-	It("keeps what a manager owns in the old and the new version [F95]", func(ctx SpecContext) {
+var _ = Describe("Replacement of a removed API version", func() {
+	It("keeps the fields that a manager owns in the old and in the new version [F95]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		group, remove := w.versions(ctx)
 		sample := func(version string, spec map[string]any) apply.Desired {
@@ -32,7 +32,7 @@ var _ = Describe("the replacement of a removed API version", func() {
 			ContainSubstring("f:first"), ContainSubstring("f:second"))))), "%v", entries)
 	})
 
-	It("does not take place before a write that is not an apply, in which the API server removes all managedFields [F95]", func(ctx SpecContext) {
+	It("skips the replacement before a write that is not an apply, in which the API server removes all managedFields [F95]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		group, remove := w.versions(ctx)
 		sample := func(version string, size int64) apply.Desired {
@@ -54,7 +54,7 @@ var _ = Describe("the replacement of a removed API version", func() {
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
-	It("lets an item with another UID take the object over, and removes the fields that left the manifest [F95]", func(ctx SpecContext) {
+	It("lets an item with another UID take over the object and remove the fields that left the manifest [F95]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		group, remove := w.versions(ctx)
 		sample := func(version string, spec map[string]any) apply.Desired {
@@ -70,7 +70,7 @@ var _ = Describe("the replacement of a removed API version", func() {
 		Expect(heir.reasons()).To(ContainElement(apply.ReasonMigrated))
 	})
 
-	It("is announced by a plan, which changes nothing [F95]", func(ctx SpecContext) {
+	It("shows the replacement in a plan, which changes nothing [F95]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		group, remove := w.versions(ctx)
 		sample := func(version string, size int64) apply.Desired {

@@ -10,8 +10,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-var _ = Describe("the strategy onDelete", func() {
-	It("creates, and changes nothing until somebody deletes the object; with a watch no call [R15]", func(ctx SpecContext) {
+var _ = Describe("Strategy OnDelete", func() {
+	It("creates an object, changes it only after another client has deleted it, and sends no request with a watch [R15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx)
@@ -40,7 +40,7 @@ var _ = Describe("the strategy onDelete", func() {
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
-	It("leaves an object alone that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
+	It("leaves an object that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
@@ -58,7 +58,7 @@ var _ = Describe("the strategy onDelete", func() {
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
 	})
 
-	It("puts back a label that was taken away, and nothing else [Rx14]", func(ctx SpecContext) {
+	It("restores a removed owner label, and changes nothing else [Rx14]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
@@ -72,7 +72,7 @@ var _ = Describe("the strategy onDelete", func() {
 		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "2")) })).To(writes(0))
 	})
 
-	It("changes nothing of what is ours though the inventory was lost, or the item has another life", func(ctx SpecContext) {
+	It("changes no object of the item although the inventory was lost, or the item was created again", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
@@ -92,7 +92,7 @@ var _ = Describe("the strategy onDelete", func() {
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
-	It("adopts what belongs to nobody, as apply does, and leaves what is another item's", func(ctx SpecContext) {
+	It("adopts an object without an owner, and refuses an object of another item", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.foreign(ctx, "a", "key", "theirs", "more", "theirs")
@@ -108,7 +108,7 @@ var _ = Describe("the strategy onDelete", func() {
 		Expect(w.get(ctx, "a")).To(Equal(before))
 	})
 
-	It("gives way to apply, which then writes what is new", func(ctx SpecContext) {
+	It("writes the current manifest when the strategy changes to Apply", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, by(w.configMap("a", "key", "1", "old", "yes"), apply.OnDelete))
 		w.apply(ctx, w.configMap("a", "key", "2"))
@@ -117,7 +117,7 @@ var _ = Describe("the strategy onDelete", func() {
 		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "2")) })).To(writes(0))
 	})
 
-	It("is planned as unchanged", func(ctx SpecContext) {
+	It("plans no change", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))

@@ -60,8 +60,8 @@ func (w *env) sequence(verb string, f func()) []string {
 	return out
 }
 
-var _ = Describe("the order", func() {
-	It("is definitions, namespaces, cluster-scoped, namespaced, and deletion goes back [D15] [H-16]", func(ctx SpecContext) {
+var _ = Describe("Order of objects", func() {
+	It("applies definitions, namespaces, cluster-scoped and namespaced objects, and deletes in reverse [D15] [H-16]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		all := w.application()
@@ -97,7 +97,7 @@ var _ = Describe("the order", func() {
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
-	It("does not try an object whose definition failed [H-16] [F93]", func(ctx SpecContext) {
+	It("does not apply an object whose definition failed [H-16] [F93]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		all := w.application()
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "customresourcedefinitions" && r.Verb == "patch" },
@@ -157,7 +157,7 @@ var _ = Describe("the order", func() {
 		w.delete(ctx)
 	})
 
-	It("waits for a namespace that is missing, or is being deleted", func(ctx SpecContext) {
+	It("waits for a namespace that is missing or is being deleted", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.configMap("a")
 		desired.Object.SetNamespace(w.namespace + "-later")
@@ -189,7 +189,7 @@ var _ = Describe("the order", func() {
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "new"))
 	})
 
-	It("does not mind lists, in lists", func(ctx SpecContext) {
+	It("expands lists, also within lists", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		list := func(items ...any) map[string]any {
 			return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
@@ -201,7 +201,7 @@ var _ = Describe("the order", func() {
 		Expect(w.stored.Entries).To(HaveEach(HaveField("Policy", apply.Keep)))
 	})
 
-	It("prunes no object that only changed its version", func(ctx SpecContext) {
+	It("does not prune an object whose API version changed", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		spec := map[string]any{"spec": map[string]any{"maxReplicas": int64(3), "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}}
 		w.apply(ctx, w.manifest("autoscaling/v1", "HorizontalPodAutoscaler", "a", spec))

@@ -18,8 +18,8 @@ import (
 
 const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
 
-var _ = Describe("ownership", func() {
-	It("of another item is an error that names it, and the object is not touched [H-17]", func(ctx SpecContext) {
+var _ = Describe("Ownership", func() {
+	It("refuses an object that another item owns with an error that names this item, and leaves the object unchanged [H-17]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		thief := w.other()
 		w.apply(ctx, w.configMap("a", "key", "value"))
@@ -38,7 +38,7 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a")).To(Equal(before))
 	})
 
-	It("of items with the same name in two namespaces is told apart [H-17]", func(ctx SpecContext) {
+	It("distinguishes items with the same name in two namespaces [H-17]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		namesake := w.other()
 		namesake.owner.Name, namesake.owner.Namespace = w.owner.Name, "elsewhere"
@@ -47,14 +47,14 @@ var _ = Describe("ownership", func() {
 		Expect(err).To(MatchError(ContainSubstring("items/item")))
 	})
 
-	It("works for items with names of more than 63 characters [H-17]", func(ctx SpecContext) {
+	It("supports items with names of more than 63 characters [H-17]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.owner.Name = "a-name-that-is-a-good-deal-longer-than-the-sixty-three-characters-of-a-label"
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationName, w.owner.Name))
 	})
 
-	It("of nobody is taken with an event, and marked in a call more only if no conflict showed that it existed [F29, F37]", func(ctx SpecContext) {
+	It("adopts an object without an owner with an event, and marks it with another request if no conflict occurred [F29, F37]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx)
 		w.foreign(ctx, "a", "key", "theirs")
@@ -76,7 +76,7 @@ var _ = Describe("ownership", func() {
 	})
 
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite, apply.Recreate, apply.OnDelete} {
-		It("of nobody is released, also if only the marks on the object show that it was adopted; "+string(strategy)+" [F29, F37]", func(ctx SpecContext) {
+		It("releases an adopted object although only its annotation shows the adoption; strategy "+string(strategy)+" [F29, F37]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			values := map[string]string{"conflict": "theirs", "same": "value"}
@@ -99,7 +99,7 @@ var _ = Describe("ownership", func() {
 		})
 	}
 
-	It("of nobody is still marked as adopted after a restart between the writes, and after a change of the manifest [F29, F37]", func(ctx SpecContext) {
+	It("keeps the annotation of an adopted object after a restart between the writes, and after a change of the manifest [F29, F37]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.foreign(ctx, "a", "key", "theirs", "more", "theirs")
 		w.apply(ctx, w.configMap("a", "key", "value"))
@@ -112,7 +112,7 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a")).NotTo(BeNil())
 	})
 
-	It("of nobody passes to the next life of the item as adopted [F29, F37]", func(ctx SpecContext) {
+	It("keeps an adopted object when the item is created again and then deleted [F29, F37]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.foreign(ctx, "a", "key", "theirs")
 		w.apply(ctx, w.configMap("a", "key", "value"))
@@ -124,7 +124,7 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a")).NotTo(BeNil())
 	})
 
-	It("of nobody is deleted with the item that adopts it always [F29]", func(ctx SpecContext) {
+	It("deletes an adopted object with its item if the adoption policy is AdoptAlways [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.foreign(ctx, "a", "key", "theirs")
 		wanted := w.configMap("a", "key", "value")
@@ -134,7 +134,7 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
-	It("of the item itself is not refused, whatever the inventory says and others add [F29]", func(ctx SpecContext) {
+	It("accepts an object of the item although the inventory lacks its UID and another client has added fields [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.RefuseUnowned, w.options.Adoption = true, apply.AdoptNever
 		w.apply(ctx, w.configMap("a", "key", "1"))
@@ -148,7 +148,7 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
-	It("of the item itself is not adopted after a conflict of another kind, or when others changed its fields before a restart [F29]", func(ctx SpecContext) {
+	It("does not adopt an object of the item after another conflict, or after a change by another client before a restart [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "a" },
 			faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))))
@@ -169,7 +169,7 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "b")).To(BeNil())
 	})
 
-	It("of nobody is an error that names who wrote it, and stays as it was, if it must not be adopted [F29]", func(ctx SpecContext) {
+	It("refuses an object without an owner that must not be adopted, and the error names its field manager [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.RefuseUnowned, w.options.Adoption = true, apply.AdoptNever
 		for name, value := range map[string]string{"a": "theirs", "b": "value"} {
@@ -183,7 +183,7 @@ var _ = Describe("ownership", func() {
 		}
 	})
 
-	It("of an earlier life of the item is taken over, with its fields", func(ctx SpecContext) {
+	It("takes over an object of an earlier item with the same name, and removes its fields that left the manifest", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "value", "old", "yes"))
 		again := w.other()
@@ -197,7 +197,7 @@ var _ = Describe("ownership", func() {
 	})
 
 	for _, value := range []string{"value", "other"} {
-		It("of Landscaper's own deployer is taken over, with its fields, if the label names this item; value "+value, func(ctx SpecContext) {
+		It("takes over an object that Landscaper's own deployer labelled with this item, and its fields; value "+value, func(ctx SpecContext) {
 			w := newEnv(ctx)
 			obj := w.configMap("a", "key", value, "old", "yes").Object
 			obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})
@@ -209,7 +209,7 @@ var _ = Describe("ownership", func() {
 		})
 	}
 
-	It("of another item of Landscaper's own deployer is an error that names it", func(ctx SpecContext) {
+	It("refuses an object that Landscaper's own deployer labelled with another item, and names this item", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		obj := w.configMap("a", "key", "theirs").Object
 		obj.SetLabels(map[string]string{landscaperLabel: "somebody"})
@@ -225,7 +225,7 @@ var _ = Describe("ownership", func() {
 		}
 	})
 
-	It("of an object that Landscaper managed ends with its prune and its deletion", func(ctx SpecContext) {
+	It("prunes an object that Landscaper's own deployer managed", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		obj := w.configMap("a", "key", "value").Object
 		obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})
@@ -236,7 +236,7 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
-	It("follows a change of the strategy: fields that were written by another one go as well", func(ctx SpecContext) {
+	It("removes fields that another strategy wrote before", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		first := w.configMap("a", "key", "value", "old", "yes")
 		first.Strategy = apply.Update
@@ -245,7 +245,7 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value"}))
 	})
 
-	It("cannot be claimed by a manifest", func(ctx SpecContext) {
+	It("rejects a manifest that sets an ownership label", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.configMap("a")
 		desired.Object.SetLabels(map[string]string{ownership.LabelItem: string(types.UID("me"))})

@@ -30,9 +30,9 @@ func (w *env) plan(ctx context.Context, desired ...apply.Desired) (apply.Plan, e
 	return out, err
 }
 
-var _ = Describe("a plan", func() {
+var _ = Describe("Plan of an apply", func() {
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite} {
-		It("tells what would be created, changed and deleted, and does nothing; by "+string(strategy), func(ctx SpecContext) {
+		It("shows objects to create, change and delete, and changes nothing; strategy "+string(strategy), func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			w.apply(ctx, w.configMap("same", "k", "v"), w.configMap("gone", "k", "v"), with(w.configMap("kept"), apply.Keep), w.configMap("changed", "other", "v"))
@@ -52,7 +52,7 @@ var _ = Describe("a plan", func() {
 		})
 	}
 
-	It("deletes nothing that is gone already, or belongs to somebody else by now", func(ctx SpecContext) {
+	It("does not delete an object that is gone, or belongs to another owner", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
@@ -63,7 +63,7 @@ var _ = Describe("a plan", func() {
 		Expect(plan.Changes).To(BeEmpty())
 	})
 
-	It("masks Secrets", func(ctx SpecContext) {
+	It("hides the values of Secrets", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		secret := func(value string) apply.Desired {
 			return w.manifest("v1", "Secret", "s", map[string]any{"stringData": map[string]any{"k": value}})
@@ -74,7 +74,7 @@ var _ = Describe("a plan", func() {
 		Expect(plan.String()).To(Equal("create ConfigMap " + w.namespace + "/a\nchange Secret " + w.namespace + "/s\n  .data.k: *** -> ***\n2 to do, 0 unchanged\n"))
 	})
 
-	It("names what belongs to others, and leaves alone what the policy leaves alone", func(ctx SpecContext) {
+	It("refuses an object of another item with its name, and shows no change that the policy excludes", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.other().apply(ctx, w.configMap("a"))
 		w.foreign(ctx, "b", "k", "theirs")
@@ -83,7 +83,7 @@ var _ = Describe("a plan", func() {
 		Expect(plan).To(Equal(apply.Plan{Unchanged: 1}))
 	})
 
-	It("works before the kinds and namespaces exist", func(ctx SpecContext) {
+	It("plans objects whose kinds and namespaces do not exist yet", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		plan, err := w.plan(ctx, w.application()...)
 		Expect(err).NotTo(HaveOccurred())

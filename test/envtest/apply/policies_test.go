@@ -14,7 +14,7 @@ func with(d apply.Desired, policy apply.Policy) apply.Desired {
 	return d
 }
 
-var _ = Describe("the policy", func() {
+var _ = Describe("Policies", func() {
 	type outcome struct{ created, adopted, updated, pruned, deleted bool }
 	for policy, want := range map[apply.Policy]outcome{
 		apply.Manage:    {created: true, adopted: true, updated: true, pruned: true, deleted: true},
@@ -24,7 +24,7 @@ var _ = Describe("the policy", func() {
 		apply.Immutable: {created: true, adopted: false, updated: false, pruned: true, deleted: true},
 	} {
 		for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Merge} {
-			It(string(policy)+" does as Landscaper's, by "+string(strategy)+" [D8] [H-18]", func(ctx SpecContext) {
+			It("the policy "+string(policy)+" acts like the policy of Landscaper; strategy "+string(strategy)+" [D8] [H-18]", func(ctx SpecContext) {
 				w := newEnv(ctx)
 				w.options.Strategy = strategy
 				w.foreign(ctx, "theirs", "key", "theirs")
@@ -52,7 +52,7 @@ var _ = Describe("the policy", func() {
 		}
 	}
 
-	It("ignore forgets an object that was managed [D8]", func(ctx SpecContext) {
+	It("the policy ignore removes an object from the inventory [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		w.apply(ctx, with(w.configMap("a", "key", "other"), apply.Ignore))
@@ -60,7 +60,7 @@ var _ = Describe("the policy", func() {
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
-	It("immutable never tracks what was there before, and makes again what is gone [H-18]", func(ctx SpecContext) {
+	It("the policy immutable does not track an object that existed before, and restores a deleted object [H-18]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.foreign(ctx, "theirs")
 		desired := []apply.Desired{with(w.configMap("theirs"), apply.Immutable), with(w.configMap("ours"), apply.Immutable)}
@@ -74,7 +74,7 @@ var _ = Describe("the policy", func() {
 		Expect(w.get(ctx, "ours")).To(BeNil())
 	})
 
-	It("that is unknown is an error [H-29]", func(ctx SpecContext) {
+	It("rejects an unknown policy and an unknown strategy [H-29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		_, err := w.try(ctx, with(w.configMap("a"), "mange"))
 		Expect(err).To(MatchError(ContainSubstring(`policy: "mange" is not one of`)))

@@ -40,8 +40,8 @@ func (w *env) waits(ctx context.Context, reason string, desired ...apply.Desired
 
 const comesAgain = "and is created again when it is gone"
 
-var _ = Describe("the strategy recreate", func() {
-	It("deletes an object whose manifest changed, and creates it when it is gone; otherwise it costs no call [R15]", func(ctx SpecContext) {
+var _ = Describe("Strategy Recreate", func() {
+	It("deletes an object whose manifest changed, creates it when it is gone, and otherwise sends no request [R15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx)
@@ -65,7 +65,7 @@ var _ = Describe("the strategy recreate", func() {
 		Expect(w.calls(func() { w.apply(ctx, second) })).To(writes(0))
 	})
 
-	It("heals by recreation what was changed by hand, and leaves the fields of others [R15]", func(ctx SpecContext) {
+	It("recreates an object that another client changed, and ignores fields of other managers [R15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := by(w.configMap("a", "key", "1", "more", "1"), apply.Recreate)
 		w.apply(ctx, desired)
@@ -82,7 +82,7 @@ var _ = Describe("the strategy recreate", func() {
 		Expect(w.get(ctx, "a").UID).NotTo(Equal(first))
 	})
 
-	It("changes what cannot be changed, with a patch before the deletion if one is wanted [R15]", func(ctx SpecContext) {
+	It("changes immutable fields, and sends the patch before the deletion [R15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		key := client.ObjectKey{Namespace: w.namespace, Name: "a"}
@@ -104,7 +104,7 @@ var _ = Describe("the strategy recreate", func() {
 		Expect(after.Spec.Template.Spec.Containers[0].Image).To(Equal("three"))
 	})
 
-	It("leaves an object alone that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
+	It("leaves an object that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"))
@@ -124,7 +124,7 @@ var _ = Describe("the strategy recreate", func() {
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
 	})
 
-	It("puts back a label that was taken away, in place [Rx14]", func(ctx SpecContext) {
+	It("restores a removed owner label in place [Rx14]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := by(w.configMap("a", "key", "1"), apply.Recreate)
 		w.apply(ctx, desired)
@@ -139,7 +139,7 @@ var _ = Describe("the strategy recreate", func() {
 		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationName, "item"))
 	})
 
-	It("deletes nothing for a manifest that is refused", func(ctx SpecContext) {
+	It("deletes no object whose new manifest is refused", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"))
@@ -151,7 +151,7 @@ var _ = Describe("the strategy recreate", func() {
 		Expect(w.get(ctx, "a")).To(Equal(before))
 	})
 
-	It("deletes nothing that another item has by now, or somebody made in its place", func(ctx SpecContext) {
+	It("deletes no object that another item owns by now, or that another client created in its place", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b", "key", "1"))
@@ -167,7 +167,7 @@ var _ = Describe("the strategy recreate", func() {
 		Expect(w.get(ctx, "b").Data).To(Equal(map[string]string{"key": "1", "more": "theirs"}), "the object is adopted without being recreated")
 	})
 
-	It("is no change to objects that were applied before, and reads without a watch", func(ctx SpecContext) {
+	It("does not recreate objects that another strategy applied, and reads objects without a watch", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		before := w.get(ctx, "a")
@@ -180,7 +180,7 @@ var _ = Describe("the strategy recreate", func() {
 		Expect(w.get(ctx, "a")).To(Equal(before))
 	})
 
-	It("is told by a plan", func(ctx SpecContext) {
+	It("shows a recreated object in the plan", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b"), w.job("one"))
@@ -197,7 +197,7 @@ var _ = Describe("the strategy recreate", func() {
 
 	for _, lost := range []bool{false, true} {
 		for n := range 4 {
-			It(fmt.Sprintf("ends right after a kill at write %d, its answer lost %t", n, lost), func(ctx SpecContext) {
+			It(fmt.Sprintf("recreates an object after a kill at write %d, whose response is lost: %t", n, lost), func(ctx SpecContext) {
 				w := newEnv(ctx)
 				w.options.Strategy, w.options.Concurrency = apply.Recreate, 1
 				w.foreign(ctx, "foreign", "key", "theirs")
@@ -222,7 +222,7 @@ var _ = Describe("the strategy recreate", func() {
 		}
 	}
 
-	It("tells that the deletion is denied, and comes again", func(ctx SpecContext) {
+	It("reports a denied deletion, and tries it again", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"))

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-var _ = Describe("A port whose number another client has changed", func() {
+var _ = Describe("Ports whose number another client has changed", func() {
 	service := func(w *env, ports ...any) apply.Desired {
 		return w.manifest("v1", "Service", "web", map[string]any{"spec": map[string]any{"type": "NodePort", "ports": ports}})
 	}
@@ -37,7 +37,7 @@ var _ = Describe("A port whose number another client has changed", func() {
 		return out
 	}
 
-	It("is corrected, and keeps what the manifest does not contain, as do the ports of others", func(ctx SpecContext) {
+	It("corrects the number of a port, and keeps other fields of this port and the ports of other managers", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		want := service(w, named("https", 443), named("http", 80))
 		w.apply(ctx, want)
@@ -60,7 +60,7 @@ var _ = Describe("A port whose number another client has changed", func() {
 		Expect(numbers(edit(ctx, w, nil).Spec.Ports)).To(ConsistOf(int32(80), int32(9090)))
 	})
 
-	It("is corrected if it has no name", func(ctx SpecContext) {
+	It("corrects the number of a port without a name", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		want := service(w, map[string]any{"port": int64(443)})
 		w.apply(ctx, want)
@@ -69,7 +69,7 @@ var _ = Describe("A port whose number another client has changed", func() {
 		Expect(numbers(edit(ctx, w, nil).Spec.Ports)).To(ConsistOf(int32(443)))
 	})
 
-	It("is corrected in a container", func(ctx SpecContext) {
+	It("corrects the number of a container port", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		labels := map[string]any{"app": "web"}
 		want := w.manifest("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
@@ -91,7 +91,7 @@ var _ = Describe("A port whose number another client has changed", func() {
 		Expect(read()).To(ConsistOf(HaveField("ContainerPort", int32(443))))
 	})
 
-	It("is corrected together with a new manifest", func(ctx SpecContext) {
+	It("corrects the number of a port together with a new manifest", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, service(w, named("https", 443)))
 		edit(ctx, w, func(s *corev1.Service) { s.Spec.Ports[0].Port = 8443 })
@@ -99,7 +99,7 @@ var _ = Describe("A port whose number another client has changed", func() {
 		Expect(numbers(edit(ctx, w, nil).Spec.Ports)).To(ConsistOf(int32(444)))
 	})
 
-	It("does not hide that the manifest itself contains a name twice", func(ctx SpecContext) {
+	It("reports a manifest that contains a name twice", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, service(w, named("https", 443)))
 		before := edit(ctx, w, nil)

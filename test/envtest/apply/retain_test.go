@@ -9,8 +9,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-var _ = Describe("the policy retain", func() {
-	It("freezes an object of ours, labels included, until it is no longer desired; then it is deleted", func(ctx SpecContext) {
+var _ = Describe("Policy retain", func() {
+	It("leaves an object and its labels unchanged while it is desired, and deletes it afterwards", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.configMap("a", "key", "1")
 		desired.PatchAfterDeployment = map[string]any{"data": map[string]any{"after": "yes"}}
@@ -47,7 +47,7 @@ var _ = Describe("the policy retain", func() {
 		Expect(w.names()).To(ConsistOf("b"))
 	})
 
-	It("touches nothing that the inventory does not have, and creates nothing", func(ctx SpecContext) {
+	It("changes no object that the inventory does not contain, and creates none", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx)
 		w.foreign(ctx, "theirs", "key", "theirs")
@@ -62,7 +62,7 @@ var _ = Describe("the policy retain", func() {
 		Expect(w.get(ctx, "theirs")).To(Equal(before))
 	})
 
-	It("ends with another policy: the object is as it shall be again", func(ctx SpecContext) {
+	It("corrects the object when the policy changes", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		w.apply(ctx, with(w.configMap("a", "key", "1"), apply.Retain))

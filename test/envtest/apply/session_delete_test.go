@@ -36,8 +36,8 @@ func (w *env) dismiss(ctx context.Context, names ...string) ([]apply.Waiting, er
 	return waiting, err
 }
 
-var _ = Describe("a session that deletes", func() {
-	It("deletes what it is told, in that order, and never by itself", func(ctx SpecContext) {
+var _ = Describe("Deletions of a session", func() {
+	It("deletes the given objects in the given order, and no other objects", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		w.apply(ctx, w.some("a", "b", "c", "d")...)
@@ -62,7 +62,7 @@ var _ = Describe("a session that deletes", func() {
 		Expect(w.names()).To(ConsistOf("a", "b", "c", "e"), "it is claimed again, and stored")
 	})
 
-	It("keeps an entry until its object is known to be gone", func(ctx SpecContext) {
+	It("keeps an object in the inventory until it is known to be gone", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.some("a")
 		desired[0].AnnotateBeforeDelete = map[string]string{"example.org/bye": "1"}
@@ -84,7 +84,7 @@ var _ = Describe("a session that deletes", func() {
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
-	It("tells what was denied, and deletes the others [Rx2]", func(ctx SpecContext) {
+	It("reports a denied deletion, and deletes the other objects [Rx2]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b", "c")...)
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" && r.Name == "a" },
@@ -96,7 +96,7 @@ var _ = Describe("a session that deletes", func() {
 		Expect(w.names()).To(ConsistOf("a", "c"))
 	})
 
-	It("deletes no object of somebody else", func(ctx SpecContext) {
+	It("deletes no object of another owner", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "kept")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
@@ -117,7 +117,7 @@ var _ = Describe("a session that deletes", func() {
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
-	It("deletes what it made and forgot when it was stopped", func(ctx SpecContext) {
+	It("deletes an object that a killed process created and did not store in full", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		Expect(w.session().Claim(ctx, w.some("a")...)).To(Succeed())
 		claimed := w.stored
@@ -128,7 +128,7 @@ var _ = Describe("a session that deletes", func() {
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
-	It("keeps an object that was claimed under another API group", func(ctx SpecContext) {
+	It("keeps an object that another API group still claims", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		event := w.manifest("v1", "Event", "a", map[string]any{"involvedObject": map[string]any{"namespace": w.namespace}})
 		w.apply(ctx, event)
@@ -147,7 +147,7 @@ var _ = Describe("a session that deletes", func() {
 
 	for _, lost := range []bool{false, true} {
 		for n := range 6 {
-			It(fmt.Sprintf("and is killed at write %d, its answer lost %t, ends right when it is done again [D10, D11]", n, lost), func(ctx SpecContext) {
+			It(fmt.Sprintf("completes its writes and deletions after a kill at write %d, whose response is lost: %t [D10, D11]", n, lost), func(ctx SpecContext) {
 				w := newEnv(ctx)
 				w.options.Concurrency = 1
 				w.foreign(ctx, "foreign", "key", "theirs")

@@ -44,8 +44,8 @@ func (w *env) refs(names ...string) []apply.Ref {
 	return out
 }
 
-var _ = Describe("a session", func() {
-	It("applies 50 objects in 10 waves with 50 calls and 10 checkpoints, and with none the second time", func(ctx SpecContext) {
+var _ = Describe("Sessions", func() {
+	It("applies 50 objects in 10 waves with 50 writes and 10 checkpoints, and sends no request the second time", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx)
 		waves := [][]apply.Desired{}
@@ -65,7 +65,7 @@ var _ = Describe("a session", func() {
 		Expect(w.calls(func() { Expect(w.apply(ctx, w.configMaps(50)...).Unchanged).To(Equal(50)) })).To(writes(0), "the engine regards the objects as unchanged")
 	})
 
-	It("is used by many at a time, and what is stored grows only", func(ctx SpecContext) {
+	It("accepts concurrent calls, and each checkpoint contains the previous one", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		var stored []int
 		next := w.options.Checkpoint
@@ -106,7 +106,7 @@ var _ = Describe("a session", func() {
 		Expect(report.Owned).To(HaveLen(21))
 	})
 
-	It("writes in the order of its caller, which is the order of no kind [Rx2]", func(ctx SpecContext) {
+	It("writes objects in the order of the caller, regardless of their kinds [Rx2]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		role := w.application()[1]
@@ -131,7 +131,7 @@ var _ = Describe("a session", func() {
 		Expect(direct.Delete(ctx, webhook.Object)).To(Succeed())
 	})
 
-	It("tells what became of each object, and goes on after errors [Rx2]", func(ctx SpecContext) {
+	It("returns the outcome of each object, and continues after errors [Rx2]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		w.apply(ctx, w.some("same", "held")...)
@@ -162,7 +162,7 @@ var _ = Describe("a session", func() {
 		Expect(again).To(ConsistOf(SatisfyAll(HaveField("Changed", false), HaveField("Live", Not(BeNil())))), "the write changes nothing")
 	})
 
-	It("knows kinds that an earlier call of it defined", func(ctx SpecContext) {
+	It("discovers kinds that an earlier call defined", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		all := w.application()
 		s := w.session()
@@ -179,7 +179,7 @@ var _ = Describe("a session", func() {
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
 	})
 
-	It("that cannot store what it claims writes nothing, and claims it again", func(ctx SpecContext) {
+	It("writes nothing while its claims cannot be stored, and claims the objects again", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		boom, store := errors.New("boom"), w.options.Checkpoint
 		w.options.Checkpoint = func(context.Context, apply.Inventory) error { return boom }
@@ -200,7 +200,7 @@ var _ = Describe("a session", func() {
 		Expect(w.ours(ctx)).To(BeEmpty())
 	})
 
-	It("stops when its context ends, and says so of what it did not write", func(ctx SpecContext) {
+	It("stops when its context ends, and returns the cause for each object that it did not write", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		ended, end := context.WithCancelCause(ctx)
@@ -216,7 +216,7 @@ var _ = Describe("a session", func() {
 		Expect(w.get(ctx, "b")).To(BeNil())
 	})
 
-	It("keeps what a graph needs for the removal of what left the code", func(ctx SpecContext) {
+	It("stores the component and the requirements of each object", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.some("a", "b")
 		desired[0].Component = "database"
@@ -237,7 +237,7 @@ var _ = Describe("a session", func() {
 		Expect(s.Claim(ctx, desired[0])).To(MatchError(ContainSubstring(`is returned by two components, "database" and "web"`)))
 	})
 
-	It("refuses lists, and says which", func(ctx SpecContext) {
+	It("rejects a list with its name", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		list := w.manifest("v1", "ConfigMapList", "l", map[string]any{"items": []any{w.configMap("a").Object.Object}})
 		out, err := w.session().Apply(ctx, list, w.configMap("b"))

@@ -48,10 +48,10 @@ func (w *env) ahead(method string, f func()) {
 	w.connect(func(next http.RoundTripper) http.RoundTripper { return &before{next: next, method: method, f: f} })
 }
 
-var _ = Describe("an object of a kind that items share", func() {
+var _ = Describe("Objects of a kind that items share", func() {
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite, apply.Recreate} {
-		Describe("with strategy "+string(strategy), func() {
-			It("has the fields of all its owners, who leave each other alone [F62]", func(ctx SpecContext) {
+		Describe("with the strategy "+string(strategy), func() {
+			It("applies the fields of all owners to one object, and no owner reverts the fields of another one [F62]", func(ctx SpecContext) {
 				first, second := sharing(ctx, strategy)
 				a, b := first.configMap("a", "key", "value", "first", "1"), first.configMap("a", "key", "value", "second", "2")
 				first.apply(ctx, a)
@@ -68,7 +68,7 @@ var _ = Describe("an object of a kind that items share", func() {
 				Expect(second.reasons()).To(ConsistOf(apply.ReasonShared))
 			})
 
-			It("goes with the last of its owners, whoever that is [F62]", func(ctx SpecContext) {
+			It("deletes a shared object with the last of its owners, in any order [F62]", func(ctx SpecContext) {
 				first, second := sharing(ctx, strategy)
 				for name, order := range map[string][]*env{"a": {first, second}, "b": {second, first}} {
 					first.apply(ctx, first.configMap(name, "key", "value", "first", "1"))
@@ -89,7 +89,7 @@ var _ = Describe("an object of a kind that items share", func() {
 				}
 			})
 
-			It("is only released by a prune while another item wants it [F62]", func(ctx SpecContext) {
+			It("only releases a pruned object that another item still contains [F62]", func(ctx SpecContext) {
 				first, second := sharing(ctx, strategy)
 				first.apply(ctx, first.configMap("a", "key", "value", "first", "1"))
 				second.apply(ctx, first.configMap("a", "key", "value"))
@@ -101,7 +101,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		})
 	}
 
-	It("costs its first owner what it costs alone, and is watched for the one in its label [F62]", func(ctx SpecContext) {
+	It("sends no additional request for the first owner, which alone watches the object [F62]", func(ctx SpecContext) {
 		first, second := sharing(ctx, apply.Apply)
 		first.apply(ctx, first.configMap("a", "key", "value"))
 		second.apply(ctx, first.configMap("a", "key", "value"))
@@ -113,7 +113,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		Expect(second.calls(func() { second.apply(ctx, first.configMap("a", "key", "value")) }).Total()).To(BeZero())
 	})
 
-	It("stays marked as adopted when one of its owners leaves, so the last one releases it [F29, F37, F62]", func(ctx SpecContext) {
+	It("keeps an adopted object marked when one of its owners leaves, and the last owner releases it [F29, F37, F62]", func(ctx SpecContext) {
 		for i := range 4 {
 			leaves, lost := i%2, i/2 == 1
 			first, second := sharing(ctx, apply.Apply)
@@ -136,7 +136,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		}
 	})
 
-	It("is kept for an owner that comes between the look and the deletion [F62]", func(ctx SpecContext) {
+	It("keeps the object if another owner joins between the read and the deletion [F62]", func(ctx SpecContext) {
 		first, second := sharing(ctx, apply.Apply)
 		first.apply(ctx, first.configMap("a", "key", "value"))
 		first.ahead(http.MethodDelete, func() { second.apply(ctx, first.configMap("a", "key", "value")) })
@@ -144,7 +144,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		Expect(first.get(ctx, "a").Labels).To(HaveKeyWithValue(ownership.LabelItem, string(second.owner.UID)))
 	})
 
-	It("is not left behind by owners that go at the same time [F62]", func(ctx SpecContext) {
+	It("deletes the object if its owners leave at the same time [F62]", func(ctx SpecContext) {
 		first, second := sharing(ctx, apply.Apply)
 		first.apply(ctx, first.configMap("a", "key", "value"))
 		second.apply(ctx, first.configMap("a", "key", "value"))
@@ -166,7 +166,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		}
 	})
 
-	It("has one value per field: owners that want two are told whose it is [F62]", func(ctx SpecContext) {
+	It("refuses a second value for a field, and the error names the owner of the first value [F62]", func(ctx SpecContext) {
 		first, second := sharing(ctx, apply.Apply)
 		first.apply(ctx, first.configMap("a", "key", "value"))
 		second.apply(ctx, first.configMap("a", "mine", "value"))
@@ -178,7 +178,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		Expect(first.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value", "mine": "value"}))
 	})
 
-	It("is one owner's in all its lives [F62]", func(ctx SpecContext) {
+	It("counts an item that is created again as the same owner [F62]", func(ctx SpecContext) {
 		for _, reborn := range []int{0, 1} {
 			first, second := sharing(ctx, apply.Apply)
 			both := []*env{first, second}
@@ -195,7 +195,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		}
 	})
 
-	It("is deleted by a group that deletes all, whoever owns it [F62]", func(ctx SpecContext) {
+	It("deletes a shared object by a group that deletes all objects of its kind [F62]", func(ctx SpecContext) {
 		first, second := sharing(ctx, apply.Apply)
 		second.apply(ctx, first.configMap("a", "key", "value"))
 		second.apply(ctx, first.configMap("a", "key", "value"))
@@ -203,7 +203,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		Expect(first.get(ctx, "a")).To(BeNil())
 	})
 
-	It("is planned as what it is: one's own part changes, and nothing is deleted [F62]", func(ctx SpecContext) {
+	It("plans a change of the item's own fields, and no deletion [F62]", func(ctx SpecContext) {
 		first, second := sharing(ctx, apply.Apply)
 		first.apply(ctx, first.configMap("a", "key", "value"))
 		second.apply(ctx, first.configMap("a", "key", "value"))
@@ -217,7 +217,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		}
 	})
 
-	It("is a Namespace unless the options say otherwise [F62]", func(ctx SpecContext) {
+	It("shares Namespaces unless the options contain other kinds [F62]", func(ctx SpecContext) {
 		first := newEnv(ctx)
 		second := first.other()
 		namespace := func(label string) apply.Desired {
@@ -242,9 +242,9 @@ var _ = Describe("an object of a kind that items share", func() {
 	})
 })
 
-var _ = Describe("an object of another item", func() {
+var _ = Describe("Objects of another item", func() {
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update} {
-		It("is a fault of the configuration as long as that item exists; strategy "+string(strategy)+" [F62]", func(ctx SpecContext) {
+		It("reports a configuration problem while the other item exists; strategy "+string(strategy)+" [F62]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			thief := w.other()
 			thief.options.Strategy = strategy

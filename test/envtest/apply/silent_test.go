@@ -23,13 +23,13 @@ func (w *env) live(ctx SpecContext, d apply.Desired) *unstructured.Unstructured 
 	return out
 }
 
-var _ = Describe("A value in a manifest", func() {
+var _ = Describe("Values in a manifest", func() {
 	with := func(d apply.Desired, strategy apply.Strategy) apply.Desired {
 		d.Strategy = strategy
 		return d
 	}
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite, apply.OnDelete, apply.Recreate} {
-		It("that the schema does not contain is an error; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
+		It("rejects a field that the schema does not contain; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			service := func(extra map[string]any) apply.Desired {
 				spec := map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
@@ -47,7 +47,7 @@ var _ = Describe("A value in a manifest", func() {
 		})
 	}
 
-	It("that a patch after the deployment contains and the schema does not is an error [F104]", func(ctx SpecContext) {
+	It("rejects a patch after the deployment with a field that the schema does not contain [F104]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		cm := w.configMap("a")
 		cm.PatchAfterDeployment = map[string]any{"daten": map[string]any{}}
@@ -57,7 +57,7 @@ var _ = Describe("A value in a manifest", func() {
 	})
 
 	for _, strategy := range []apply.Strategy{apply.Update, apply.Patch} {
-		It("is sent even if it cannot be changed, so that the API server reports it; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
+		It("sends a changed value of an immutable field, so that the API server reports it; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			service := func(ip string) apply.Desired {
 				spec := map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
@@ -95,7 +95,7 @@ var _ = Describe("A value in a manifest", func() {
 			map[string]any{"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}},
 		},
 	} {
-		It("that replaces "+title+" recreates the object if the options allow this [F104]", func(ctx SpecContext) {
+		It("recreates an object if "+title+" changes and the options allow this [F104]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			object := func(body map[string]any) apply.Desired {
 				d := w.manifest(one.apiVersion, one.kind, w.namespace, body)
@@ -113,7 +113,7 @@ var _ = Describe("A value in a manifest", func() {
 		})
 	}
 
-	It("that is used twice in a list is reported with its key [F104]", func(ctx SpecContext) {
+	It("reports the key of an element that occurs twice in a list [F104]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		_, err := w.try(ctx, w.manifest("v1", "Pod", "a", map[string]any{"spec": map[string]any{"containers": []any{
 			map[string]any{"name": "c", "image": "i", "env": []any{map[string]any{"name": "TWICE", "value": "1"}, map[string]any{"name": "TWICE", "value": "2"}}},
@@ -122,8 +122,8 @@ var _ = Describe("A value in a manifest", func() {
 	})
 })
 
-var _ = Describe("A number of replicas that leaves the manifest", func() {
-	It("stays if another manager has applied the same number before [F104]", func(ctx SpecContext) {
+var _ = Describe("Replicas that leave the manifest", func() {
+	It("keeps the replicas if another manager has applied the same number before [F104]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		deployment := func(replicas any) apply.Desired {
 			spec := map[string]any{
@@ -151,7 +151,7 @@ var _ = Describe("A number of replicas that leaves the manifest", func() {
 	})
 })
 
-var _ = Describe("A Deployment that changes from the default strategy to Recreate", func() {
+var _ = Describe("Deployments that change from the default strategy to Recreate", func() {
 	deployment := func(w *env, strategy map[string]any) apply.Desired {
 		spec := map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
@@ -167,7 +167,7 @@ var _ = Describe("A Deployment that changes from the default strategy to Recreat
 	}
 	recreate := map[string]any{"type": "Recreate"}
 
-	It("is refused with apply, and the error names the two ways out, which both work [F103]", func(ctx SpecContext) {
+	It("refuses the change with the strategy apply, and both ways out in the error work [F103]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, deployment(w, nil))
 		_, err := w.try(ctx, deployment(w, recreate))

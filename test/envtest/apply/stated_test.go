@@ -10,9 +10,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-var _ = Describe("a value that the manifest contains", func() {
+var _ = Describe("Errors about values of a manifest", func() {
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.MergeOverwrite} {
-		It("shows no value of a Secret if its field does not exist; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
+		It("hides the values of a Secret with an unknown field; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
 			const canary = "CANARY-81aa"
 			w := newEnv(ctx)
 			w.options.Strategy = strategy
@@ -23,7 +23,7 @@ var _ = Describe("a value that the manifest contains", func() {
 		})
 	}
 
-	It("does not prevent a deletion if patchBeforeDelete contains it and its field does not exist [F104]", func(ctx SpecContext) {
+	It("deletes an object although patchBeforeDelete contains an unknown field [F104]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.configMap("a", "key", "value")
 		desired.PatchBeforeDelete = map[string]any{"daten": "x"}
@@ -33,7 +33,7 @@ var _ = Describe("a value that the manifest contains", func() {
 	})
 
 	for _, strategy := range []apply.Strategy{apply.Update, apply.Patch, apply.MergeOverwrite} {
-		It("is sent if it is a list of addresses or a label of a Job, and recreates the object if the options allow this; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
+		It("sends changed addresses and Job labels, and recreates the object if the options allow this; strategy "+string(strategy)+" [F104]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			service := func(addresses ...any) apply.Desired {
@@ -60,7 +60,7 @@ var _ = Describe("a value that the manifest contains", func() {
 		})
 	}
 
-	It("is not taken for the message about an immutable field, so that nothing is recreated [F104]", func(ctx SpecContext) {
+	It("does not recreate an object whose label value looks like the message about an immutable field [F104]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Recreate = true
 		w.apply(ctx, w.configMap("a", "key", "1"))
@@ -74,7 +74,7 @@ var _ = Describe("a value that the manifest contains", func() {
 	})
 })
 
-var _ = Describe("the ways to remove a field that the API server has set by default", func() {
+var _ = Describe("Fields that the API server has set by default", func() {
 	deployment := func(w *env, strategy map[string]any) apply.Desired {
 		return w.manifest("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
 			"strategy": strategy, "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
@@ -87,7 +87,7 @@ var _ = Describe("the ways to remove a field that the API server has set by defa
 	rolling, recreate := map[string]any{"type": "RollingUpdate"}, map[string]any{"type": "Recreate"}
 
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Recreate, apply.MergeOverwrite} {
-		It("are named by the error under the strategy "+string(strategy)+" [F103]", func(ctx SpecContext) {
+		It("the error names the ways to remove such a field under the strategy "+string(strategy)+" [F103]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			w.apply(ctx, deployment(w, rolling))
@@ -96,7 +96,7 @@ var _ = Describe("the ways to remove a field that the API server has set by defa
 		})
 	}
 
-	It("are not named if the manifest contains the field [F103]", func(ctx SpecContext) {
+	It("the error does not name these ways if the manifest contains the field [F103]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, deployment(w, rolling))
 		_, err := w.try(ctx, deployment(w, map[string]any{"type": "Recreate", "rollingUpdate": map[string]any{"maxSurge": int64(1)}}))

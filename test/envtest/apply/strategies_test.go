@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-var _ = Describe("the strategy", func() {
+var _ = Describe("Update strategies", func() {
 	// First, the item applies the keys "key" and "old", and another client sets the key "hand". Then the item applies a
 	// manifest that changes "key", adds "added" and no longer contains "old".
 	for strategy, want := range map[apply.Strategy]map[string]string{
@@ -25,7 +25,7 @@ var _ = Describe("the strategy", func() {
 		apply.Merge:          {"key": "value", "old": "yes", "hand": "theirs", "added": "yes"},
 		apply.MergeOverwrite: {"key": "new", "old": "yes", "hand": "theirs", "added": "yes"},
 	} {
-		It(string(strategy)+" treats fields as Landscaper's does [D9]", func(ctx SpecContext) {
+		It("the strategy "+string(strategy)+" treats fields like the strategy of Landscaper [D9]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			w.apply(ctx, w.configMap("a", "key", "value", "old", "yes"))
@@ -39,7 +39,7 @@ var _ = Describe("the strategy", func() {
 			Expect(w.get(ctx, "a").ResourceVersion).To(Equal(version))
 		})
 
-		It(string(strategy)+" keeps what cannot be changed [D9]", func(ctx SpecContext) {
+		It("the strategy "+string(strategy)+" keeps immutable fields [D9]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			service := func(port int64) apply.Desired {
@@ -58,7 +58,7 @@ var _ = Describe("the strategy", func() {
 		})
 	}
 
-	It("patch comes again after a conflict", func(ctx SpecContext) {
+	It("the strategy patch retries after a conflict", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Strategy = apply.Patch
 		w.apply(ctx, w.configMap("a", "key", "value"))
@@ -71,7 +71,7 @@ var _ = Describe("the strategy", func() {
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "new"))
 	})
 
-	It("of annotateBeforeCreate is part of every apply", func(ctx SpecContext) {
+	It("annotateBeforeCreate is a part of each apply", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.configMap("a")
 		desired.AnnotateBeforeCreate = map[string]string{"example.org/a": "1"}
@@ -80,7 +80,7 @@ var _ = Describe("the strategy", func() {
 		Expect(w.calls(func() { w.apply(ctx, desired) })).To(writes(0))
 	})
 
-	It("of patchAfterDeployment is sent once after each real apply", func(ctx SpecContext) {
+	It("patchAfterDeployment is sent once after each apply that changes the object", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.configMap("a", "key", "value")
 		desired.PatchAfterDeployment = map[string]any{"data": map[string]any{"key": "patched", "more": "patched"}}

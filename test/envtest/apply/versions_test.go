@@ -44,9 +44,9 @@ func (w *env) versions(ctx SpecContext) (group string, remove func()) {
 	}
 }
 
-var _ = Describe("an object that was written in an API version which is removed", func() {
+var _ = Describe("Objects in an API version that is removed", func() {
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Recreate, apply.OnDelete, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite} {
-		It("is written and deleted in another version, with one event about the change; strategy "+string(strategy)+" [F95]", func(ctx SpecContext) {
+		It("writes and deletes an object in another version, with one event about the change; strategy "+string(strategy)+" [F95]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			group, remove := w.versions(ctx)
 			sample := func(version string, spec map[string]any) apply.Desired {

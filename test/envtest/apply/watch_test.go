@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/observe"
 )
 
-var _ = Describe("with real watches", func() {
+var _ = Describe("Watches", func() {
 	const n = 10
 	var (
 		w      *env
@@ -56,7 +56,7 @@ var _ = Describe("with real watches", func() {
 		Consistently(events, "200ms").ShouldNot(Receive())
 	}
 
-	It("an install is one call per object, a second one none at once, and a change by hand is healed with one", func(ctx SpecContext) {
+	It("an installation sends one request per object, a second one none, and a correction one", func(ctx SpecContext) {
 		w = newEnv(ctx)
 		end := start(ctx)
 		desired := w.configMaps(n)
@@ -82,7 +82,7 @@ var _ = Describe("with real watches", func() {
 		Expect(w.get(ctx, "c3").Data).To(HaveKeyWithValue("key", "value"))
 	})
 
-	It("an object that was deleted by hand comes back", func(ctx SpecContext) {
+	It("a deleted object is created again", func(ctx SpecContext) {
 		w = newEnv(ctx)
 		start(ctx)
 		desired := w.configMaps(2)
@@ -96,7 +96,7 @@ var _ = Describe("with real watches", func() {
 		Expect(run(ctx, desired)).To(BeZero())
 	})
 
-	It("an object of onDelete is watched for its end only, a retained one not at all [R15]", func(ctx SpecContext) {
+	It("an OnDelete object is watched only for its deletion, and a retained object is not watched [R15]", func(ctx SpecContext) {
 		w = newEnv(ctx)
 		start(ctx)
 		lasting := func(value string) []apply.Desired {
@@ -121,7 +121,7 @@ var _ = Describe("with real watches", func() {
 		Expect(run(ctx, lasting("other"))).To(BeZero())
 	})
 
-	It("an object of recreate that was changed by hand is made again, and wakes nobody after that [R15, Rx3]", func(ctx SpecContext) {
+	It("a changed object with the strategy Recreate is created again, and triggers no other run [R15, Rx3]", func(ctx SpecContext) {
 		w = newEnv(ctx)
 		start(ctx)
 		w.options.Strategy = apply.Recreate

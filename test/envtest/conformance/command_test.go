@@ -50,7 +50,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("checks a program on a cluster of the caller, under the revision that it knows, and leaves it clean", func(ctx SpecContext) {
+	It("checks a program on an existing cluster under the revision of this cluster, and leaves no objects", func(ctx SpecContext) {
 		junit, log := filepath.Join(GinkgoT().TempDir(), "report.xml"), filepath.Join(GinkgoT().TempDir(), "deployer.log")
 		session := run(ctx, "--command="+mockProgram+mockLine, "--kubeconfig="+kubeconfig, "--name=mock-deployer",
 			"--item=item.yaml", "--invalid-item=invalid-item.yaml", "--slow-item=slow-item.yaml", "--finish-item=finish-item.yaml", "--target=target.yaml",
@@ -84,7 +84,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		}
 	})
 
-	It("tells by its exit status what failed, and makes only the checks that are wanted", func(ctx SpecContext) {
+	It("reports failed checks in its exit status, and runs only the selected checks", func(ctx SpecContext) {
 		junit := filepath.Join(GinkgoT().TempDir(), "report.xml")
 		session := run(ctx, "--command="+mockProgram+mockLine, "--kubeconfig="+kubeconfig, "--item=invalid-item.yaml",
 			"--revision=job-id", "--only=succeeds,error-shape", "--junit="+junit)
@@ -97,7 +97,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(suitesOf(junit)).To(Equal([]suite{{"landscaper.gardener.cloud/mock.job-id", 2, 1, 0}}))
 	})
 
-	It("shows the last words of a deployer that does not stay", func(ctx SpecContext) {
+	It("prints the last output of a deployer that ends", func(ctx SpecContext) {
 		session := run(ctx, "--command=sh -c 'echo cannot read {kubeconfig}, $KUBECONFIG; exit 7'", "--kubeconfig="+kubeconfig, "--item=item.yaml")
 		Expect(session).To(gexec.Exit(1))
 		Expect(session.Out.Contents()).To(BeEmpty())
@@ -105,7 +105,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(string(session.Err.Contents())).To(ContainSubstring("job-id revision: the deployer ended unexpectedly: exit status 7\n"))
 	})
 
-	It("tells wrong usage apart", func(ctx SpecContext) {
+	It("has a separate exit status for wrong usage", func(ctx SpecContext) {
 		Expect(run(ctx, "--command=true", "--item=missing.yaml")).To(gexec.Exit(2))
 	})
 })

@@ -142,8 +142,8 @@ func plainDeployer() conformance.Subject {
 	}
 }
 
-var _ = Describe("a deployer that knows little of the contract", func() {
-	It("fails exactly where it does not keep it", func(ctx SpecContext) {
+var _ = Describe("Deployer that implements a part of the contract", func() {
+	It("fails exactly the checks of the parts that it does not implement", func(ctx SpecContext) {
 		report, err := conformance.Execute(ctx, plainDeployer())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.WriteTable(GinkgoWriter)).To(Succeed())

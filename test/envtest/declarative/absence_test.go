@@ -18,12 +18,12 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-var _ = Describe("A child whose kind is not served", func() {
+var _ = Describe("Children of a kind that the API server does not serve", func() {
 	sample := func(kind schema.GroupVersionKind) object {
 		return object{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": object{"name": "a"}, "spec": object{"size": int64(1)}}
 	}
 
-	It("stops the calls of the handler until it is served, and is then deleted with the item [F70]", func(ctx SpecContext) {
+	It("does not call the handler until the kind of a child is served again, and deletes the child with the item [F70]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		kind, _ := w.Define(ctx)
 		w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, configMapKind}
@@ -50,7 +50,7 @@ var _ = Describe("A child whose kind is not served", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	for name, early := range map[string]bool{"just before the item is created": false, "while the item waits": true} {
-		It("is created if another program defines its kind "+name+" [F71]", func(ctx SpecContext) {
+		It("creates a child if another program defines its kind "+name+" [F71]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			kind := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
 			w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, configMapKind}
@@ -80,7 +80,7 @@ var _ = Describe("A child whose kind is not served", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("is watched as soon as it exists, if the item also has its definition [F105]", func(ctx SpecContext) {
+	It("watches a child as soon as it exists, if the item also contains its definition [F105]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		kind := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
 		definitions := declarative.ChildKind{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
@@ -103,7 +103,7 @@ var _ = Describe("A child whose kind is not served", func() {
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
-	It("is created and watched again if its definition is deleted and created again [F100]", func(ctx SpecContext) {
+	It("creates and watches a child again if its definition is deleted and created again [F100]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		kind, remove := w.Define(ctx)
 		w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
@@ -132,7 +132,7 @@ var _ = Describe("A child whose kind is not served", func() {
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
-	It("is created again if its definition is created again with another scope [F99]", func(ctx SpecContext) {
+	It("creates a child again if its definition is created again with another scope [F99]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		kind := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
 		var clusterScoped atomic.Bool

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-var _ = Describe("what admission adds to a child", func() {
-	It("is not compared and not taken away [R39, R40, R41]", func(ctx SpecContext) {
+var _ = Describe("Admission", func() {
+	It("ignores containers that an admission policy adds to a child [R39, R40, R41]", func(ctx SpecContext) {
 		w := newEnv(ctx, podKind)
 		w.inject(ctx)
 		pod := object{
@@ -47,7 +47,7 @@ var _ = Describe("what admission adds to a child", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	for _, strategy := range []declarative.UpdateStrategy{declarative.Apply, declarative.Replace, declarative.Recreate} {
-		It("replaces in the deployer's own write is written once ("+string(strategy)+") [F24]", func(ctx SpecContext) {
+		It("writes a child once although an admission policy replaces a value in this write ("+string(strategy)+") [F24]", func(ctx SpecContext) {
 			w := newEnv(ctx, withStrategy(strategy))
 			w.RewriteKeys(ctx)
 			w.start(declarative.HandlerFunc(counting))
@@ -85,8 +85,8 @@ func (w *env) inject(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-var _ = Describe("An admission policy that denies a correction in the background", func() {
-	It("delays the correction until it is removed, although it answers with the code 422 [F73]", func(ctx SpecContext) {
+var _ = Describe("Denied corrections", func() {
+	It("retries a correction that an admission policy denies with the code 422 until the policy is removed [F73]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(plain))
 		w.Deploy(ctx, "item", config(two))
 		w.AwaitQuiet(ctx)

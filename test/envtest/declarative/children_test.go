@@ -34,8 +34,8 @@ func (s *stateful) Sync(ctx context.Context, req *declarative.SyncRequest) (*dec
 	return counting(ctx, req)
 }
 
-var _ = Describe("the request", func() {
-	It("has the children of its own item only, while many run at the same time and none twice [R4, R32, R42, R43]", func(ctx SpecContext) {
+var _ = Describe("Request of a handler", func() {
+	It("a request contains only children of its item, and an item is never handled twice at once [R4, R32, R42, R43]", func(ctx SpecContext) {
 		handler := watch(&stateful{client: &http.Client{}})
 		w := newEnv(ctx, configMapKind).start(handler)
 		const items = 20
@@ -59,7 +59,7 @@ var _ = Describe("the request", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("has the whole children of all configured kinds, as they are in the target [R5, R6]", func(ctx SpecContext) {
+	It("a request contains all children of the configured kinds as complete objects [R5, R6]", func(ctx SpecContext) {
 		handler := watch(answering(
 			configMap("map", data{"key": "1"}),
 			object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "secret"}, "stringData": object{"password": "x"}},
@@ -84,8 +84,8 @@ var _ = Describe("the request", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("children", func() {
-	It("are written at the same time, as many as Concurrency allows [F32]", func(ctx SpecContext) {
+var _ = Describe("Children", func() {
+	It("writes as many children at once as Concurrency allows [F32]", func(ctx SpecContext) {
 		const concurrency = 3
 		w := newEnv(ctx, configMapKind)
 		w.options.Concurrency = concurrency
@@ -115,7 +115,7 @@ var _ = Describe("children", func() {
 		Expect(most.Load()).To(BeEquivalentTo(concurrency))
 	}, SpecTimeout(5*time.Minute))
 
-	It("that say nothing but their name are kept as they are, and not created [R28, R29]", func(ctx SpecContext) {
+	It("neither changes nor creates children that specify only their name [R28, R29]", func(ctx SpecContext) {
 		keep := atomic.Bool{}
 		missing := atomic.Bool{}
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
@@ -166,7 +166,7 @@ var _ = Describe("children", func() {
 		Expect(w.Read(ctx, "a")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("carry well-known labels, and belong to their item where it can own them [Rx5]", func(ctx SpecContext) {
+	It("sets tracking labels on children, and a controller reference where the item can own the child [Rx5]", func(ctx SpecContext) {
 		other := &corev1.Namespace{}
 		other.GenerateName = "declarative-"
 		w := newEnv(ctx, configMapKind)
@@ -193,7 +193,7 @@ var _ = Describe("children", func() {
 		Expect(w.Read(ctx, "here")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("that change without any reason are noticed, named and slowed down [R33]", func(ctx SpecContext) {
+	It("reports a handler that returns another child at each call, names the field, and calls it less often [R33]", func(ctx SpecContext) {
 		n := atomic.Int64{}
 		handler := watch(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			return &declarative.SyncResponse{Children: []any{configMap("a", data{"key": "1", "time": fmt.Sprint(n.Add(1))})}}, nil
@@ -208,7 +208,7 @@ var _ = Describe("children", func() {
 		Consistently(handler.count("item")).WithTimeout(2 * time.Second).Should(BeNumerically("<=", calls+4))
 	}, SpecTimeout(5*time.Minute))
 
-	It("that the handler uses to count are neither unstable nor slowed down [F75]", func(ctx SpecContext) {
+	It("accepts a handler that counts in a child, and does not call it less often [F75]", func(ctx SpecContext) {
 		const steps = 8
 		counted := func(child declarative.Child) int {
 			n, _ := strconv.Atoi(child.Text("data", "n"))

@@ -21,7 +21,7 @@ const flooded = 4 * time.Second
 // mostRuns is the maximum number of runs in this time, with a reserve for a slow machine.
 const mostRuns = 8
 
-var _ = Describe("The clock of a declarative item", func() {
+var _ = Describe("Pace of a declarative deployer", func() {
 	hour := func(response *declarative.SyncResponse) { response.ResyncAfter = time.Hour }
 	none := func(*declarative.SyncResponse) {}
 	for name, tc := range map[string]struct {
@@ -37,7 +37,7 @@ var _ = Describe("The clock of a declarative item", func() {
 		"with a failing handler":   {change: hour, resync: time.Hour, fails: true},
 		"failing handler in a job": {change: none, job: true, fails: true},
 	} {
-		It("lets no trigger repeat a failed run before the backoff has passed, "+name+" [F65]", func(ctx SpecContext) {
+		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", func(ctx SpecContext) {
 			var broken atomic.Bool
 			handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 				if broken.Load() {
@@ -79,7 +79,7 @@ var _ = Describe("The clock of a declarative item", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("lets no trigger repeat a run that fails because the definition of a child was removed [F65]", func(ctx SpecContext) {
+	It("repeats a run that fails because the definition of a child was removed only after the backoff [F65]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.options.MinInterval = time.Second
 		kind, remove := w.Define(ctx)
@@ -117,7 +117,7 @@ var _ = Describe("The clock of a declarative item", func() {
 		}).WithTimeout(patience).Should(Equal(last))
 	}, SpecTimeout(5*time.Minute))
 
-	It("lets a handler that counts its own result without end write once per second [F66, F75]", func(ctx SpecContext) {
+	It("writes once per second for a handler that counts its own result without end [F66, F75]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.options.MinInterval = 0
 		w.start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {

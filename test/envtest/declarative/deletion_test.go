@@ -64,8 +64,8 @@ func (*watching) Finalize(_ context.Context, req *declarative.SyncRequest) (*dec
 	return response, nil
 }
 
-var _ = Describe("the deletion of an item", func() {
-	It("calls Finalize instead of Sync until it is done; the children go after that [R1, R2, Rx9]", func(ctx SpecContext) {
+var _ = Describe("Deletion of an item", func() {
+	It("calls Finalize instead of Sync until it is done, and then deletes the children [R1, R2, Rx9]", func(ctx SpecContext) {
 		sync := watch(declarative.HandlerFunc(plain))
 		handler := &cleaning{Handler: sync, done: 4, fails: 1}
 		w := newEnv(ctx, configMapKind).start(handler)
@@ -95,7 +95,7 @@ var _ = Describe("the deletion of an item", func() {
 		Expect(w.Read(ctx, "a")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("asks the handler again as soon as a child changes [Rx9]", func(ctx SpecContext) {
+	It("calls Finalize again as soon as a child changes [Rx9]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(&watching{HandlerFunc: plain})
 		w.Deploy(ctx, "item", config(two))
 		w.AwaitQuiet(ctx)
@@ -114,7 +114,7 @@ var _ = Describe("the deletion of an item", func() {
 		Expect(w.Landscaper.AwaitGone(wait, w.Key("item"))).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	It("leaves the children if they are to be orphans", func(ctx SpecContext) {
+	It("leaves the children if OrphanChildren is set", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.options.OrphanChildren = true
 		w.start(&cleaning{Handler: declarative.HandlerFunc(plain), done: 1})
@@ -136,7 +136,7 @@ var _ = Describe("the deletion of an item", func() {
 		Expect(seen.first("item").Children).To(HaveLen(2), "the first call after the restart receives the children")
 	}, SpecTimeout(5*time.Minute))
 
-	It("is protected before the first child is there [Rx6]", func(ctx SpecContext) {
+	It("adds the finalizer to the item before it creates the first child [Rx6]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		protected, stored := false, false
 		look := sync.OnceFunc(func() {

@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-var _ = Describe("children that others change", func() {
-	It("are put right at once, and fields of others stay as they are [R17, R39, Rh5]", func(ctx SpecContext) {
+var _ = Describe("Drift of children", func() {
+	It("corrects changed fields of children at once, and keeps fields of other managers [R17, R39, Rh5]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(plain))
 		w.Deploy(ctx, "item", config(two))
 		w.AwaitQuiet(ctx)
@@ -27,7 +27,7 @@ var _ = Describe("children that others change", func() {
 		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
-	It("get their marks and labels back, and are no orphans [Rx14]", func(ctx SpecContext) {
+	It("restores tracking labels that were removed, and deletes a child without labels with its item [Rx14]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.options.Tracking = &declarative.Tracking{}
 		w.start(declarative.HandlerFunc(plain))
@@ -41,7 +41,7 @@ var _ = Describe("children that others change", func() {
 		Expect(w.Read(ctx, "a")).To(BeNil(), "not lost although it had no mark")
 	}, SpecTimeout(5*time.Minute))
 
-	It("are created again when they were deleted, but not while they are being deleted [Rx3]", func(ctx SpecContext) {
+	It("creates a deleted child again, but does not change a child that is being deleted [Rx3]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
 		w := newEnv(ctx, configMapKind).start(handler)
 		w.Deploy(ctx, "item", config(two))
@@ -63,7 +63,7 @@ var _ = Describe("children that others change", func() {
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(old.UID))), HaveField("Data", data{"key": "1"})))
 	}, SpecTimeout(5*time.Minute))
 
-	It("are put right although it happened while nobody looked, and the handler is asked again [R8]", func(ctx SpecContext) {
+	It("corrects drift that occurred while the deployer did not run, and calls the handler again [R8]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
 		const items = 5
 		name := func(i int) string { return fmt.Sprint("item-", i) }
@@ -86,7 +86,7 @@ var _ = Describe("children that others change", func() {
 		Eventually(w.Data(ctx, name(0))).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": "meanwhile"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("and belong to another item are an error for the second, which touches nothing [R35]", func(ctx SpecContext) {
+	It("refuses a child that another item owns with an error that names this item, and leaves the child unchanged [R35]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(plain))
 		w.Deploy(ctx, "first", config(map[string]map[string]string{"a": {"key": "first"}}))
 		w.AwaitQuiet(ctx)

@@ -61,8 +61,8 @@ func (w *env) metric(name string, values ...string) (sum float64, series int) {
 
 const itemErrors = "deployerkit_declarative_item_errors_total"
 
-var _ = Describe("a handler that fails", func() {
-	It("changes no child and no provider status, is told, counted, and called again later and later [R20, R21, R22, R23, Rx8, Rx11]", func(ctx SpecContext) {
+var _ = Describe("Failing handlers", func() {
+	It("an error of the handler is reported and counted, changes no child and no provider status, and is retried with a backoff [R20, R21, R22, R23, Rx8, Rx11]", func(ctx SpecContext) {
 		inner := &failing{}
 		handler := watch(inner)
 		w := newEnv(ctx, configMapKind)
@@ -105,7 +105,7 @@ var _ = Describe("a handler that fails", func() {
 		Eventually(func() int { _, series := w.metric(itemErrors); return series }).WithTimeout(patience).Should(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
-	It("has no metric per item if nobody asked for it [R22]", func(ctx SpecContext) {
+	It("the metric per item exists only if the options enable it [R22]", func(ctx SpecContext) {
 		inner := &failing{}
 		inner.broken.Store(errors.New("no"))
 		handler := watch(inner)
@@ -116,7 +116,7 @@ var _ = Describe("a handler that fails", func() {
 		Expect(series).To(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
-	It("by a panic fails its item and no other [Rx7]", func(ctx SpecContext) {
+	It("a panic of the handler fails its item and no other item [Rx7]", func(ctx SpecContext) {
 		inner := &failing{}
 		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			if req.Item.Name == "bad" {
@@ -150,8 +150,8 @@ func answering(children ...any) declarative.HandlerFunc {
 	}
 }
 
-var _ = Describe("an answer that cannot be", func() {
-	DescribeTable("is an error, and nothing is written",
+var _ = Describe("Invalid children", func() {
+	DescribeTable("rejects a child, and writes nothing",
 		func(ctx SpecContext, want string, child object) {
 			w := newEnv(ctx, configMapKind).start(answering(configMap("first", nil), child))
 			w.Create(ctx, "item", config(nil))
@@ -162,15 +162,15 @@ var _ = Describe("an answer that cannot be", func() {
 			Expect(w.Get(ctx, "item").Status.ProviderStatus.Raw).To(MatchJSON(emptyInventory))
 			Expect(w.Read(ctx, "first")).To(BeNil())
 		},
-		Entry("a kind that is not configured [Rx4]", "Secret", object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "a"}, "data": object{}}),
-		Entry("a status [R19]", "status", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a"}, "status": object{"a": "b"}}),
-		Entry("fields that only the server sets [R18]", "resourceVersion", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "resourceVersion": "5"}, "data": object{}}),
-		Entry("another namespace [R30]", "kube-system", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": "kube-system"}, "data": object{}}),
+		Entry("of a kind that is not configured [Rx4]", "Secret", object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "a"}, "data": object{}}),
+		Entry("with a status [R19]", "status", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a"}, "status": object{"a": "b"}}),
+		Entry("with fields that only the API server sets [R18]", "resourceVersion", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "resourceVersion": "5"}, "data": object{}}),
+		Entry("in another namespace [R30]", "kube-system", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": "kube-system"}, "data": object{}}),
 	)
 })
 
-var _ = Describe("a status that cannot be stored", func() {
-	DescribeTable("is a clear error, and nothing is written",
+var _ = Describe("Invalid statuses", func() {
+	DescribeTable("rejects a status with an error that states the reason, and writes nothing",
 		func(ctx SpecContext, want string, status any) {
 			w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 				return &declarative.SyncResponse{Status: status, Children: []any{configMap("first", nil)}}, nil
@@ -182,14 +182,14 @@ var _ = Describe("a status that cannot be stored", func() {
 			Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot())
 			Expect(w.Get(ctx, "item").Status.ProviderStatus.Raw).To(MatchJSON(emptyInventory))
 		},
-		Entry("no object [R12]", "not a JSON object", []string{"a"}),
-		Entry("too large [R12]", "1048576", object{"a": strings.Repeat("a", 1<<20)}),
-		Entry("the library's own field [R12]", "deployerkit", object{"deployerkit": object{}}),
+		Entry("that is not an object [R12]", "not a JSON object", []string{"a"}),
+		Entry("that is too large [R12]", "1048576", object{"a": strings.Repeat("a", 1<<20)}),
+		Entry("that contains a reserved field [R12]", "deployerkit", object{"deployerkit": object{}}),
 	)
 })
 
-var _ = Describe("several children", func() {
-	It("are applied in the order in which they are returned, and one that fails does not stop the others [Rx2]", func(ctx SpecContext) {
+var _ = Describe("Order of children", func() {
+	It("applies children in the order of the response, and continues after a child that fails [Rx2]", func(ctx SpecContext) {
 		bad := configMap("m-bad", data{"key": "1"})
 		bad["data"] = object{"not a key!": "x"}
 		first := object{ // an object that belongs to an earlier stage

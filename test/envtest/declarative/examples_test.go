@@ -118,8 +118,8 @@ func (w *env) play(ctx context.Context, phase corev1.PodPhase, label, value stri
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-var _ = Describe("the examples of the guide", func() {
-	It("redis: typed children, a status read off them, a password that is made once [R8, R34, R37, R38]", func(ctx SpecContext) {
+var _ = Describe("Examples of the declarative guide", func() {
+	It("the redis example has typed children, a status from their state, and a password that is generated once [R8, R34, R37, R38]", func(ctx SpecContext) {
 		w := newEnv(ctx).run(redis.Args(local))
 		w.example(ctx, "sessions")
 		Eventually(w.Condition(ctx, "sessions", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("Redis is not ready"))))
@@ -154,7 +154,7 @@ var _ = Describe("the examples of the guide", func() {
 		Expect(w.object(ctx, "sessions-redis", deployment)(NewGomega(Fail))).To(BeFalse())
 	}, SpecTimeout(8*time.Minute))
 
-	It("licence: errors of validation and of a web service reach the status, and no child is touched [R9, R20, R24, R44]", func(ctx SpecContext) {
+	It("the licence example reports errors of validation and of a web service in the status, and changes no child [R9, R20, R24, R44]", func(ctx SpecContext) {
 		down := atomic.Bool{}
 		service := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			switch {
@@ -196,7 +196,7 @@ var _ = Describe("the examples of the guide", func() {
 		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeFalse())
 	}, SpecTimeout(8*time.Minute))
 
-	It("batch: an item that is deleted waits for the end of its Job [R2, Rx9]", func(ctx SpecContext) {
+	It("the batch example waits for the end of its Job before it deletes the item [R2, Rx9]", func(ctx SpecContext) {
 		w := newEnv(ctx).run(batch.Args(local))
 		w.example(ctx, "nightly")
 		job := &batchv1.Job{}

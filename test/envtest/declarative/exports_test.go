@@ -37,8 +37,8 @@ func (w *env) exports(ctx context.Context, name string) func(Gomega) map[string]
 // outer is a deployer that wraps another deployer and hides its optional interfaces.
 type outer struct{ deployerlib.Deployer }
 
-var _ = Describe("exports of a handler", func() {
-	It("are written when it does not wait any more, follow its answers and go with the item [F34]", func(ctx SpecContext) {
+var _ = Describe("Exports of a handler", func() {
+	It("exports are written when the handler no longer waits, follow its responses, and are deleted with the item [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		var host atomic.Pointer[string]
 		wait := "first"
@@ -76,7 +76,7 @@ var _ = Describe("exports of a handler", func() {
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("are restored by the next job after another client has changed or deleted them [F74]", func(ctx SpecContext) {
+	It("the next job restores exports that another client has changed or deleted [F74]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			return declarative.Respond(nil).Export("host", "a").Response()
@@ -85,7 +85,7 @@ var _ = Describe("exports of a handler", func() {
 		w.BreakExport(ctx, "item", w.Again)
 	}, SpecTimeout(5*time.Minute))
 
-	It("work also if another deployer wraps that of the handler [F34]", func(ctx SpecContext) {
+	It("exports are written also if another deployer wraps the deployer of the handler [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		args := declarative.Args("declarative.test.deployerkit.dev", w.Type, declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			return declarative.Respond(nil).Export("host", "a").Response()

@@ -49,8 +49,8 @@ func (w *env) endPod(ctx context.Context) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-var _ = Describe("a Job that is deleted after it has finished", func() {
-	It("runs once, and is done for all later runs, also after a restart [F91]", func(ctx SpecContext) {
+var _ = Describe("Finished Jobs", func() {
+	It("runs a Job that is deleted after it has finished only once, also after a restart [F91]", func(ctx SpecContext) {
 		w := newEnv(ctx, declarative.ChildKind{APIVersion: "batch/v1", Kind: "Job"})
 		start := func() {
 			w.start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-var _ = Describe("an inventory that was lost", func() {
+var _ = Describe("Lost inventory", func() {
 	handler := declarative.HandlerFunc(counting)
 	both := config(map[string]data{"a": {"key": "1"}, "b": {"key": "1"}})
 
@@ -37,7 +37,7 @@ var _ = Describe("an inventory that was lost", func() {
 			w.LoseProviderStatus(ctx, "item")
 		}
 
-		It("is restored from the labels by the next run, which prunes; "+string(revision)+" [F37]", func(ctx SpecContext) {
+		It("the next run restores the inventory from the labels, and prunes ("+string(revision)+") [F37]", func(ctx SpecContext) {
 			w := begin(ctx, configMapKind)
 			lose(ctx, w)
 			w.start(handler)
@@ -45,7 +45,7 @@ var _ = Describe("an inventory that was lost", func() {
 			Eventually(w.Data(ctx, "b")).WithContext(ctx).WithTimeout(patience).Should(BeNil())
 		}, SpecTimeout(5*time.Minute))
 
-		It("is restored from the labels by a deletion; "+string(revision)+" [F37]", func(ctx SpecContext) {
+		It("a deletion restores the inventory from the labels ("+string(revision)+") [F37]", func(ctx SpecContext) {
 			w := begin(ctx, configMapKind)
 			lose(ctx, w)
 			w.start(handler)
@@ -54,7 +54,7 @@ var _ = Describe("an inventory that was lost", func() {
 			Expect(w.Read(ctx, "b")).To(BeNil())
 		}, SpecTimeout(5*time.Minute))
 
-		It("is restored with children of kinds that the options do not contain any more; "+string(revision)+" [F37]", func(ctx SpecContext) {
+		It("a deletion restores children of kinds that the options no longer contain ("+string(revision)+") [F37]", func(ctx SpecContext) {
 			w := begin(ctx, configMapKind)
 			lose(ctx, w)
 			w.options.Children = []declarative.ChildKind{secretKind}
@@ -63,7 +63,7 @@ var _ = Describe("an inventory that was lost", func() {
 			Expect(w.Read(ctx, "a")).To(BeNil())
 		}, SpecTimeout(5*time.Minute))
 
-		It("shows that a child existed before the item, so a deletion releases it; "+string(revision)+" [F29, F37]", func(ctx SpecContext) {
+		It("a deletion releases a child that existed before the item ("+string(revision)+") [F29, F37]", func(ctx SpecContext) {
 			kind := configMapKind
 			kind.Adopt = "ifUnowned"
 			w := begin(ctx, kind)

@@ -12,8 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-var _ = Describe("an item's life", func() {
-	It("creates what the handler returns, changes what differs, deletes what is not returned any more [R13, R14, R16, R26]", func(ctx SpecContext) {
+var _ = Describe("Life of an item", func() {
+	It("creates children that the handler returns, changes those that differ, and deletes those that it no longer returns [R13, R14, R16, R26]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
 		foreign := &corev1.ConfigMap{Data: data{"key": "theirs"}}
 		foreign.Namespace, foreign.Name = w.Namespace, "foreign"

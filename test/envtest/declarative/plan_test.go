@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-var _ = Describe("a plan", func() {
-	It("says against a cluster what the next call does, and writes nothing [F31]", func(ctx SpecContext) {
+var _ = Describe("Plan of a declarative deployer", func() {
+	It("shows what the next run would do, and writes nothing [F31]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
 		w.Deploy(ctx, "item", config(map[string]data{"a": {"key": "1"}, "b": {"key": "1"}, "c": {"key": "1"}}))
 		di := w.Get(ctx, "item")
@@ -41,7 +41,7 @@ var _ = Describe("a plan", func() {
 		Expect(w.Read(ctx, "d")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("gives the handler the request of a run: the Target, and children without label or of an earlier item [F31]", func(ctx SpecContext) {
+	It("calls the handler with the request of a run: the Target, and children without label or of an earlier item [F31]", func(ctx SpecContext) {
 		both := config(map[string]data{"a": {"key": "1"}, "b": {"key": "1"}, "c": {"key": "1"}})
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
 		w.Deploy(ctx, "item", both)
@@ -74,7 +74,7 @@ var _ = Describe("a plan", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("names the Target even if it does not exist yet [F31]", func(ctx SpecContext) {
+	It("passes a Target that does not exist yet to the handler by its name [F31]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		di := w.Item("item", config(nil), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "later" })
 		planned := watch(declarative.HandlerFunc(counting))
@@ -83,7 +83,7 @@ var _ = Describe("a plan", func() {
 		Expect(client.ObjectKeyFromObject(planned.first("item").Target)).To(Equal(w.Key("later")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("and the deployer refuse a child that existed before, and name who wrote it [F29]", func(ctx SpecContext) {
+	It("refuses a child that existed before, as a run does, and names the field manager that wrote it [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
 		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a"}, Data: map[string]string{"key": "theirs"}}
 		Expect(w.Client.Create(ctx, theirs)).To(Succeed())
@@ -98,7 +98,7 @@ var _ = Describe("a plan", func() {
 		Expect(w.Read(ctx, "a").Data).To(Equal(map[string]string{"key": "theirs"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("of a kind that may be adopted goes on, and the child stays when the item goes [F29]", func(ctx SpecContext) {
+	It("adopts a child of a kind that allows this, and keeps the child when the item is deleted [F29]", func(ctx SpecContext) {
 		kind := configMapKind
 		kind.Adopt = "ifUnowned"
 		w := newEnv(ctx, kind).start(declarative.HandlerFunc(counting))

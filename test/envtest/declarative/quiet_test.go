@@ -36,8 +36,8 @@ func (w *env) set(ctx context.Context, name, value string) {
 
 var two = map[string]map[string]string{"a": {"key": "1"}, "b": {"key": "1"}}
 
-var _ = Describe("when nothing differs", func() {
-	It("costs no call of the target and no write of the item [R27, Rx1]", func(ctx SpecContext) {
+var _ = Describe("Runs without changes", func() {
+	It("sends no request to the target and does not write the item when nothing differs [R27, Rx1]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
 		w := newEnv(ctx, configMapKind)
 		w.options.Resync = 300 * time.Millisecond
@@ -58,7 +58,7 @@ var _ = Describe("when nothing differs", func() {
 		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
-	It("other controllers may write their own fields a thousand times: 0 calls, and not one call of the handler more than the pace [R17, Rh5]", func(ctx SpecContext) {
+	It("sends no request when another client writes its own fields a thousand times, and calls the handler at most at its pace [R17, Rh5]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
 		w := newEnv(ctx, configMapKind).start(handler)
 		w.Deploy(ctx, "item", config(two))
@@ -82,7 +82,7 @@ var _ = Describe("when nothing differs", func() {
 		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1", "seen": "999"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("a change of a child's status or fields is told to the handler, whose status follows [R7, R8]", func(ctx SpecContext) {
+	It("calls the handler when a field of a child changes, and updates the status of the item [R7, R8]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
 		di := w.Deploy(ctx, "item", config(two))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": ""}))
@@ -92,7 +92,7 @@ var _ = Describe("when nothing differs", func() {
 		Expect(w.Get(ctx, "item").Status.JobIDFinished).To(Equal(di.Status.JobIDFinished), "no job was needed")
 	}, SpecTimeout(5*time.Minute))
 
-	It("a response may ask for another call after a time [Rx10]", func(ctx SpecContext) {
+	It("calls the handler again after the time that its response requests [Rx10]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			response, err := plain(ctx, req)
 			response.ResyncAfter = 300 * time.Millisecond
@@ -106,8 +106,8 @@ var _ = Describe("when nothing differs", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("a schedule that the author registers", func() {
-	It("gets its runs, and no more, also when nothing differs [R27]", func(ctx SpecContext) {
+var _ = Describe("Registered schedules", func() {
+	It("runs an item on a schedule that the author registers, also when nothing differs [R27]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
 		w := newEnv(ctx, configMapKind)
 		everySecond := func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
@@ -123,8 +123,8 @@ var _ = Describe("a schedule that the author registers", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("a job", func() {
-	It("goes on until the handler waits for nothing any more, and is woken by children [R8]", func(ctx SpecContext) {
+var _ = Describe("Jobs of a declarative deployer", func() {
+	It("a job continues until the handler no longer waits, and a change of a child continues it at once [R8]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			response, err := counting(ctx, req)
 			if child, _ := req.Children.Named("ConfigMap", "a"); child.Text("data", "seen") == "" {

@@ -33,8 +33,8 @@ func withStrategy(update declarative.UpdateStrategy) declarative.ChildKind {
 	return kind
 }
 
-var _ = Describe("a child that has to change [R15]", func() {
-	It("is applied by default: fields of others stay [R15]", func(ctx SpecContext) {
+var _ = Describe("Update strategies of children [R15]", func() {
+	It("Apply keeps fields of other managers [R15]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, withStrategy(declarative.Apply)), configMap("a", data{"key": "1", "gone": "x"}))
 		l.set(ctx, "a", "theirs")
 		uid := l.Read(ctx, "a").UID
@@ -42,7 +42,7 @@ var _ = Describe("a child that has to change [R15]", func() {
 		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2", "seen": "theirs"})))
 	}, SpecTimeout(5*time.Minute))
 
-	It("is replaced: fields of others go when it changes, and not before [R15, F24]", func(ctx SpecContext) {
+	It("Replace removes fields of other managers when the child changes, and not before [R15, F24]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, withStrategy(declarative.Replace)), configMap("a", data{"key": "1"}))
 		uid := l.Read(ctx, "a").UID
 		l.set(ctx, "a", "theirs")
@@ -56,7 +56,7 @@ var _ = Describe("a child that has to change [R15]", func() {
 		l.quiet(ctx)
 	}, SpecTimeout(5*time.Minute))
 
-	It("is not replaced after a restart, with what others added in it [F27]", func(ctx SpecContext) {
+	It("Replace keeps fields of other managers after a restart [F27]", func(ctx SpecContext) {
 		w := newEnv(ctx, withStrategy(declarative.Replace)).start(declarative.HandlerFunc(counting))
 		w.Deploy(ctx, "item", config(map[string]data{"a": {"key": "1"}}))
 		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Data["more"] = "theirs" })
@@ -69,7 +69,7 @@ var _ = Describe("a child that has to change [R15]", func() {
 		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1", "more": "theirs"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("is replaced, ever more slowly while somebody changes it each time, and after that as it should be [F23, F24]", func(ctx SpecContext) {
+	It("Replace slows down a fight with another client, and corrects the child after it [F23, F24]", func(ctx SpecContext) {
 		w := newEnv(ctx, withStrategy(declarative.Replace))
 		w.options.Fights = observe.FightOptions{FirstDelay: 3 * time.Second, MaxDelay: 3 * time.Second}
 		w.options.MinInterval = 50 * time.Millisecond
@@ -95,13 +95,13 @@ var _ = Describe("a child that has to change [R15]", func() {
 		Eventually(l.Condition(ctx, "item", upkeep.ConditionContested)).WithTimeout(patience).Should(BeNil(), "when it is over")
 	}, SpecTimeout(5*time.Minute))
 
-	It("that was written and is returned typed without fields is emptied [F25]", func(ctx SpecContext) {
+	It("Apply empties a child that the handler returns as a typed object without fields [F25]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, withStrategy(declarative.Apply)), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: data{"key": "1"}})
 		l.wants(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 		Expect(l.Read(ctx, "a").Data).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 
-	It("is deleted and created again: only if it differs [R15]", func(ctx SpecContext) {
+	It("Recreate deletes and creates a child only if it differs [R15]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, withStrategy(declarative.Recreate)), configMap("a", data{"key": "1"}))
 		uid := l.Read(ctx, "a").UID
 		l.set(ctx, "a", "theirs")
@@ -112,7 +112,7 @@ var _ = Describe("a child that has to change [R15]", func() {
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid))), HaveField("Data", data{"key": "2"})))
 	}, SpecTimeout(5*time.Minute))
 
-	It("changes when somebody deletes it, and not before [R15]", func(ctx SpecContext) {
+	It("OnDelete changes a child only after another client has deleted it [R15]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, withStrategy(declarative.OnDelete)), configMap("a", data{"key": "1"}))
 		uid := l.Read(ctx, "a").UID
 		l.wants(ctx, configMap("a", data{"key": "2"}))
@@ -153,8 +153,8 @@ func (w *env) as(ctx context.Context, user string, verbs ...string) {
 	Expect(w.Client.Update(ctx, target)).To(Succeed())
 }
 
-var _ = Describe("children with a strategy that reads", func() {
-	It("are read at most once after each change, and not when nothing changed [R15, R27]", func(ctx SpecContext) {
+var _ = Describe("Update strategies that read", func() {
+	It("reads each child at most once after each change, and not at all when nothing changed [R15, R27]", func(ctx SpecContext) {
 		w := newEnv(ctx, withStrategy(declarative.Recreate), secretKind)
 		w.options.Children[1].Update = declarative.OnDelete
 		w.options.Children = append(w.options.Children, declarative.ChildKind{APIVersion: "v1", Kind: "Service", Update: declarative.Replace})
@@ -182,8 +182,8 @@ var _ = Describe("children with a strategy that reads", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("a target that does not allow everything", func() {
-	It("is observed in the namespaces that it allows [R6, R8]", func(ctx SpecContext) {
+var _ = Describe("Restricted targets", func() {
+	It("watches children in the namespaces that the target allows [R6, R8]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.as(ctx, "narrow-"+w.Namespace, "get", "list", "watch", "create", "patch", "delete")
 		handler := watch(declarative.HandlerFunc(counting))
@@ -198,7 +198,7 @@ var _ = Describe("a target that does not allow everything", func() {
 		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
-	It("is asked at each call if it allows no watch at all [R6, R8]", func(ctx SpecContext) {
+	It("reads children at each call if the target allows no watch [R6, R8]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.as(ctx, "blind-"+w.Namespace, "get", "create", "patch", "delete")
 		w.options.Resync = 300 * time.Millisecond

@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-var _ = Describe("A child that the inventory does not contain", func() {
-	It("is deleted if the item wrote it, for example after a restore of the target [F109]", func(ctx SpecContext) {
+var _ = Describe("Children that the inventory does not contain", func() {
+	It("deletes a child that the item wrote, for example after a restore of the target [F109]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			all, err := children(req)

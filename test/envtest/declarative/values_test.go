@@ -31,8 +31,8 @@ func password(_ context.Context, req *declarative.SyncRequest) (*declarative.Syn
 	return declarative.Respond(nil).Add(child).Response()
 }
 
-var _ = Describe("a value that is made once", func() {
-	It("stays, although jobs follow each other at once, somebody takes the mark away while the process is down, and the item is made anew [R34]", func(ctx SpecContext) {
+var _ = Describe("Generated values", func() {
+	It("keeps a generated value across immediate jobs, a label removed while the deployer is down, and a new item [R34]", func(ctx SpecContext) {
 		w := newEnv(ctx, secretKind)
 		w.options.OrphanChildren = true
 		w.start(declarative.HandlerFunc(password))
@@ -63,8 +63,8 @@ var _ = Describe("a value that is made once", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("the status of a child", func() {
-	It("brings the handler back, in a job and after it [R7, R8]", func(ctx SpecContext) {
+var _ = Describe("Status of children", func() {
+	It("calls the handler when the status of a child changes, during a job and after it [R7, R8]", func(ctx SpecContext) {
 		pod := object{
 			"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "web"},
 			"spec": object{"containers": []any{object{"name": "web", "image": "web:1"}}, "terminationGracePeriodSeconds": 0},

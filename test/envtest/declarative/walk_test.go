@@ -32,8 +32,8 @@ const (
 	walkLife = 20 * time.Second
 )
 
-var _ = Describe("random walks", func() {
-	It("end with a world that is what the handler wants, for every item", func(ctx SpecContext) {
+var _ = Describe("Random walks", func() {
+	It("all children become what the handler returns after random changes, failures and restarts", func(ctx SpecContext) {
 		w := newWalk(ctx)
 		AddReportEntry("seed", w.seed, ReportEntryVisibilityAlways)
 		GinkgoWriter.Println("seed", w.seed)

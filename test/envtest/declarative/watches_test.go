@@ -61,8 +61,8 @@ func (c *watchCounter) take() (lists, watches map[string]int) {
 	return lists, watches
 }
 
-var _ = Describe("watches", func() {
-	It("of a kind: one list and one watch show the handler whole children and detect drift [F26]", func(ctx SpecContext) {
+var _ = Describe("Watches of a declarative deployer", func() {
+	It("one list and one watch per kind provide complete children and detect drift [F26]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind, secretKind)
 		counter := &watchCounter{}
 		counter.take()

@@ -141,8 +141,8 @@ func envNames(c corev1.Container) []string {
 	return out
 }
 
-var _ = Describe("lists in children", func() {
-	It("are matched by the keys of their schema [Rh1, Rh5]", func(ctx SpecContext) {
+var _ = Describe("Lists in children", func() {
+	It("matches elements of lists by the keys of the schema [Rh1, Rh5]", func(ctx SpecContext) {
 		pod := object{"volumes": []any{volume("x"), volume("y")}, "hostAliases": []any{object{"ip": "10.0.0.1", "hostnames": []any{"a"}}}}
 		container := object{"ports": []any{port(53, "UDP", "dns"), port(53, "TCP", "dns-tcp")}, "volumeMounts": []any{mount("/x", "x")}}
 		l := run(ctx, newEnv(ctx, deploymentKind), deployment(container, pod))
@@ -169,7 +169,7 @@ var _ = Describe("lists in children", func() {
 		l.quiet(ctx)
 	}, SpecTimeout(5*time.Minute))
 
-	It("lose an element at their end, by the handler and by others [Rh2]", func(ctx SpecContext) {
+	It("removes the last element of a list that the handler no longer returns, and restores one that another client removed [Rh2]", func(ctx SpecContext) {
 		full := object{"env": []any{envVar("A", "1"), envVar("B", "2"), envVar("C", "3")}, "args": []any{"one", "two", "three"}}
 		l := run(ctx, newEnv(ctx, deploymentKind), deployment(full, nil))
 		l.wants(ctx, deployment(object{"env": []any{envVar("A", "1"), envVar("B", "2")}, "args": []any{"one", "two"}}, nil))
@@ -185,7 +185,7 @@ var _ = Describe("lists in children", func() {
 		Eventually(func() []string { return l.container(ctx).Args }).WithTimeout(patience).Should(Equal([]string{"one", "two"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("can be emptied [Rh3]", func(ctx SpecContext) {
+	It("empties a list that the handler returns empty [Rh3]", func(ctx SpecContext) {
 		full := object{"env": []any{envVar("A", "1"), envVar("B", "2")}, "args": []any{"one"}, "command": []any{"run"}}
 		l := run(ctx, newEnv(ctx, deploymentKind), deployment(full, nil))
 		l.wants(ctx, deployment(object{"env": []any{}, "args": []any{}}, nil))
@@ -197,8 +197,8 @@ var _ = Describe("lists in children", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("values in children", func() {
-	It("that mean the same cause no update [R38, Rh4]", func(ctx SpecContext) {
+var _ = Describe("Values in children", func() {
+	It("sends no update for values that mean the same [R38, Rh4]", func(ctx SpecContext) {
 		resources := func(cpu, memory any) object {
 			return object{
 				"resources": object{"limits": object{"cpu": cpu, "memory": memory}}, "env": []any{envVar("A", "1"), envVar("B", "2")},
@@ -234,7 +234,7 @@ var _ = Describe("values in children", func() {
 		Expect(envNames(l.container(ctx))).To(Equal([]string{"B", "A"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("that are null are not set by the handler [Rh6]", func(ctx SpecContext) {
+	It("leaves fields that the handler returns as null to other managers [Rh6]", func(ctx SpecContext) {
 		web := deployment(object{"workingDir": nil}, object{"priorityClassName": nil})
 		web["spec"].(object)["replicas"] = nil
 		l := run(ctx, newEnv(ctx, deploymentKind), web)
@@ -245,7 +245,7 @@ var _ = Describe("values in children", func() {
 		Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
 	}, SpecTimeout(5*time.Minute))
 
-	It("are the autoscaler's if the handler does not return them [R17, R39, Rh5]", func(ctx SpecContext) {
+	It("leaves replicas that the handler does not return to the autoscaler [R17, R39, Rh5]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, deploymentKind), deployment(nil, nil))
 		for _, replicas := range []int32{2, 5, 1} {
 			l.scale(ctx, replicas)
@@ -267,10 +267,10 @@ func (l *workload) scale(ctx context.Context, replicas int32) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-var _ = Describe("a Deployment that the deployment controller annotates", func() {
+var _ = Describe("Deployments with an annotation of the deployment controller", func() {
 	const revision = "deployment.kubernetes.io/revision"
 	for _, strategy := range []declarative.UpdateStrategy{declarative.Apply, declarative.Replace, declarative.Recreate} {
-		It("is written once per change ("+string(strategy)+") [F24]", func(ctx SpecContext) {
+		It("writes a Deployment once per change although the controller annotates it ("+string(strategy)+") [F24]", func(ctx SpecContext) {
 			kind := deploymentKind
 			kind.Update = strategy
 			l := run(ctx, newEnv(ctx, kind), deployment(nil, nil))

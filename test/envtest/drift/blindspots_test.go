@@ -18,7 +18,7 @@ import (
 
 // Each edit changes a field that the item applied. The ownership key of the object nevertheless stays the same.
 // docs/drift.md lists these changes as blind spots.
-var _ = DescribeTable("blind spots: a change that is not seen",
+var _ = DescribeTable("a known blind spot of drift detection is not reported",
 	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit) {
 		l := newLab(cp.Config)
 		obj := l.run(ctx, manifest(kind, body))[0]
@@ -33,19 +33,19 @@ var _ = DescribeTable("blind spots: a change that is not seen",
 		Expect(l.key(ctx, obj)).To(Equal(before))
 		Expect(l.drifted(ctx, kind)).To(BeEmpty())
 	},
-	Entry("list with keys reordered", deployment, deploymentBody, operations(
+	Entry("reordered list with keys", deployment, deploymentBody, operations(
 		`[{"op":"replace","path":"/spec/template/spec/containers/0/env","value":[{"name":"B","value":"2"},{"name":"A","value":"1"}]}]`)),
-	Entry("set reordered", sample, sampleBody, merge(`{"spec":{"set":["b","a"]}}`)),
+	Entry("reordered set", sample, sampleBody, merge(`{"spec":{"set":["b","a"]}}`)),
 	Entry("child in a map that the item applied empty", sample, sampleBody, merge(`{"spec":{"free":{"empty":{"child":"x"}}}}`)),
-	Entry("child in an empty struct of ours", deployment, scaledBody, strategic(
+	Entry("child in an empty struct of the item", deployment, scaledBody, strategic(
 		`{"spec":{"template":{"spec":{"containers":[{"name":"web","resources":{"limits":{"cpu":"1"}}}]}}}}`)),
-	Entry("1 becomes 1.0", sample, sampleBody, operations(`[{"op":"replace","path":"/spec/free/n","value":1.0}]`)),
+	Entry("1 changed to 1.0", sample, sampleBody, operations(`[{"op":"replace","path":"/spec/free/n","value":1.0}]`)),
 	Entry("data of a Secret that was applied as stringData", secret, `"stringData":{"p":"x"}`, merge(`{"data":{"p":"eQ=="}}`)),
 	Entry("data removed from such a Secret", secret, `"stringData":{"p":"x"}`, merge(`{"data":{"p":null}}`)),
 )
 
-var _ = Describe("blind spots", func() {
-	It("an apply under the item's own manager is missed within the same second, and seen later", func(ctx SpecContext) {
+var _ = Describe("Blind spots of drift detection", func() {
+	It("an apply under the manager of the item is missed within the same second, and detected later", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
 		own := func() ownership.Key {
@@ -69,7 +69,7 @@ var _ = Describe("blind spots", func() {
 		Expect(l.drifted(ctx, configMap)).NotTo(BeEmpty())
 	})
 
-	It("what an admission policy changes on somebody else's write is missed", func(ctx SpecContext) {
+	It("a change of an admission policy during a write of another client is missed", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
 		before := l.key(ctx, obj)
@@ -82,7 +82,7 @@ var _ = Describe("blind spots", func() {
 		Expect(l.drifted(ctx, configMap)).To(BeEmpty())
 	})
 
-	It("a list that becomes a set changes the key at the item's next apply, not before", func(ctx SpecContext) {
+	It("a list that becomes a set changes the ownership key at the next apply of the item, and not before", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		m := manifest(shift, sampleBody)
 		obj := l.run(ctx, m)[0]
@@ -101,7 +101,7 @@ var _ = Describe("blind spots", func() {
 		Expect(l.drifted(ctx, shift)).To(BeEmpty())
 	})
 
-	It("the key belongs to one API version: an apply through another one changes it", func(ctx SpecContext) {
+	It("an apply through another API version changes the ownership key", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		m := manifest(sample, sampleBody)
 		obj := l.run(ctx, m)[0]

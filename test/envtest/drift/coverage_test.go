@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-var _ = Describe("coverage", func() {
+var _ = Describe("Coverage of watches", func() {
 	configMaps := resourceOf(configMap)
 
 	// grant grants verbs for ConfigMaps in a namespace to the given user.
@@ -32,7 +32,7 @@ var _ = Describe("coverage", func() {
 		world.Grant(ctx, cp.Config, user, namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
 	}
 
-	It("falls from the cluster to the namespaces that are allowed", func(ctx SpecContext) {
+	It("watches the permitted namespaces if the cluster cannot be watched", func(ctx SpecContext) {
 		user, err := cp.User("namespaced")
 		Expect(err).NotTo(HaveOccurred())
 		grant(ctx, "namespaced", "one", "list", "watch")
@@ -60,7 +60,7 @@ var _ = Describe("coverage", func() {
 		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(ConsistOf(HaveField("Reason", observe.DriftReasonChanged)))
 	})
 
-	DescribeTable("gives up for kinds that cannot be watched",
+	DescribeTable("reports a kind that cannot be watched",
 		func(ctx SpecContext, gvr schema.GroupVersionResource) {
 			l := newLab(cp.Config)
 			coverage, err := l.w.Watch(ctx, gvr, "default")
@@ -70,10 +70,10 @@ var _ = Describe("coverage", func() {
 		},
 		Entry("Binding", schema.GroupVersionResource{Version: "v1", Resource: "bindings"}),
 		Entry("SelfSubjectAccessReview", schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}),
-		Entry("a kind that is not there", schema.GroupVersionResource{Group: "none.example.org", Version: "v1", Resource: "nones"}),
+		Entry("a kind that does not exist", schema.GroupVersionResource{Group: "none.example.org", Version: "v1", Resource: "nones"}),
 	)
 
-	It("knows nothing while the API server is away, and sees what was edited right after", func(ctx SpecContext) {
+	It("returns no state while the API server is away, and detects an edit right after that", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
 		Expect(l.drifted(ctx, configMap)).To(BeEmpty())
@@ -96,7 +96,7 @@ var _ = Describe("coverage", func() {
 		Expect(known()).To(BeTrue())
 	})
 
-	It("leaves no goroutine behind", func(ctx SpecContext) {
+	It("stops all goroutines", func(ctx SpecContext) {
 		before := runtime.NumGoroutine()
 		l := newLab(cp.Config)
 		l.run(ctx, manifest(configMap, configMapBody), manifest(deployment, deploymentBody), manifest(sample, sampleBody))

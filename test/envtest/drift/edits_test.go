@@ -14,7 +14,7 @@ import (
 
 // Each edit is made to a new object. If `field` is not empty, the event must name this field and the field manager of
 // the edit.
-var _ = DescribeTable("an edit of an owned field is one drift, and one write puts it right",
+var _ = DescribeTable("an edit of an owned field is one drift, and one write corrects it",
 	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit, field string) {
 		l := newLab(cp.Config)
 		m := manifest(kind, body)
@@ -39,25 +39,25 @@ var _ = DescribeTable("an edit of an owned field is one drift, and one write put
 		Expect(again.GetResourceVersion()).To(Equal(healed.GetResourceVersion()), "a second apply changed the object")
 		Expect(l.drifted(ctx, kind)).To(BeEmpty(), "the correction is not reported as drift")
 	},
-	Entry("value changed", configMap, configMapBody, merge(`{"data":{"color":"blue"}}`), "data.color"),
+	Entry("changed value", configMap, configMapBody, merge(`{"data":{"color":"blue"}}`), "data.color"),
 	Entry("value set to empty", configMap, configMapBody, merge(`{"data":{"color":""}}`), "data.color"),
-	Entry("key removed", configMap, configMapBody, merge(`{"data":{"color":null}}`), ""),
-	Entry("whole map removed", configMap, configMapBody, operations(`[{"op":"remove","path":"/data"}]`), ""),
-	Entry("whole map replaced by PUT", configMap, configMapBody, put(func(obj *object) {
+	Entry("removed key", configMap, configMapBody, merge(`{"data":{"color":null}}`), ""),
+	Entry("removed map", configMap, configMapBody, operations(`[{"op":"remove","path":"/data"}]`), ""),
+	Entry("map replaced by PUT", configMap, configMapBody, put(func(obj *object) {
 		obj.Object["data"] = map[string]any{"color": "blue", "more": "x"}
 	}), "data.color"),
-	Entry("label changed", configMap, configMapBody, merge(`{"metadata":{"labels":{"app":"else"}}}`), "metadata.labels.app"),
-	Entry("label removed", configMap, configMapBody, merge(`{"metadata":{"labels":{"app":null}}}`), ""),
-	Entry("annotation changed", configMap, configMapBody, merge(`{"metadata":{"annotations":{"note":"y"}}}`), "metadata.annotations.note"),
-	Entry("annotations removed", configMap, configMapBody, operations(`[{"op":"remove","path":"/metadata/annotations"}]`), ""),
-	Entry("owner annotation changed", configMap, configMapBody, merge(`{"metadata":{"annotations":{"`+ownership.AnnotationName+`":"else"}}}`), "item-name"),
+	Entry("changed label", configMap, configMapBody, merge(`{"metadata":{"labels":{"app":"else"}}}`), "metadata.labels.app"),
+	Entry("removed label", configMap, configMapBody, merge(`{"metadata":{"labels":{"app":null}}}`), ""),
+	Entry("changed annotation", configMap, configMapBody, merge(`{"metadata":{"annotations":{"note":"y"}}}`), "metadata.annotations.note"),
+	Entry("removed annotations", configMap, configMapBody, operations(`[{"op":"remove","path":"/metadata/annotations"}]`), ""),
+	Entry("changed owner annotation", configMap, configMapBody, merge(`{"metadata":{"annotations":{"`+ownership.AnnotationName+`":"else"}}}`), "item-name"),
 	Entry("forced by another apply", configMap, configMapBody, applied("hand", `"data":{"color":"blue"}`), "data.color"),
 	Entry("changed and changed back", configMap, configMapBody, inOrder(
 		merge(`{"data":{"color":"blue"}}`), merge(`{"data":{"color":"red"}}`)), "data.color"),
 
-	Entry("secret changed", secret, secretBody, merge(`{"data":{"p":"eA=="}}`), "data.p"),
-	Entry("secret key removed", secret, secretBody, merge(`{"data":{"p":null}}`), ""),
-	Entry("secret changed by stringData", secret, secretBody, merge(`{"stringData":{"p":"x"}}`), "data.p"),
+	Entry("changed Secret", secret, secretBody, merge(`{"data":{"p":"eA=="}}`), "data.p"),
+	Entry("removed key of a Secret", secret, secretBody, merge(`{"data":{"p":null}}`), ""),
+	Entry("Secret changed by stringData", secret, secretBody, merge(`{"stringData":{"p":"x"}}`), "data.p"),
 
 	Entry("target port", service, serviceBody, operations(`[{"op":"replace","path":"/spec/ports/0/targetPort","value":9090}]`), "targetPort"),
 	Entry("port name", service, serviceBody, operations(`[{"op":"replace","path":"/spec/ports/0/name","value":"x"}]`), "name"),
@@ -69,31 +69,31 @@ var _ = DescribeTable("an edit of an owned field is one drift, and one write put
 	Entry("replicas by /scale and back", deployment, deploymentBody, inOrder(
 		sub("scale", `{"spec":{"replicas":5}}`), sub("scale", `{"spec":{"replicas":2}}`)), "spec.replicas"),
 	Entry("image", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}}`), `containers[name="web"].image`),
-	Entry("env value", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"A","value":"9"}]}]}}}}`), `env[name="A"].value`),
-	Entry("env removed", deployment, deploymentBody, operations(`[{"op":"remove","path":"/spec/template/spec/containers/0/env/0"}]`), ""),
-	Entry("args reordered", deployment, deploymentBody, operations(`[{"op":"replace","path":"/spec/template/spec/containers/0/args","value":["b","a"]}]`), "args"),
+	Entry("value of an environment variable", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"A","value":"9"}]}]}}}}`), `env[name="A"].value`),
+	Entry("removed environment variable", deployment, deploymentBody, operations(`[{"op":"remove","path":"/spec/template/spec/containers/0/env/0"}]`), ""),
+	Entry("reordered arguments", deployment, deploymentBody, operations(`[{"op":"replace","path":"/spec/template/spec/containers/0/args","value":["b","a"]}]`), "args"),
 	Entry("limit", deployment, deploymentBody, operations(`[{"op":"replace","path":"/spec/template/spec/containers/0/resources/limits/cpu","value":"2"}]`), "limits.cpu"),
-	Entry("container removed", deployment, deploymentBody, operations(`[{"op":"remove","path":"/spec/template/spec/containers/1"}]`), ""),
-	Entry("pod label", deployment, deploymentBody, operations(`[{"op":"add","path":"/spec/template/metadata/labels/app","value":"web"},{"op":"replace","path":"/spec/template/spec/containers/1/image","value":"x"}]`), `containers[name="proxy"].image`),
+	Entry("removed container", deployment, deploymentBody, operations(`[{"op":"remove","path":"/spec/template/spec/containers/1"}]`), ""),
+	Entry("label of the Pod template", deployment, deploymentBody, operations(`[{"op":"add","path":"/spec/template/metadata/labels/app","value":"web"},{"op":"replace","path":"/spec/template/spec/containers/1/image","value":"x"}]`), `containers[name="proxy"].image`),
 
-	Entry("custom: leaf changed", sample, sampleBody, merge(`{"spec":{"free":{"deep":{"leaf":"z"}}}}`), "spec.free.deep.leaf"),
-	Entry("custom: leaf removed", sample, sampleBody, merge(`{"spec":{"free":{"deep":{"leaf":null}}}}`), ""),
-	Entry("custom: subtree removed", sample, sampleBody, merge(`{"spec":{"free":{"deep":null}}}`), ""),
-	Entry("custom: other type", sample, sampleBody, merge(`{"spec":{"free":{"n":"one"}}}`), "spec.free.n"),
-	Entry("custom: inside a list", sample, sampleBody, operations(`[{"op":"replace","path":"/spec/free/deep/list/1/b","value":"d"}]`), "spec.free.deep.list"),
-	Entry("custom: atomic list changed", sample, sampleBody, merge(`{"spec":{"atomic":["a","c"]}}`), "spec.atomic"),
-	Entry("custom: atomic list reordered", sample, sampleBody, merge(`{"spec":{"atomic":["b","a"]}}`), "spec.atomic"),
-	Entry("custom: atomic map", sample, sampleBody, merge(`{"spec":{"atomicMap":{"more":"x"}}}`), "spec.atomicMap"),
-	Entry("custom: removed from a set", sample, sampleBody, merge(`{"spec":{"set":["b"]}}`), ""),
-	Entry("custom: set removed", sample, sampleBody, merge(`{"spec":{"set":null}}`), ""),
-	Entry("custom: value of a list item", sample, sampleBody, operations(`[{"op":"replace","path":"/spec/map/0/value","value":"9"}]`), `spec.map[name="a"].value`),
-	Entry("custom: list item removed", sample, sampleBody, operations(`[{"op":"remove","path":"/spec/map/0"}]`), ""),
-	Entry("custom: /scale", sample, sampleBody, sub("scale", `{"spec":{"replicas":5}}`), "hand/scale (spec.replicas)"),
-	Entry("custom: by another API version", sample, sampleBody, inVersion("v2", merge(`{"spec":{"free":{"text":"z"}}}`)), "spec.free.text"),
-	Entry("autoscaler: by another API version", scalerV2, scalerBody, inVersion("v1", merge(`{"spec":{"maxReplicas":7}}`)), "spec.maxReplicas"),
+	Entry("custom resource: changed leaf", sample, sampleBody, merge(`{"spec":{"free":{"deep":{"leaf":"z"}}}}`), "spec.free.deep.leaf"),
+	Entry("custom resource: removed leaf", sample, sampleBody, merge(`{"spec":{"free":{"deep":{"leaf":null}}}}`), ""),
+	Entry("custom resource: removed subtree", sample, sampleBody, merge(`{"spec":{"free":{"deep":null}}}`), ""),
+	Entry("custom resource: other type", sample, sampleBody, merge(`{"spec":{"free":{"n":"one"}}}`), "spec.free.n"),
+	Entry("custom resource: inside a list", sample, sampleBody, operations(`[{"op":"replace","path":"/spec/free/deep/list/1/b","value":"d"}]`), "spec.free.deep.list"),
+	Entry("custom resource: changed atomic list", sample, sampleBody, merge(`{"spec":{"atomic":["a","c"]}}`), "spec.atomic"),
+	Entry("custom resource: reordered atomic list", sample, sampleBody, merge(`{"spec":{"atomic":["b","a"]}}`), "spec.atomic"),
+	Entry("custom resource: atomic map", sample, sampleBody, merge(`{"spec":{"atomicMap":{"more":"x"}}}`), "spec.atomicMap"),
+	Entry("custom resource: removed from a set", sample, sampleBody, merge(`{"spec":{"set":["b"]}}`), ""),
+	Entry("custom resource: removed set", sample, sampleBody, merge(`{"spec":{"set":null}}`), ""),
+	Entry("custom resource: value of a list item", sample, sampleBody, operations(`[{"op":"replace","path":"/spec/map/0/value","value":"9"}]`), `spec.map[name="a"].value`),
+	Entry("custom resource: removed list item", sample, sampleBody, operations(`[{"op":"remove","path":"/spec/map/0"}]`), ""),
+	Entry("custom resource: /scale", sample, sampleBody, sub("scale", `{"spec":{"replicas":5}}`), "hand/scale (spec.replicas)"),
+	Entry("custom resource: through another API version", sample, sampleBody, inVersion("v2", merge(`{"spec":{"free":{"text":"z"}}}`)), "spec.free.text"),
+	Entry("autoscaler: through another API version", scalerV2, scalerBody, inVersion("v1", merge(`{"spec":{"maxReplicas":7}}`)), "spec.maxReplicas"),
 )
 
-var _ = DescribeTable("a write that takes nothing from the item is no drift",
+var _ = DescribeTable("a write of fields that the item does not own is no drift",
 	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit) {
 		l := newLab(cp.Config)
 		m := manifest(kind, body)
@@ -115,27 +115,27 @@ var _ = DescribeTable("a write that takes nothing from the item is no drift",
 	Entry("foreign annotation", configMap, configMapBody, merge(`{"metadata":{"annotations":{"more":"x"}}}`)),
 	Entry("foreign finalizer", configMap, configMapBody, merge(`{"metadata":{"finalizers":["example.org/x"]}}`)),
 	Entry("foreign owner reference", configMap, configMapBody, merge(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]}}`)),
-	Entry("the same value by merge", configMap, configMapBody, merge(`{"data":{"color":"red"}}`)),
-	Entry("the same value by PUT", configMap, configMapBody, put(func(*object) {})),
-	Entry("the same value by apply, and dropped again", configMap, configMapBody, inOrder(
+	Entry("same value by merge patch", configMap, configMapBody, merge(`{"data":{"color":"red"}}`)),
+	Entry("same value by PUT", configMap, configMapBody, put(func(*object) {})),
+	Entry("same value by apply, and dropped again", configMap, configMapBody, inOrder(
 		applied("hand", `"data":{"color":"red","x":"y"}`), applied("hand", `"data":{"x":"y"}`))),
-	Entry("more managers than the server keeps", configMap, configMapBody, manyManagers),
-	Entry("session affinity, which the server defaults", service, serviceBody, merge(`{"spec":{"sessionAffinity":"ClientIP"}}`)),
-	Entry("another type of service", service, serviceBody, merge(`{"spec":{"type":"NodePort"}}`)),
+	Entry("more managers than the API server keeps", configMap, configMapBody, manyManagers),
+	Entry("session affinity, which the API server defaults", service, serviceBody, merge(`{"spec":{"sessionAffinity":"ClientIP"}}`)),
+	Entry("another type of Service", service, serviceBody, merge(`{"spec":{"type":"NodePort"}}`)),
 	Entry("another port", service, serviceBody, operations(`[{"op":"add","path":"/spec/ports/-","value":{"name":"more","port":82}}]`)),
 	Entry("load balancer status", service, balancerBody, sub("status", `{"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}}`)),
 	Entry("sidecar", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"more","image":"x"}]}}}}`)),
-	Entry("env of a container of ours", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"MORE","value":"1"}]}]}}}}`)),
+	Entry("environment variable in a container of the item", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"MORE","value":"1"}]}]}}}}`)),
 	Entry("strategy", deployment, deploymentBody, merge(`{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`)),
-	Entry("the same scale", deployment, deploymentBody, sub("scale", `{"spec":{"replicas":2}}`)),
+	Entry("same scale", deployment, deploymentBody, sub("scale", `{"spec":{"replicas":2}}`)),
 	Entry("replicas that the item does not set", deployment, scaledBody, sub("scale", `{"spec":{"replicas":5}}`)),
 	Entry("status and revision", deployment, deploymentBody, sub("status", `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"1"}},"status":{"replicas":2,"observedGeneration":1}}`)),
-	Entry("custom: foreign leaf", sample, sampleBody, merge(`{"spec":{"free":{"more":"x"}}}`)),
-	Entry("custom: added to a set", sample, sampleBody, merge(`{"spec":{"set":["a","b","c"]}}`)),
-	Entry("custom: another list item", sample, sampleBody, operations(`[{"op":"add","path":"/spec/map/-","value":{"name":"c"}}]`)),
-	Entry("custom: status", sample, sampleBody, sub("status", `{"status":{"x":"y"}}`)),
-	Entry("custom: status in the body", whole, sampleBody, merge(`{"status":{"x":"y"}}`)),
-	Entry("custom: foreign leaf by another API version", sample, sampleBody, inVersion("v2", merge(`{"spec":{"free":{"more":"x"}}}`))),
+	Entry("custom resource: foreign leaf", sample, sampleBody, merge(`{"spec":{"free":{"more":"x"}}}`)),
+	Entry("custom resource: added to a set", sample, sampleBody, merge(`{"spec":{"set":["a","b","c"]}}`)),
+	Entry("custom resource: another list item", sample, sampleBody, operations(`[{"op":"add","path":"/spec/map/-","value":{"name":"c"}}]`)),
+	Entry("custom resource: status", sample, sampleBody, sub("status", `{"status":{"x":"y"}}`)),
+	Entry("custom resource: status in the body", whole, sampleBody, merge(`{"status":{"x":"y"}}`)),
+	Entry("custom resource: foreign leaf through another API version", sample, sampleBody, inVersion("v2", merge(`{"spec":{"free":{"more":"x"}}}`))),
 )
 
 // manyManagers returns an edit that consists of many changes, each under a different field manager. The number of

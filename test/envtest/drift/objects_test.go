@@ -35,7 +35,7 @@ func recreate(ctx context.Context, obj *object) {
 	Expect(c.Create(ctx, backup, hand)).To(Succeed())
 }
 
-var _ = DescribeTable("what happens to whole objects",
+var _ = DescribeTable("a change of a whole object is reported with its reason",
 	func(ctx SpecContext, change edit, want ...observe.DriftReason) {
 		l := newLab(cp.Config)
 		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
@@ -48,26 +48,26 @@ var _ = DescribeTable("what happens to whole objects",
 		Expect(got).To(Equal(want))
 	},
 	Entry("deleted", edit(remove), observe.DriftReasonDeleted),
-	Entry("deleted and made again from a backup", edit(recreate), observe.DriftReasonDeleted, observe.DriftReasonReplaced),
-	Entry("deleted, held by a finalizer, then let go", inOrder(
+	Entry("deleted and created again from a backup", edit(recreate), observe.DriftReasonDeleted, observe.DriftReasonReplaced),
+	Entry("deleted, held by a finalizer, then gone", inOrder(
 		merge(`{"metadata":{"finalizers":["example.org/x"]}}`), remove, merge(`{"metadata":{"finalizers":null}}`)), observe.DriftReasonDeleting, observe.DriftReasonDeleted),
 	Entry("owner label removed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), observe.DriftReasonDeleted),
-	Entry("owner label removed and put back", inOrder(
+	Entry("owner label removed, then set to another value", inOrder(
 		merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), put(func(obj *object) {
 			labels := obj.GetLabels()
 			labels[ownership.LabelItem] = "another"
 			obj.SetLabels(labels)
 		})), observe.DriftReasonDeleted, observe.DriftReasonRelabelled),
 	Entry("owner label changed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":"another"}}}`), observe.DriftReasonRelabelled),
-	Entry("managedFields wiped", merge(`{"metadata":{"managedFields":[{}]}}`), observe.DriftReasonWiped),
-	Entry("managedFields wiped, then edited", inOrder(
+	Entry("managedFields removed", merge(`{"metadata":{"managedFields":[{}]}}`), observe.DriftReasonWiped),
+	Entry("managedFields removed, then edited", inOrder(
 		merge(`{"metadata":{"managedFields":[{}]}}`), merge(`{"data":{"color":"blue"}}`)), observe.DriftReasonWiped),
 	Entry("two edits", inOrder(
 		merge(`{"data":{"color":"blue"}}`), merge(`{"data":{"size":"small"}}`)), observe.DriftReasonChanged, observe.DriftReasonChanged),
 )
 
-var _ = Describe("many writes", func() {
-	It("sees none of 10 000 status writes, nor of applies without a change among them", func(ctx SpecContext) {
+var _ = Describe("Many writes", func() {
+	It("10 000 status writes and applies without a change are no drift", func(ctx SpecContext) {
 		const objects, writes, rounds = 10, 1000, 50
 		l := newLab(cp.Config)
 		manifests := make([]*object, objects)
@@ -98,7 +98,7 @@ var _ = Describe("many writes", func() {
 		Expect(l.run(ctx, manifests...)[0].GetResourceVersion()).To(Equal(version))
 	})
 
-	It("judges a run's own writes by its last answer, however late the watch is", func(ctx SpecContext) {
+	It("the last response of a run decides about its own writes, even if the watch is late", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		manifests := make([]*object, 30)
 		for i := range manifests {
@@ -114,7 +114,7 @@ var _ = Describe("many writes", func() {
 		Expect(l.drifted(ctx, configMap)).To(BeEmpty())
 	})
 
-	It("sees random edits at random places, one drift each", func(ctx SpecContext) {
+	It("each of many random edits is one drift", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		m := manifest(sample, "")
 		random := newRandom()
@@ -130,11 +130,11 @@ var _ = Describe("many writes", func() {
 	})
 })
 
-var _ = Describe("an edit of the key of a list item", func() {
+var _ = Describe("Edits of the key of a list item", func() {
 	// The next apply of the item would add a second port with the same name, which the API server rejects. The event
 	// names the field manager of the edit. After the item has taken over the fields of that manager, its next apply
 	// removes the edited port.
-	It("is seen, and healed after its fields are taken over", func(ctx SpecContext) {
+	It("an edited key is detected, and corrected after its fields are taken over", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		m := manifest(service, serviceBody)
 		obj := l.run(ctx, m)[0]
@@ -159,9 +159,9 @@ var _ = Describe("an edit of the key of a list item", func() {
 	})
 })
 
-var _ = Describe("taking over", func() {
+var _ = Describe("Taking over", func() {
 	for _, former := range []string{"a former life", "a program that updates"} {
-		It("removes later what "+former+" had left behind", func(ctx SpecContext) {
+		It("removes fields of "+former+" in the next apply", func(ctx SpecContext) {
 			l := newLab(cp.Config)
 			obj := manifest(configMap, `"data":{"color":"red","old":"x"}`)
 			var updaters []string
@@ -189,8 +189,8 @@ var _ = Describe("taking over", func() {
 	}
 })
 
-var _ = Describe("a restart", func() {
-	It("finds what was edited while nobody watched, and only that", func(ctx SpecContext) {
+var _ = Describe("Restarts", func() {
+	It("finds exactly the edits that occurred while no watch was open", func(ctx SpecContext) {
 		first := newLab(cp.Config)
 		manifests := []*object{
 			manifest(configMap, configMapBody), manifest(configMap, configMapBody), manifest(configMap, configMapBody), manifest(sample, sampleBody),

@@ -65,7 +65,7 @@ func objects(path string) []*unstructured.Unstructured {
 	return out
 }
 
-var _ = Describe("a deploy item of the examples", Ordered, func() {
+var _ = Describe("Deploy items of the examples", Ordered, func() {
 	var (
 		cp    *controlplane.ControlPlane
 		c     client.Client
@@ -91,7 +91,7 @@ var _ = Describe("a deploy item of the examples", Ordered, func() {
 		}
 	})
 
-	It("is accepted by the API server [F48]", func(ctx SpecContext) {
+	It("the API server accepts each item [F48]", func(ctx SpecContext) {
 		items := 0
 		Expect(filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".yaml") || strings.Contains(path, "templates") || strings.Contains(path, "testdata") {
@@ -117,13 +117,13 @@ var _ = Describe("a deploy item of the examples", Ordered, func() {
 		Expect(items).To(BeNumerically(">", 40))
 	})
 
-	It("without apiVersion and kind in its configuration is refused, as the guide says [F48]", func(ctx SpecContext) {
+	It("the API server rejects an item without apiVersion and kind in its configuration, as the guide says [F48]", func(ctx SpecContext) {
 		item := objects("readme-deployer/item.yaml")[0]
 		unstructured.RemoveNestedField(item.Object, "spec", "config", "apiVersion")
 		Expect(c.Create(ctx, item, client.DryRunAll)).To(MatchError(ContainSubstring("spec.config.apiVersion: Required value")))
 	})
 
-	DescribeTable("is finished by its deployer [F48]", func(ctx SpecContext, file string, want lsv1alpha1.DeployItemPhase, play func(context.Context)) {
+	DescribeTable("the deployer of an example ends the item in the expected phase [F48]", func(ctx SpecContext, file string, want lsv1alpha1.DeployItemPhase, play func(context.Context)) {
 		var item *unstructured.Unstructured
 		for _, object := range objects(file) {
 			Expect(client.IgnoreAlreadyExists(c.Create(ctx, object))).To(Succeed())
@@ -151,9 +151,9 @@ var _ = Describe("a deploy item of the examples", Ordered, func() {
 		Entry("mock: ingress", "deploy-items/ingress.yaml", succeeded, nil),
 		Entry("mock: heartbeat", "deploy-items/heartbeat.yaml", succeeded, nil),
 		Entry("mock: modern", "deploy-items/modern.yaml", succeeded, nil),
-		Entry("mock: misspelt fails, as it says", "deploy-items/misspelt.yaml", failed, nil),
-		Entry("mock: impatient fails, as it says", "deploy-items/impatient.yaml", failed, nil),
-		Entry("mock: migration never ends, as it says", "deploy-items/migration.yaml", lsv1alpha1.DeployItemPhases.Progressing, nil),
+		Entry("mock: misspelt, which fails", "deploy-items/misspelt.yaml", failed, nil),
+		Entry("mock: impatient, which fails", "deploy-items/impatient.yaml", failed, nil),
+		Entry("mock: migration, which never ends", "deploy-items/migration.yaml", lsv1alpha1.DeployItemPhases.Progressing, nil),
 		Entry("manifest: logging", "deploy-items/logging.yaml", succeeded, nil),
 		Entry("declarative: redis", "declarative/redis/item.yaml", succeeded, nil),
 		Entry("declarative: licence", "declarative/licence/item.yaml", succeeded, nil),

@@ -65,11 +65,11 @@ func symptoms(e explain.Explanation) (out []string) {
 	return out
 }
 
-var _ = Describe("explain", func() {
+var _ = Describe("deployerkit explain", func() {
 	var w *world.World
 	BeforeEach(func(ctx SpecContext) { w = world.New(ctx, GinkgoTB(), cp, world.Options{Name: "explain"}) })
 
-	It("says who would be responsible, from the leases of deployers [E1] [E11]", func(ctx SpecContext) {
+	It("names the responsible deployers from their leases [E1] [E11]", func(ctx SpecContext) {
 		w.Create(ctx, "web", config(w, "manage"))
 		admin := fileOf(cp.Kubeconfig())
 		e := explained(ctx, w.Namespace+"/web", "--kubeconfig", admin)
@@ -89,7 +89,7 @@ var _ = Describe("explain", func() {
 		Expect(symptoms(e)).To(Equal([]string{explain.SymptomNothingToDo}))
 	})
 
-	It("says why a run failed [E1]", func(ctx SpecContext) {
+	It("explains why a run failed [E1]", func(ctx SpecContext) {
 		start(ctx, w)
 		w.Deploy(ctx, "web", config(w, "no-such-policy"))
 		e := explained(ctx, w.Namespace+"/web", "--kubeconfig", fileOf(cp.Kubeconfig()))
@@ -98,7 +98,7 @@ var _ = Describe("explain", func() {
 		Expect(symptoms(e)).To(ContainElement(explain.SymptomFailed))
 	})
 
-	It("makes unknown what the caller may not read [E1]", func(ctx SpecContext) {
+	It("reports parts that the caller may not read as unknown [E1]", func(ctx SpecContext) {
 		w.Create(ctx, "web", config(w, "manage"))
 		dev := newUser(ctx, w, "dev", items)
 		e := explained(ctx, "web", "--kubeconfig", dev.kubeconfig)
@@ -111,7 +111,7 @@ var _ = Describe("explain", func() {
 		Expect(err).To(MatchError(ContainSubstring("forbidden")))
 	})
 
-	It("reads the history over the secured port, if the caller may get the item [E4] [E5]", func(ctx SpecContext) {
+	It("reads the history over the secured port if the caller may get the item [E4] [E5]", func(ctx SpecContext) {
 		address := start(ctx, w)
 		w.Deploy(ctx, "web", config(w, "manage"))
 		dev := newUser(ctx, w, "dev", items)
@@ -151,7 +151,7 @@ var _ = Describe("explain", func() {
 		Expect(historyOf(ctx, address, &forged, w.Key("web"))).To(MatchError(ContainSubstring("Unauthorized")))
 	})
 
-	It("shows the tree of an item, live for those who may read its Target [E8]", func(ctx SpecContext) {
+	It("shows the tree of an item, with the live state if the caller may read its Target [E8]", func(ctx SpecContext) {
 		start(ctx, w)
 		w.Deploy(ctx, "web", config(w, "manage"))
 		out, err := run(ctx, treecommand.Command(), "web", "-n", w.Namespace, "--kubeconfig", fileOf(cp.Kubeconfig()), "--allow-private-hosts")

@@ -57,17 +57,17 @@ func slow(d time.Duration) faultnet.Injector {
 	}
 }
 
-var _ = Describe("an API server", func() {
+var _ = Describe("API server with faults", func() {
 	kinds := map[string]func() faultnet.Injector{
-		"answers 409":      func() faultnet.Injector { return faultnet.Refuse(409, metav1.StatusReasonConflict) },
-		"answers 429":      func() faultnet.Injector { return faultnet.Refuse(429, metav1.StatusReasonTooManyRequests) },
-		"answers 500":      func() faultnet.Injector { return faultnet.Refuse(500, metav1.StatusReasonInternalError) },
-		"does not answer":  func() faultnet.Injector { return slow(200 * time.Millisecond) },
-		"loses its answer": lost,
+		"responds with 409":  func() faultnet.Injector { return faultnet.Refuse(409, metav1.StatusReasonConflict) },
+		"responds with 429":  func() faultnet.Injector { return faultnet.Refuse(429, metav1.StatusReasonTooManyRequests) },
+		"responds with 500":  func() faultnet.Injector { return faultnet.Refuse(500, metav1.StatusReasonInternalError) },
+		"does not respond":   func() faultnet.Injector { return slow(200 * time.Millisecond) },
+		"loses its response": lost,
 	}
 	for _, revision := range both {
 		for kind, inject := range kinds {
-			It(title("that "+kind+" to the writes of a job holds it up and loses nothing", revision), func(ctx SpecContext) {
+			It(title("a job ends although the API server "+kind+" to its writes", revision), func(ctx SpecContext) {
 				w := newEnv(ctx, revision).start()
 				w.Counter.Inject(faultnet.When(ofItems, faultnet.Times(3, inject())))
 				key := w.deploy(ctx, "item")
@@ -78,7 +78,7 @@ var _ = Describe("an API server", func() {
 				})
 			}, SpecTimeout(5*time.Minute))
 
-			It(title("that "+kind+" to the end of a job: the outcome is kept, the deployer is not called again [decision 10]", revision), func(ctx SpecContext) {
+			It(title("the outcome of a job is stored without another call although the API server "+kind+" to the last write [decision 10]", revision), func(ctx SpecContext) {
 				w := newEnv(ctx, revision)
 				var injected atomic.Bool
 				w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
@@ -93,7 +93,7 @@ var _ = Describe("an API server", func() {
 				Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
 			}, SpecTimeout(5*time.Minute))
 
-			It(title("that "+kind+" to the end of a deletion: the deployer is not called again", revision), func(ctx SpecContext) {
+			It(title("a deletion ends without another call although the API server "+kind+" to the last write", revision), func(ctx SpecContext) {
 				w := newEnv(ctx, revision)
 				w.fake.On(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
 					w.Counter.Inject(faultnet.When(ofItems, faultnet.Times(4, inject())))
@@ -108,7 +108,7 @@ var _ = Describe("an API server", func() {
 		}
 	}
 
-	It("that vanishes for 30 s in the middle of a job: the job ends once [decision 10]", func(ctx SpecContext) {
+	It("a job ends once although the API server is away for 30 s during the job [decision 10]", func(ctx SpecContext) {
 		const outage = 30 * time.Second
 		w := newEnv(ctx, contract.RevisionJobID)
 		release := make(chan struct{})

@@ -48,12 +48,12 @@ func (w *env) bare(ctx context.Context, revision contract.Revision, change ...fu
 	return w.Key("item")
 }
 
-var _ = Describe("calls to the API server", func() {
+var _ = Describe("Requests to the API server", func() {
 	for _, revision := range both {
 		perRevision(revision)
 	}
 
-	It("are one write for an unchanged item with updateOnChangeOnly [C15]", func(ctx SpecContext) {
+	It("an unchanged item with updateOnChangeOnly takes one write [C15]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true })
 		w.finished(ctx, key)
@@ -65,7 +65,7 @@ var _ = Describe("calls to the API server", func() {
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
 	}, SpecTimeout(5*time.Minute))
 
-	It("are one write for a run in the background [L45]", func(ctx SpecContext) {
+	It("a background run takes one write [L45]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		recorder := &landscapertest.Recorder{}
 		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
@@ -84,7 +84,7 @@ var _ = Describe("calls to the API server", func() {
 		w.spent(before, 0, 1)
 	}, SpecTimeout(5*time.Minute))
 
-	It("are none for a run in the background that found nothing changed, not even an event", func(ctx SpecContext) {
+	It("a background run without changes takes no request and creates no event", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		recorder := &landscapertest.Recorder{}
 		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
@@ -121,7 +121,7 @@ func perRevision(revision contract.Revision) {
 	// In a revision in which an annotation requests a run, each run needs another write to remove the annotation.
 	annotations := world.RevisionOf(revision).OperationWrites
 
-	It(title("are three writes and a read of the Context for a first job, and none after its end [C8][F106]", revision), func(ctx SpecContext) {
+	It(title("a first job takes three writes and a read of the Context, and its end no request [C8][F106]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
 		before := w.Counter.Snapshot()
 		key := w.bare(ctx, revision)
@@ -133,7 +133,7 @@ func perRevision(revision contract.Revision) {
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are none for a foreign item [L25, C1]", revision), func(ctx SpecContext) {
+	It(title("an item of another type takes no request [L25, C1]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Deploy(ctx, w.Landscaper.Item(w.Namespace, "foreign", "example.com/foreign", config))).To(Succeed())
@@ -141,7 +141,7 @@ func perRevision(revision contract.Revision) {
 		w.spent(before, 0, 0)
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are two writes and a read of the Context for the next job, and one for an annotation that goes [F106]", revision), func(ctx SpecContext) {
+	It(title("the next job takes two writes and a read of the Context, and one more write to remove an annotation [F106]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
@@ -152,7 +152,7 @@ func perRevision(revision contract.Revision) {
 		w.spent(before, 1, 2+annotations)
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are a read of the Context, of the target and of its secret for each job [F106]", revision), func(ctx SpecContext) {
+	It(title("each job takes a read of the Context, of the Target and of its Secret [F106]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		w.target(ctx, "secret")
 		w.start()
@@ -167,7 +167,7 @@ func perRevision(revision contract.Revision) {
 		w.spent(before, 3+3, 3+2+annotations)
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are one write for a failure with a new message and none for the same [decision 1]", revision), func(ctx SpecContext) {
+	It(title("a failure takes one write if its message is new, and none otherwise [decision 1]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 		fail := func(text string) landscapertest.Answer { return landscapertest.Fail(errors.New(text)) }
@@ -184,7 +184,7 @@ func perRevision(revision contract.Revision) {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are two writes and a read of the Context for a deletion [C13][F106]", revision), func(ctx SpecContext) {
+	It(title("a deletion takes two writes and a read of the Context [C13][F106]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
@@ -193,7 +193,7 @@ func perRevision(revision contract.Revision) {
 		w.spent(before, 1, 2)
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are one read and one write more for each conflict", revision), func(ctx SpecContext) {
+	It(title("each conflict takes one more read and one more write", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		release := make(chan struct{})
 		w.fake.On(contract.ActionReconcile, done, landscapertest.Block(release))
@@ -209,7 +209,7 @@ func perRevision(revision contract.Revision) {
 		w.spent(before, 1+1, 2+annotations+1)
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("are an empty patch more for a job that another process began [C14]", revision), func(ctx SpecContext) {
+	It(title("a job that another process started takes an empty patch more [C14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.start()
@@ -245,9 +245,9 @@ func (w *env) target(ctx context.Context, name string) {
 	Expect(w.Client.Create(ctx, t)).To(Succeed())
 }
 
-var _ = Describe("waits", func() {
+var _ = Describe("Waits and retries", func() {
 	for _, revision := range both {
-		It(title("end: WaitFor and then nil is Succeeded [decision 2]", revision), func(ctx SpecContext) {
+		It(title("a run succeeds if the deployer returns nil after WaitFor [decision 2]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.fake.On(contract.ActionReconcile, landscapertest.Wait("a door", 10*time.Millisecond), landscapertest.Wait("a door", 10*time.Millisecond), done)
 			w.start()
@@ -258,7 +258,7 @@ var _ = Describe("waits", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("hold back items that fail with a new message each time: at most 6 calls in 10 s [decision 1]", func(ctx SpecContext) {
+	It("an item whose error message changes each time is called at most 6 times in 10 s [decision 1]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		n := 0
 		w.args.Options.MaxConcurrentReconciles = 1

@@ -59,9 +59,9 @@ func oneLine(text string) {
 	Expect(len(text)).To(BeNumerically("<=", 1024))
 }
 
-var _ = Describe("a bad spec.config", func() {
+var _ = Describe("Invalid spec.config", func() {
 	for _, revision := range both {
-		DescribeTable(title("ends the run with a clear error, and a good one heals it", revision),
+		DescribeTable(title("an invalid configuration ends the run with an error that names the problem, and a valid one succeeds", revision),
 			func(ctx SpecContext, raw, path string) {
 				w := newEnv(ctx, revision)
 				w.fake.Always(contract.ActionReconcile, strict)
@@ -86,7 +86,7 @@ var _ = Describe("a bad spec.config", func() {
 		)
 	}
 
-	It("with a field twice loses the first: the API server lets it through", func(ctx SpecContext) {
+	It("the last value of a duplicate field is used, because the API server accepts duplicates", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.fake.Always(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 			got, err := deployerlib.DecodeConfig[settings](in.Item)
@@ -102,7 +102,7 @@ var _ = Describe("a bad spec.config", func() {
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(5*time.Minute))
 
-	It("of 1 MiB is carried to the end", func(ctx SpecContext) {
+	It("a configuration of 1 MiB reaches the deployer", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.fake.Always(contract.ActionReconcile, strict)
 		w.start()
@@ -112,7 +112,7 @@ var _ = Describe("a bad spec.config", func() {
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(5*time.Minute))
 
-	It("is not needed to delete [C13]", func(ctx SpecContext) {
+	It("an item without a configuration can be deleted [C13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })
 		refused(w.finished(ctx, key), "spec.config")
@@ -120,7 +120,7 @@ var _ = Describe("a bad spec.config", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	// These configurations never reach a deployer, because the API server rejects them.
-	DescribeTable("is refused by the API server", func(ctx SpecContext, raw string) {
+	DescribeTable("the API server rejects a configuration", func(ctx SpecContext, raw string) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		cfg := rest.CopyConfig(cp.Config)
 		cfg.GroupVersion, cfg.APIPath = &lsv1alpha1.SchemeGroupVersion, "/apis"
@@ -133,9 +133,9 @@ var _ = Describe("a bad spec.config", func() {
 		err = c.Post().Namespace(w.Namespace).Resource("deployitems").SetHeader("Content-Type", "application/json").Body([]byte(text)).Do(ctx).Error()
 		Expect(apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 	},
-		Entry("broken JSON", `{"apiVersion":`),
-		Entry("an empty object", `{}`),
-		Entry("no object", `"text"`),
+		Entry("with invalid JSON", `{"apiVersion":`),
+		Entry("that is an empty object", `{}`),
+		Entry("that is not an object", `"text"`),
 		Entry("without kind", `{"apiVersion":"faults.deployerkit.dev/v1"}`),
 	)
 })

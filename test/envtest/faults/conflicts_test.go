@@ -35,8 +35,8 @@ func (w *env) meanwhile(do func()) landscapertest.Answer {
 	}
 }
 
-var _ = Describe("between the deployer's return and the last write [decision 10]", func() {
-	It("an interrupt wins, and what the deployer knows is kept", func(ctx SpecContext) {
+var _ = Describe("Writes between the return of the deployer and the last write [decision 10]", func() {
+	It("an interrupt ends the job, and the provider status of the deployer is stored", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		key := w.Key("item")
 		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
@@ -56,7 +56,7 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 		h.once(job)
 	}, SpecTimeout(5*time.Minute))
 
-	It("a new job wins: the old one does not end it, and it is run", func(ctx SpecContext) {
+	It("a new job is run, and the outcome of the old job does not end it", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		key := w.Key("item")
 		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
@@ -76,7 +76,7 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 		h.once("second")
 	}, SpecTimeout(5*time.Minute))
 
-	It("a spec change under annotations is not lost", func(ctx SpecContext) {
+	It("a changed spec is run under the annotation revision", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionAnnotation)
 		key := w.Key("item")
 		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
@@ -91,7 +91,7 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 		Expect(di.Generation).To(BeEquivalentTo(2))
 	}, SpecTimeout(5*time.Minute))
 
-	It("a deletion is not lost", func(ctx SpecContext) {
+	It("a requested deletion is executed", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionAnnotation)
 		key := w.Key("item")
 		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
@@ -105,8 +105,8 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("conflicts", func() {
-	It("in a storm hold jobs up and lose nothing", func(ctx SpecContext) {
+var _ = Describe("Write conflicts", func() {
+	It("a storm of conflicts delays jobs, and each job ends once", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		w.start()
@@ -131,7 +131,7 @@ var _ = Describe("conflicts", func() {
 		h.once(jobs...)
 	}, SpecTimeout(5*time.Minute))
 
-	It("of two processes that both work end each job once [decisions 10, 54]", func(ctx SpecContext) {
+	It("two processes that work at the same time end each job once [decisions 10, 54]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.fake.Always(contract.ActionReconcile, landscapertest.Block(soon()))
 		h := w.watchHistory()

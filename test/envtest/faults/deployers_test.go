@@ -35,9 +35,9 @@ func (w *env) events(ctx context.Context, key types.NamespacedName) []string {
 	return notes
 }
 
-var _ = Describe("a bad deployer", func() {
+var _ = Describe("Deployers with faults", func() {
 	for _, revision := range both {
-		It(title("that panics fails its item and nothing else, and is called again [Lx10]", revision), func(ctx SpecContext) {
+		It(title("a panic fails only its item, and the deployer is called again [Lx10]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.fake.On(contract.ActionReconcile, landscapertest.Panic("boom"))
 			w.args.Backoff = deployerlib.Backoff{Min: 2 * time.Second, Max: 2 * time.Second}
@@ -52,12 +52,12 @@ var _ = Describe("a bad deployer", func() {
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that never sets a phase and returns nil is done", revision), func(ctx SpecContext) {
+		It(title("a deployer that returns nil without a phase has succeeded", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			Expect(w.finished(ctx, w.deploy(ctx, "item")).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that sets a final phase and returns an error is tried again unless it says Failed [C10]", revision), func(ctx SpecContext) {
+		It(title("a deployer that returns a final phase and an error is called again, unless the phase is Failed [C10]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			boom := landscapertest.Fail(errors.New("boom"))
 			w.fake.On(contract.ActionReconcile, landscapertest.InTurn(landscapertest.Phase(phases.Succeeded), boom), landscapertest.InTurn(landscapertest.Phase(phases.Failed), boom))
@@ -69,7 +69,7 @@ var _ = Describe("a bad deployer", func() {
 			Expect(w.fake.Calls(key)).To(HaveLen(2))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that leaves a phase that nobody knows fails with an internal problem", revision), func(ctx SpecContext) {
+		It(title("an unknown phase fails the item with an internal problem", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.fake.On(contract.ActionReconcile, landscapertest.Phase("Dancing"))
 			w.start()
@@ -79,7 +79,7 @@ var _ = Describe("a bad deployer", func() {
 			Expect(di.Status.LastError.Message).To(ContainSubstring("Dancing"))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that changes the spec is found out", revision), func(ctx SpecContext) {
+		It(title("a change of the spec is detected and dropped", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.fake.On(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 				in.Item.Spec.Context = "another"
@@ -91,7 +91,7 @@ var _ = Describe("a bad deployer", func() {
 			Expect(di.Spec.Context).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that heeds its context ends with the item's deadline [decision 12]", revision), func(ctx SpecContext) {
+		It(title("a deployer that respects its context ends at the deadline of the item [decision 12]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.fake.Always(contract.ActionReconcile, landscapertest.UntilCancelled())
 			w.start()
@@ -101,7 +101,7 @@ var _ = Describe("a bad deployer", func() {
 			Expect(w.fake.Count(key, contract.ActionAbort)).To(BeZero())
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
+		It(title("a deployer that ignores its context is abandoned, and the worker continues [decision 11]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			release := make(chan struct{})
 			w.fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
@@ -111,7 +111,7 @@ var _ = Describe("a bad deployer", func() {
 			w.givenUp(ctx, w.deploy(ctx, "bad", timeout(5*time.Second)), release)
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("tells each new error in one event, as it is [H-38]", revision), func(ctx SpecContext) {
+		It(title("each new error creates one event with the unchanged message [H-38]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 			const odd = "disk 100% full, %s %d %!v(MISSING)"
@@ -130,7 +130,7 @@ var _ = Describe("a bad deployer", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("with a very long error has it cut [H-32]", func(ctx SpecContext) {
+	It("a very long error message is truncated [H-32]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.fake.Always(contract.ActionReconcile, landscapertest.Fail(errors.New("boom\n"+strings.Repeat("x", 1<<20))))
 		w.start()

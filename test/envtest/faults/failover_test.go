@@ -108,8 +108,8 @@ func isOver(di *lsv1alpha1.DeployItem) bool {
 
 func isOpen(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Init && !isOver(di) }
 
-var _ = Describe("a replica", func() {
-	It("takes over from a leader that is killed in the middle of jobs, and each job ends once [C14, decision 28]", func(ctx SpecContext) {
+var _ = Describe("Failover", func() {
+	It("a replica takes over from a leader that is killed during its jobs, and each job ends once [C14, decision 28]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		first := w.replica()
@@ -137,7 +137,7 @@ var _ = Describe("a replica", func() {
 		h.once(jobs...)
 	}, SpecTimeout(8*time.Minute))
 
-	It("that is told to end finishes what it works on", func(ctx SpecContext) {
+	It("a replica that receives SIGTERM completes its running jobs", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		only := w.replica()
@@ -154,7 +154,7 @@ var _ = Describe("a replica", func() {
 		h.once(jobs...)
 	}, SpecTimeout(8*time.Minute))
 
-	It("of the mock deployer takes over from a leader that is killed [decision 28]", func(ctx SpecContext) {
+	It("a replica of the mock deployer takes over from a leader that is killed [decision 28]", func(ctx SpecContext) {
 		const lease = "mock-failover"
 		binary := filepath.Join(GinkgoT().TempDir(), "mock-deployer")
 		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "../../../cmd/mock-deployer")

@@ -59,8 +59,8 @@ func (w *env) metric(name string) float64 {
 	return sum
 }
 
-var _ = Describe("a bad hook", func() {
-	It("that is nil or of no known type is refused at the start [L67, Lx2]", func(ctx SpecContext) {
+var _ = Describe("Hooks with faults", func() {
+	It("a nil hook and a hook of an unknown type are rejected at the start [L67, Lx2]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.fake.Hook(nil, extension.EndHook).Hook((&landscapertest.Recorder{}).Hook("a"), "Sometimes")
 		scheme, err := landscapertest.Scheme()
@@ -72,7 +72,7 @@ var _ = Describe("a bad hook", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	for _, revision := range both {
-		It(title("that panics fails its item, with a name, and nothing else [Lx10]", revision), func(ctx SpecContext) {
+		It(title("a panic of a hook fails only its item, and the error names the hook [Lx10]", revision), func(ctx SpecContext) {
 			var healed atomic.Bool
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				if healed.Load() {
@@ -89,7 +89,7 @@ var _ = Describe("a bad hook", func() {
 			Expect(w.finished(ctx, w.Key("bad")).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that changes the spec is found out, with the path", revision), func(ctx SpecContext) {
+		It(title("a change of the spec by a hook is detected, and the error names its path", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"replicas":7`))}
 				return nil, nil
@@ -105,7 +105,7 @@ var _ = Describe("a bad hook", func() {
 			Expect(w.fake.Calls(key)).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that returns an error and a result has only its error heard, and is tried again [L12]", revision), func(ctx SpecContext) {
+		It(title("the result of a hook that returns an error is ignored, and the hook is called again [L12]", revision), func(ctx SpecContext) {
 			var n atomic.Int64
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				if n.Add(1) > 2 {
@@ -116,7 +116,7 @@ var _ = Describe("a bad hook", func() {
 			Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that hangs ends with its item's deadline", revision), func(ctx SpecContext) {
+		It(title("a hook that does not return ends at the deadline of the item", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(ctx context.Context, _ *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -126,7 +126,7 @@ var _ = Describe("a bad hook", func() {
 			Expect(w.fake.Calls(key)).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that hangs and ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
+		It(title("a hook that ignores its context is abandoned, and the worker continues [decision 11]", revision), func(ctx SpecContext) {
 			release := make(chan struct{})
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				<-release
@@ -140,7 +140,7 @@ var _ = Describe("a bad hook", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("that asks for a negative wait does not spin [L19]", func(ctx SpecContext) {
+	It("a negative delay of a hook causes no further reconcile [L19]", func(ctx SpecContext) {
 		var n atomic.Int64
 		w := newEnv(ctx, contract.RevisionJobID).withHook(extension.EndHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			n.Add(1)
@@ -150,7 +150,7 @@ var _ = Describe("a bad hook", func() {
 		Consistently(n.Load).Should(BeEquivalentTo(1))
 	}, SpecTimeout(5*time.Minute))
 
-	It("that asks for an immediate pass again and again is slowed down [L20]", func(ctx SpecContext) {
+	It("a hook that always requests an immediate reconcile is slowed down [L20]", func(ctx SpecContext) {
 		var n atomic.Int64
 		w := newEnv(ctx, contract.RevisionJobID).withHook(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			n.Add(1)
@@ -163,7 +163,7 @@ var _ = Describe("a bad hook", func() {
 		Consistently(n.Load, 1400*time.Millisecond).Should(BeNumerically("<=", 16))
 	}, SpecTimeout(5*time.Minute))
 
-	It("that registers hooks while it runs changes nothing [L64]", func(ctx SpecContext) {
+	It("a hook that registers hooks during a reconcile has no effect [L64]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			w.fake.Hook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {

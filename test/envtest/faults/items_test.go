@@ -27,8 +27,8 @@ func (w *env) storeStatus(ctx SpecContext, key types.NamespacedName, status map[
 	Expect(w.Client.Status().Patch(ctx, di, client.RawPatch(types.MergePatchType, raw))).To(Succeed())
 }
 
-var _ = Describe("an odd item", func() {
-	It("without status and without a job is left alone [L25]", func(ctx SpecContext) {
+var _ = Describe("Unusual items", func() {
+	It("an item without a status and without a job is left alone [L25]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.args.Revision = contract.RevisionJobID
 		w.start()
@@ -37,14 +37,14 @@ var _ = Describe("an odd item", func() {
 		w.spent(before, 0, 0)
 	}, SpecTimeout(5*time.Minute))
 
-	It("without status and made by hand is deployed [C7]", func(ctx SpecContext) {
+	It("an item without a status that a user created is deployed [C7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionAnnotation).start()
 		Expect(w.Client.Create(ctx, w.item("item"))).To(Succeed())
 		Expect(w.finished(ctx, w.Key("item")).Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(5*time.Minute))
 
 	for _, revision := range both {
-		DescribeTable(title("is run to its end", revision), func(ctx SpecContext, phase string) {
+		DescribeTable(title("an item in an invalid state is run to its end", revision), func(ctx SpecContext, phase string) {
 			w := newEnv(ctx, revision)
 			Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
 			key := w.Key("item")
@@ -57,12 +57,12 @@ var _ = Describe("an odd item", func() {
 			Expect(w.fake.Calls(key)).To(HaveLen(1))
 			Expect(w.fake.Calls(key)[0].InitialPhase).To(Equal(phases.Init))
 		},
-			Entry("with a phase that nobody knows", "Dancing"),
+			Entry("in an unknown phase", "Dancing"),
 			Entry("in phase Progressing without lastReconcileTime", "Progressing"),
 			Entry("in phase Init without lastReconcileTime", "Init"),
 		)
 
-		It(title("with a foreign finalizer is deleted once and then left alone [C13]", revision), func(ctx SpecContext) {
+		It(title("an item with a foreign finalizer is deleted once and then left alone [C13]", revision), func(ctx SpecContext) {
 			const foreign = "example.com/foreign"
 			w := newEnv(ctx, revision).start()
 			key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Finalizers = append(di.Finalizers, foreign) })

@@ -55,12 +55,12 @@ func haveNoted(label string) OmegaMatcher {
 		HaveField("Status.Conditions", ContainElement(HaveField("Type", noted))))
 }
 
-var _ = Describe("the running patch", func() {
+var _ = Describe("Patch of a call", func() {
 	for _, revision := range both {
 		patchesPerRevision(revision)
 	}
 
-	It("cannot change what is the contract's, and says which path it was [decision 32]", func(ctx SpecContext) {
+	It("a forbidden change is rejected with its path [decision 32]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			patch.FromContext(ctx).Spec().Set("timeout", "1h")
@@ -79,7 +79,7 @@ var _ = Describe("the running patch", func() {
 func patchesPerRevision(revision contract.Revision) {
 	annotations := world.RevisionOf(revision).OperationWrites
 
-	It(title("of a hook costs no call in a first job and one in a next one, only if the metadata changes [K3, K4, K5]", revision), func(ctx SpecContext) {
+	It(title("the patch of a hook takes no request in a first job, and one in the next job if the metadata changes [K3, K4, K5]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		value, recorder := atomic.Int32{}, &landscapertest.Recorder{}
 		recorder.On("note", extension.AfterResponsibilityCheckHook, note(func() string { return "v" + strconv.Itoa(int(value.Load())) }, nil))
@@ -107,7 +107,7 @@ func patchesPerRevision(revision contract.Revision) {
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("v1"))
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("of a deployer goes out with its outcome, and not before it ended [K5, K14]", revision), func(ctx SpecContext) {
+	It(title("the patch of a deployer is sent with its outcome, and not before its end [K5, K14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		written := 0
 		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
@@ -125,7 +125,7 @@ func patchesPerRevision(revision contract.Revision) {
 		Expect(written).To(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("goes out with the error of the hook that noted it [K14]", revision), func(ctx SpecContext) {
+	It(title("the patch of a failed hook is sent with the error of the hook [K14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		recorder := &landscapertest.Recorder{}
 		recorder.On("note", extension.BeforeReconcileHook, note(always("blue"), errors.New("not today")))
@@ -138,7 +138,7 @@ func patchesPerRevision(revision contract.Revision) {
 		Expect(w.fake.Calls(key)).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("and a client of the deployer's own do not get into each other's way [K10]", revision), func(ctx SpecContext) {
+	It(title("the patch keeps the changes that the deployer makes with its own client [K10]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			mine := &lsv1alpha1.DeployItem{}

@@ -20,9 +20,9 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-var _ = Describe("a backlog of periodic work", func() {
+var _ = Describe("Backlog of periodic runs", func() {
 	for _, revision := range both {
-		It(title("is overtaken by deletions and operations", revision), func(ctx SpecContext) {
+		It(title("deletions and operations start before the periodic runs of other items", revision), func(ctx SpecContext) {
 			const backlog = 200
 			var passes atomic.Int64
 			gate := make(chan struct{}, backlog)
@@ -70,7 +70,7 @@ var _ = Describe("a backlog of periodic work", func() {
 })
 
 var _ = Describe("Jobs that were requested before the start of the deployer", func() {
-	It("start before the periodic runs of the finished items, with one worker [F68]", func(ctx SpecContext) {
+	It("jobs start before the periodic runs of the finished items, with one worker [F68]", func(ctx SpecContext) {
 		const backlog = 100
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start()

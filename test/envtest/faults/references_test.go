@@ -73,9 +73,9 @@ func (b *delayedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-var _ = Describe("a reference", func() {
+var _ = Describe("References of an item", func() {
 	for _, revision := range both {
-		It(title("to an unknown target shows an error and is healed by the target [Lx9]", revision), func(ctx SpecContext) {
+		It(title("a missing Target is reported, and the item continues when the Target is created [Lx9]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			// The backoff is so long that only the event can trigger the next reconcile.
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
@@ -91,7 +91,7 @@ var _ = Describe("a reference", func() {
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("to a target, a secret and a Context whose changes the watches have not delivered yet: the next run sees them all [F106]", revision), func(ctx SpecContext) {
+		It(title("the next run uses the current Target, Secret and Context although the watches are delayed [F106]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			var inputs sync.Map
 			w.fake.Always(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
@@ -127,7 +127,7 @@ var _ = Describe("a reference", func() {
 			}
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("to a missing Context shows an error and is healed by the Context", revision), func(ctx SpecContext) {
+		It(title("a missing Context is reported, and the item continues when the Context is created", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 			w.start()
@@ -140,7 +140,7 @@ var _ = Describe("a reference", func() {
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("that is missing does not hold up the deletion of what was never deployed [decision 13]", revision), func(ctx SpecContext) {
+		It(title("an item that was never deployed is deleted although its Target is missing [decision 13]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			key := w.deploy(ctx, "item", on("never", w.Namespace))
 			w.failing(ctx, key)
@@ -148,7 +148,7 @@ var _ = Describe("a reference", func() {
 			Expect(w.fake.Calls(key)).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("to the target of another namespace is a configuration problem", revision), func(ctx SpecContext) {
+		It(title("a Target in another namespace is a configuration problem", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.target(ctx, "here")
 			w.start()
@@ -158,7 +158,7 @@ var _ = Describe("a reference", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("by selector with an invalid operator is an error at the start [D5]", func(ctx SpecContext) {
+	It("a target selector with an invalid operator is rejected at the start [D5]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.args.TargetSelectors = []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "a", Operator: selection.Operator("resembles"), Values: []string{"b"}}}}}
 		scheme, err := landscapertest.Scheme()

@@ -32,12 +32,12 @@ func (w *env) spend(ctx context.Context, n int) {
 	Expect(group.Wait()).To(Succeed())
 }
 
-var _ = Describe("an etcd that is restored from a backup", func() {
+var _ = Describe("Restored etcd", func() {
 	// recovery is the time in which the watches of a deployer must reconnect and detect that the resource versions have
 	// decreased.
 	const recovery = 3 * time.Minute
 
-	It("stalls no item: each goes on without a restart [F60]", func(ctx SpecContext) {
+	It("each item continues without a restart of the deployer after etcd was restored from a backup [F60]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)

@@ -51,8 +51,8 @@ func (w *env) awaitReturn(name string, action contract.Action, n int) landscaper
 	return call
 }
 
-var _ = flow("runs that are cut short", func(e *cluster) {
-	It("cancels a running call on abort, then aborts, then fails the run [L31, C4, C6] [H-35]", func(ctx SpecContext) {
+var _ = flow("Aborts, interrupts and timeouts", func(e *cluster) {
+	It("an abort cancels the running call, calls Abort, and ends the run as Failed [L31, C4, C6] [H-35]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))
 		w.run(slowBackoff)
@@ -73,7 +73,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		w.stays("a")
 	})
 
-	It("repeats an abort that fails, and never shows its cause as an error [C4]", func(ctx SpecContext) {
+	It("an abort that fails is repeated, and its error does not become the error of the item [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.fake.On(contract.ActionAbort, landscapertest.Fail(errTrouble), landscapertest.Wait("the children", 20*time.Millisecond))
@@ -90,7 +90,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		}
 	})
 
-	It("gives up an abort when its time is over [C6]", func(ctx SpecContext) {
+	It("an abort that does not end is given up after its timeout [C6]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Wait("abort", time.Hour))
 		w.fake.Always(contract.ActionAbort, landscapertest.Fail(errTrouble))
@@ -115,7 +115,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
 	})
 
-	It("only removes an abort that finds the run ended [Lx7, C6]", func(ctx SpecContext) {
+	It("an abort of a finished run is removed without a call [Lx7, C6]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
 		done := w.succeeds("a")
@@ -129,7 +129,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile}))
 	})
 
-	It("tidies up when Landscaper ends the job under a running call, and writes what is deployed and nothing else [C4]", func(ctx SpecContext) {
+	It("an interrupt by Landscaper cancels the running call, and only the provider status of this call is written [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))
 		w.run(slowBackoff)
@@ -147,7 +147,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
-	It("calls nothing when Landscaper ends a job between two calls [C4]", func(ctx SpecContext) {
+	It("an interrupt by Landscaper between two calls starts no other call [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Wait("the interrupt", time.Hour))
 		w.run()
@@ -158,7 +158,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile}))
 	})
 
-	DescribeTable("ends a run at its timeout [C10]",
+	DescribeTable("the timeout ends a run [C10]",
 		func(ctx SpecContext, answer landscapertest.Answer, hook *extension.HookResult, calls int, cause string) {
 			w := e.begin(ctx).hookAll()
 			if hook != nil {
@@ -175,14 +175,14 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 			Expect(w.calls("a")).To(HaveLen(calls))
 			w.stays("a")
 		},
-		Entry("while a call runs", landscapertest.UntilCancelled(), nil, 1, "6s"),
+		Entry("during a call", landscapertest.UntilCancelled(), nil, 1, "6s"),
 		Entry("while the deployer waits", landscapertest.Wait("the weather", time.Hour), nil, 1, "the weather"),
 		Entry("between retries", landscapertest.Fail(errTrouble), nil, 1, "trouble"),
-		Entry("while a hook aborts", nil, abort(time.Hour), 0, "6s"),
-		Entry("while a hook aborts and asks for nothing", nil, abort(0), 0, "6s"),
+		Entry("while a hook aborts with a requeue", nil, abort(time.Hour), 0, "6s"),
+		Entry("while a hook aborts without a requeue", nil, abort(0), 0, "6s"),
 	)
 
-	It("tells which call was ended by the timeout", func(ctx SpecContext) {
+	It("the timeout error names the call that was cancelled", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.run()
@@ -192,7 +192,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		Expect(w.fake.Count(w.key("a"), contract.ActionAbort)).To(BeZero(), "a deadline does not call Abort")
 	})
 
-	It("ends a deletion at its timeout and keeps the finalizer [Lx6, C13]", func(ctx SpecContext) {
+	It("the timeout ends a deletion, and keeps the finalizer [Lx6, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Always(contract.ActionDelete, landscapertest.Wait("the children", time.Hour))
 		w.run()

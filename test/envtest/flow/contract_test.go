@@ -19,8 +19,8 @@ import (
 // tracked reports whether the observed generation of an item is its current generation.
 func tracked(di *lsv1alpha1.DeployItem) bool { return di.Status.ObservedGeneration == di.Generation }
 
-var _ = flow("the contract of a job", func(e *cluster) {
-	It("starts, works and ends a job as Landscaper expects it [L26, L28, L34, C3, C5, C7, C9, C10, C11] [H-31]", func(ctx SpecContext) {
+var _ = flow("Jobs", func(e *cluster) {
+	It("a job starts, runs and ends as Landscaper expects [L26, L28, L34, C3, C5, C7, C9, C10, C11] [H-31]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
 		w.run()
@@ -47,7 +47,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		Expect(done.Status.TransitionTimes.FinishedTime).NotTo(BeNil())
 	})
 
-	It("hands each call Init, and tells the stored phase apart [C9]", func(ctx SpecContext) {
+	It("each call receives the phase Init, and can read the stored phase [C9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing), landscapertest.Wait("more", 20*time.Millisecond))
 		w.run()
@@ -66,7 +66,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		Expect(stored[1:3]).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Progressing, phases.Progressing}))
 	})
 
-	It("runs a changed spec [L27, C7]", func(ctx SpecContext) {
+	It("a changed spec starts a run [L27, C7]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
 		first := w.succeeds("a")
@@ -80,7 +80,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		Expect(di.Generation).To(BeNumerically(">", first.Generation))
 	})
 
-	It("does one run for each job, with the errors of the last one gone [C3, C8]", func(ctx SpecContext) {
+	It("each job causes one run, which removes the errors of the previous one [C3, C8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Failed))
 		w.run()
@@ -96,7 +96,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		}
 	})
 
-	It("starts an item of an Execution by a job only, not by its generation [C3, C8]", func(ctx SpecContext) {
+	It("a job starts an item of an Execution, and a changed generation does not [C3, C8]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 		di := w.bare("a", asManaged)
@@ -109,7 +109,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(1))
 	})
 
-	It("adds the finalizer before the first action and removes it after a successful Delete only [Lx6, C13]", func(ctx SpecContext) {
+	It("the finalizer is added before the first action, and removed only after Delete has succeeded [Lx6, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var atReconcile, atDelete []string
 		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
@@ -131,7 +131,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		Eventually(func() []lsv1alpha1.DeployItemPhase { return w.history.phasesOf("a") }).Should(ContainElement(phases.Deleting))
 	})
 
-	It("retries errors and shows them meanwhile; a failed job has one [C10]", func(ctx SpecContext) {
+	It("a failed call is repeated while the status shows its error, and a failed job keeps the error [C10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble))
 		w.run()
@@ -150,7 +150,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		w.stays("a")
 	})
 
-	It("goes on with a job that another process left in the middle [C14]", func(ctx SpecContext) {
+	It("a run that another process left unfinished is continued [C14]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Wait("the restart", time.Hour))
 		first := w.run()
@@ -165,7 +165,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(2))
 	})
 
-	It("lets a running call end when the process stops, within the grace period only [C14]", func(ctx SpecContext) {
+	It("a running call may end within the grace period when the process stops [C14]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		first := w.run(func(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond })
@@ -179,7 +179,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
-	It("leaves an ignored item alone once it is final [C8]", func(ctx SpecContext) {
+	It("a finished item with the annotation to ignore it is not run [C8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
 		w.deploy("a", withAnnotation(lsv1alpha1.IgnoreAnnotation, "true"))
@@ -192,7 +192,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 	})
 
-	It("takes test-reconcile for a new job under the job-ID revision only [C15]", func(ctx SpecContext) {
+	It("the operation test-reconcile starts a job under the job-ID revision only [C15]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
 		first := w.succeeds("a")
@@ -211,7 +211,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		w.stays("a")
 	})
 
-	It("ends a job without a call when updateOnChangeOnly says so, unless a hook insists [C15, L45]", func(ctx SpecContext) {
+	It("updateOnChangeOnly ends a job without a call if nothing changed, unless a hook forces the run [C15, L45]", func(ctx SpecContext) {
 		if !e.jobs() {
 			Expect(envHasField(ctx, e, "updateOnChangeOnly")).To(BeFalse(), "an old Landscaper does not know the field")
 			return
@@ -240,7 +240,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 	})
 
 	if e.jobs() {
-		It("ends a run under the revision in which it began [C14]", func(ctx SpecContext) {
+		It("a run ends under the revision under which it started [C14]", func(ctx SpecContext) {
 			w := e.begin(ctx)
 			w.fake.On(contract.ActionReconcile, landscapertest.Wait("the upgrade", 300*time.Millisecond))
 			w.run()

@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-var _ = flow("force-reconcile and deletion", func(e *cluster) {
-	It("forces a reconcile of a finished item, once, and removes the annotation afterwards [L32, Lx7, Lx8]", func(ctx SpecContext) {
+var _ = flow("Forced reconciles and deletion", func(e *cluster) {
+	It("the operation force-reconcile runs a finished item once, and is removed afterwards [L32, Lx7, Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var during lsv1alpha1.DeployItem
 		w.fake.On(contract.ActionForceReconcile, func(context.Context, landscapertest.Input) error {
@@ -42,7 +42,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionForceReconcile}))
 	})
 
-	It("repeats a forced reconcile until it did not fail, then goes on with Reconcile [Lx8]", func(ctx SpecContext) {
+	It("a forced reconcile is repeated until it succeeds, and Reconcile is called after that [Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionForceReconcile, landscapertest.Fail(errTrouble), landscapertest.Wait("more", 50*time.Millisecond))
 		w.run()
@@ -54,7 +54,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		})
 	})
 
-	It("keeps the annotation of a forced reconcile across a restart [Lx8]", func(ctx SpecContext) {
+	It("the operation force-reconcile survives a restart of the deployer [Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionForceReconcile, landscapertest.UntilCancelled())
 		first := w.run(func(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond })
@@ -69,7 +69,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 	})
 
 	if e.jobs() {
-		It("does not force an item of an Execution whose new spec has no job yet [Lx7]", func(ctx SpecContext) {
+		It("the operation force-reconcile does not run an item of an Execution whose new spec has no job yet [Lx7]", func(ctx SpecContext) {
 			w := e.begin(ctx)
 			w.run()
 			w.succeeds("a")
@@ -80,7 +80,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		})
 	}
 
-	It("deletes a finished item [L33, C13, Lx7]", func(ctx SpecContext) {
+	It("a finished item is deleted [L33, C13, Lx7]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
 		w.succeeds("a")
@@ -95,7 +95,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
-	It("deletes after the running call returned [L30, L33]", func(ctx SpecContext) {
+	It("a deletion starts after the running call has returned [L30, L33]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		release := make(chan struct{})
 		w.fake.On(contract.ActionReconcile, landscapertest.Block(release))
@@ -113,7 +113,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
-	DescribeTable("does what comes first in the order of actions, then deletes [L30, L35]",
+	DescribeTable("an operation with a higher precedence runs before the deletion [L30, L35]",
 		func(ctx SpecContext, op lsv1alpha1.Operation, action contract.Action) {
 			w := e.begin(ctx).hookAll()
 			w.fake.On(contract.ActionReconcile, landscapertest.Wait("the end", time.Hour))
@@ -141,7 +141,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		Entry("force-reconcile", lsv1alpha1.ForceReconcileOperation, contract.ActionForceReconcile),
 	)
 
-	It("ends a deletion that cannot succeed, and tries again when it is asked to [C10, C13]", func(ctx SpecContext) {
+	It("a deletion that fails permanently ends, and another request repeats it [C10, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionDelete, landscapertest.Fail(deployerlib.ConfigError("spec.config", "is broken")))
 		w.run()
@@ -156,7 +156,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(3))
 	})
 
-	It("only removes the finalizer on delete-without-uninstall [C12]", func(ctx SpecContext) {
+	It("the annotation delete-without-uninstall removes the finalizer without a call [C12]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.target("dev", nil)
 		w.run()
@@ -168,7 +168,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile}))
 	})
 
-	It("has nothing to do with an item that only others keep alive [C13]", func(ctx SpecContext) {
+	It("an item that only foreign finalizers keep is not processed any more [C13]", func(ctx SpecContext) {
 		const foreign = "example.com/foreign"
 		w := e.begin(ctx)
 		w.run()
@@ -182,7 +182,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		w.gone("a")
 	})
 
-	It("starts over with an item that was made anew under its name [L23]", func(ctx SpecContext) {
+	It("an item that is created again under its name starts from the beginning [L23]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
 		for range 3 {

@@ -58,8 +58,8 @@ func slowBackoff(args *deployerlib.DeployerArgs) {
 	args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: 2 * time.Hour}
 }
 
-var _ = flow("hooks in the flow", func(e *cluster) {
-	It("runs the hooks of each type in order, for each of the four actions [L2, L23, L51, L52, L53, L55]", func(ctx SpecContext) {
+var _ = flow("Hooks", func(e *cluster) {
+	It("the hooks of each type run in order, for each of the four actions [L2, L23, L51, L52, L53, L55]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 
@@ -87,7 +87,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		}))
 	})
 
-	It("never shows an item to Start, and runs it for items that are gone [L23, L36]", func(ctx SpecContext) {
+	It("Start hooks receive no item, and run also for an item that does not exist [L23, L36]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 		w.succeeds("a")
@@ -104,7 +104,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		}
 	})
 
-	It("does nothing more when Start aborts [L8, L37]", func(ctx SpecContext) {
+	It("a Start hook that aborts ends the reconcile [L8, L37]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.StartHook, landscapertest.Returns(abort(50*time.Millisecond), nil))
 		w.run()
 		w.deploy("a")
@@ -115,7 +115,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
-	DescribeTable("skips the action when a hook aborts, and returns what it asked for [L8, L9, L10, L54]",
+	DescribeTable("a hook that aborts skips the action, and its result is returned [L8, L9, L10, L54]",
 		func(ctx SpecContext, at extension.HookType, action contract.Action) {
 			w := e.begin(ctx).hookAll()
 			w.run(slowBackoff)
@@ -148,7 +148,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Entry("BeforeAbort", extension.BeforeAbortHook, contract.ActionAbort),
 	)
 
-	It("writes nothing when AfterResponsibilityCheck aborts [L8, L44]", func(ctx SpecContext) {
+	It("an AfterResponsibilityCheck hook that aborts prevents all writes [L8, L44]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.AfterResponsibilityCheckHook, landscapertest.Returns(abort(50*time.Millisecond), nil))
 		w.run()
 		w.deploy("a")
@@ -161,7 +161,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
-	It("calls all hooks of a type although an earlier one aborts [L11]", func(ctx SpecContext) {
+	It("all hooks of a type run although an earlier hook aborts [L11]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Hook(w.hooks.Hook("first"), extension.BeforeReconcileHook).Hook(w.hooks.Hook("second"), extension.BeforeReconcileHook)
 		w.hooks.On("first", extension.BeforeReconcileHook, once(landscapertest.Returns(abort(50*time.Millisecond), nil)))
@@ -174,7 +174,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Expect(names).To(Equal([]string{"first", "second", "first", "second"}))
 	})
 
-	It("forgets what hooks asked for when one of them fails [L12]", func(ctx SpecContext) {
+	It("an error of one hook discards the results of all hooks [L12]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().
 			on(extension.AfterResponsibilityCheckHook, landscapertest.Returns(&extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: 20 * time.Millisecond}}, nil)).
 			on(extension.BeforeReconcileHook, landscapertest.Returns(abort(20*time.Millisecond), errors.New("hook trouble")))
@@ -186,7 +186,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Expect(w.calls("a")).To(BeEmpty())
 	})
 
-	It("requeues at once when a hook asks for it, also beside a time [L20, L22]", func(ctx SpecContext) {
+	It("a hook that requests a requeue is called again immediately, even if it also requests a delay [L20, L22]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run(slowBackoff)
 		w.succeeds("a")
@@ -205,7 +205,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Consistently(func() int { return w.count(extension.ShouldReconcileHook) - before }).Should(Equal(6))
 	})
 
-	It("merges what End asks for into the result of the pass [L57]", func(ctx SpecContext) {
+	It("the result of an End hook is merged into the result of the reconcile [L57]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().
 			on(extension.EndHook, landscapertest.Returns(&extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: 100 * time.Millisecond}}, nil))
 		w.run(slowBackoff)
@@ -217,7 +217,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(1))
 	})
 
-	It("calls End after success only [L56]", func(ctx SpecContext) {
+	It("End hooks run only after a success [L56]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errors.New("trouble")), landscapertest.Wait("more", 20*time.Millisecond))
@@ -227,7 +227,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Expect(w.count(extension.EndHook)).To(Equal(1))
 	})
 
-	It("runs End before the final write and repeats the action when End fails [L55]", func(ctx SpecContext) {
+	It("End hooks run before the final write, and the action is repeated when they fail [L55]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.EndHook, once(func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 			return nil, errors.New("end trouble")
 		}))
@@ -239,7 +239,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		})))
 	})
 
-	DescribeTable("shows errors of later hooks in the status, with the phase left alone [Lx3]",
+	DescribeTable("an error of a later hook is written to the status, and the phase stays unchanged [Lx3]",
 		func(ctx SpecContext, at extension.HookType) {
 			w := e.begin(ctx).hookAll().on(at, landscapertest.Returns(nil, errors.New("hook trouble")))
 			w.run()
@@ -259,7 +259,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Entry(nil, extension.EndHook),
 	)
 
-	DescribeTable("keeps errors of early hooks out of the status [Lx3]",
+	DescribeTable("an error of an early hook is not written to the status [Lx3]",
 		func(ctx SpecContext, at extension.HookType) {
 			w := e.begin(ctx).hookAll().on(at, landscapertest.Returns(nil, errors.New("hook trouble")))
 			w.run()
@@ -274,7 +274,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Entry(nil, extension.DuringResponsibilityCheckHook),
 	)
 
-	It("tells of a hook that fails on a finished item without touching its phase [Lx3]", func(ctx SpecContext) {
+	It("an error of a hook on a finished item is reported without a change of the phase [Lx3]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run(slowBackoff)
 		w.succeeds("a")
@@ -294,7 +294,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Expect(cond.Message).To(ContainSubstring("hook trouble"))
 	})
 
-	It("stores a condition that a hook sets on an item without a status", func(ctx SpecContext) {
+	It("a condition that a hook sets on an item without a status is stored", func(ctx SpecContext) {
 		const mine lsv1alpha1.ConditionType = "Seen"
 		w := e.begin(ctx).hookAll().on(extension.AfterResponsibilityCheckHook,
 			func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {

@@ -24,8 +24,8 @@ import (
 // shortGrace sets a short grace period for calls that ignore their context.
 func shortGrace(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond }
 
-var _ = flow("code that misbehaves", func(e *cluster) {
-	It("refuses a hook that changes the spec, and drops other changes that it must not make", func(ctx SpecContext) {
+var _ = flow("Misbehaving code", func(e *cluster) {
+	It("a hook that changes the spec is refused, and its other invalid changes are dropped", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.BeforeReconcileHook,
 			func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 				di.Spec.Context = "changed"
@@ -42,7 +42,7 @@ var _ = flow("code that misbehaves", func(e *cluster) {
 		Expect(w.calls("a")).To(BeEmpty())
 	})
 
-	It("contains a hook that panics [Lx10]", func(ctx SpecContext) {
+	It("a panic of a hook becomes an error of the item [Lx10]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.BeforeReconcileHook, once(
 			func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 				panic("no pod")
@@ -54,7 +54,7 @@ var _ = flow("code that misbehaves", func(e *cluster) {
 		})))
 	})
 
-	It("ends a run whose hook hangs at its timeout [C10]", func(ctx SpecContext) {
+	It("a hook that does not return ends with the run at its timeout [C10]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.BeforeReconcileHook,
 			func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 				<-ctx.Done()
@@ -67,7 +67,7 @@ var _ = flow("code that misbehaves", func(e *cluster) {
 		Expect(w.calls("a")).To(BeEmpty())
 	})
 
-	DescribeTable("gives up a call that ignores its cancellation, and runs nothing beside it",
+	DescribeTable("a call that ignores its cancellation is abandoned, and no other call runs beside it",
 		func(ctx SpecContext, cancel func(*env)) {
 			w := e.begin(ctx)
 			release := make(chan struct{})
@@ -89,7 +89,7 @@ var _ = flow("code that misbehaves", func(e *cluster) {
 		Entry("at an abort", func(w *env) { w.operate("a", contract.AbortOperation) }),
 	)
 
-	It("tells of a failure by one event", func(ctx SpecContext) {
+	It("repeated failures with the same message create one event", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble))
 		w.run()
@@ -106,8 +106,8 @@ var _ = flow("code that misbehaves", func(e *cluster) {
 	})
 })
 
-var _ = flow("what the library offers a deployer", func(e *cluster) {
-	It("resumes finished items once per process, without a write", func(ctx SpecContext) {
+var _ = flow("Support for deployers", func(e *cluster) {
+	It("Resume is called once per process for each finished item, and writes nothing", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		first := w.run()
 		w.succeeds("a")
@@ -123,7 +123,7 @@ var _ = flow("what the library offers a deployer", func(e *cluster) {
 		Expect(w.get("a").Status.LastError).To(BeNil())
 	})
 
-	It("writes exports that go with the item, and never over somebody else's secret", func(ctx SpecContext) {
+	It("an export Secret belongs to its item, and never replaces a Secret of another owner", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			return deployerlib.WriteExport(ctx, w.client, in.Item, map[string]any{"url": "https://example.com"})
@@ -145,7 +145,7 @@ var _ = flow("what the library offers a deployer", func(e *cluster) {
 	})
 
 	if e.jobs() {
-		It("runs a job once although Landscaper's clock is ahead of ours [C5, C14]", func(ctx SpecContext) {
+		It("a job runs once although the clock of Landscaper is ahead [C5, C14]", func(ctx SpecContext) {
 			w := e.begin(ctx)
 			w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
 			w.run()

@@ -31,8 +31,8 @@ func (w *env) secretTarget(name, secret string) {
 	}})).To(Succeed())
 }
 
-var _ = flow("what an item refers to", func(e *cluster) {
-	DescribeTable("shows what is missing on a started run, and goes on when it is there [Lx9, C5]",
+var _ = flow("References of an item", func(e *cluster) {
+	DescribeTable("a run reports a missing object, and continues when the object exists [Lx9, C5]",
 		func(ctx SpecContext, m mod, message string, make func(*env)) {
 			w := e.begin(ctx)
 			var called *lsv1alpha1.DeployItem
@@ -60,7 +60,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Entry("a Context", withContext("later"), `context "later" not found`, func(w *env) { w.context("later") }),
 	)
 
-	It("tries a missing secret again and again [Lx9]", func(ctx SpecContext) {
+	It("a run with a missing Secret is repeated until the Secret exists [Lx9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.secretTarget("dev", "later")
 		w.run()
@@ -73,7 +73,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Expect(w.fake.Calls(w.key("a"))[0].HasTarget).To(BeTrue())
 	})
 
-	It("wakes an item when its Target points elsewhere [Lx9]", func(ctx SpecContext) {
+	It("a changed Target triggers its item [Lx9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.secretTarget("dev", "missing")
 		w.run(slowBackoff)
@@ -86,7 +86,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
-	DescribeTable("deletes an item that was never deployed without what it refers to [C13, Lx9]",
+	DescribeTable("an item that was never deployed is deleted although it refers to missing objects [C13, Lx9]",
 		func(ctx SpecContext, m mod) {
 			w := e.begin(ctx)
 			w.run()
@@ -96,12 +96,12 @@ var _ = flow("what an item refers to", func(e *cluster) {
 			w.gone("a")
 			Expect(w.calls("a")).To(BeEmpty())
 		},
-		Entry("no Target", withTarget("never")),
-		Entry("no Context", withContext("never")),
-		Entry("no configuration", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil }),
+		Entry("a missing Target", withTarget("never")),
+		Entry("a missing Context", withContext("never")),
+		Entry("a missing configuration", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil }),
 	)
 
-	It("deletes an item with a finalizer that no deployer ever saw [C13]", func(ctx SpecContext) {
+	It("an item with a finalizer that no deployer has processed is deleted [C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.create("a", withTarget("never"), withFinalizer)
 		w.delete("a")
@@ -110,7 +110,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Expect(w.calls("a")).To(BeEmpty())
 	})
 
-	It("does not uninstall without the Target that was deployed to [C13, Lx9]", func(ctx SpecContext) {
+	It("a deployed item is not deleted while its Target is missing [C13, Lx9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		target := w.target("dev", nil)
 		w.run(slowBackoff)
@@ -125,7 +125,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
-	It("gives up a deletion whose Target does not come back, long before its timeout [F63]", func(ctx SpecContext) {
+	It("a deletion whose Target stays missing fails long before its timeout [F63]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		target := w.target("dev", nil)
 		w.run(slowBackoff, func(args *deployerlib.DeployerArgs) { args.MissingTargetGrace = 3 * time.Second })
@@ -148,7 +148,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
-	It("keeps the last known reason of a run that is aborted [F64]", func(ctx SpecContext) {
+	It("an aborted run keeps the last known reason in its error [F64]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("Deployment.apps a/b: is not ready", time.Hour))
 		w.run()
@@ -160,7 +160,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Expect(w.finished("a").Status.LastError.Message).To(Equal("the run was aborted; last error: Deployment.apps a/b: is not ready"))
 	})
 
-	It("aborts without Target and Context [C4]", func(ctx SpecContext) {
+	It("an abort does not need the Target and the Context [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.target("dev", nil)
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
@@ -173,7 +173,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Expect(w.finished("a").Status.LastError.Reason).To(Equal(contract.AbortedReason))
 	})
 
-	It("ends a job without configuration as a configuration problem", func(ctx SpecContext) {
+	It("a job without a configuration fails with a configuration problem", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
 		w.deploy("a", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })

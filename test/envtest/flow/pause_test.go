@@ -55,8 +55,8 @@ func (w *env) passesAfter(do func()) {
 	Eventually(func() int { return w.count(extension.StartHook) }).WithContext(w.ctx).Should(BeNumerically(">", before))
 }
 
-var _ = flow("a paused item", func(e *cluster) {
-	It("gets no new job until the pause is over, and then at once [Yx2]", func(ctx SpecContext) {
+var _ = flow("Paused items", func(e *cluster) {
+	It("a new job starts only after the pause, and then at once [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run(slowBackoff)
 		w.create("a", pause)
@@ -71,7 +71,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile}))
 	})
 
-	It("is not reconciled by an operation, which stays asked for [Yx2]", func(ctx SpecContext) {
+	It("an operation is kept until the pause ends [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run(slowBackoff)
 		w.succeeds("a")
@@ -86,7 +86,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		})
 	})
 
-	It("is not forced by a hook, and not written when nothing else is due [Yx2]", func(ctx SpecContext) {
+	It("a hook cannot force a run, and the item is written only once [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run(slowBackoff)
 		w.succeeds("a")
@@ -106,7 +106,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 	})
 
-	It("is not deleted until the pause is over [Yx2]", func(ctx SpecContext) {
+	It("a deletion starts only after the pause [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run(slowBackoff)
 		w.succeeds("a")
@@ -120,7 +120,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
-	It("ends the run that is in progress, with its waits, and holds back what came meanwhile [Yx2]", func(ctx SpecContext) {
+	It("the current run ends with its waits, and later requests start after the pause [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		release := make(chan struct{})
 		w.fake.On(contract.ActionReconcile,
@@ -148,7 +148,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(5))
 	})
 
-	It("can be aborted, and its job can be ended by Landscaper [Yx2]", func(ctx SpecContext) {
+	It("the user can abort the run, and Landscaper can end the job [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Always(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.run()

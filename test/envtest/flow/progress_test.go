@@ -15,8 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-var _ = flow("progress of a deployer", func(e *cluster) {
-	It("waits, shows for what, and is done when the deployer returns nil [C9, C10]", func(ctx SpecContext) {
+var _ = flow("Progress of a run", func(e *cluster) {
+	It("a run shows the reason of a WaitFor, and succeeds when the deployer returns nil [C9, C10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Wait("the weather", 300*time.Millisecond))
 		w.run(slowBackoff)
@@ -31,7 +31,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(2))
 	})
 
-	It("does not wake from its own writes while it waits", func(ctx SpecContext) {
+	It("the writes of a waiting run do not trigger the item", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("a trigger", time.Hour))
 		w.run()
@@ -44,7 +44,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
-	It("polls a deployer that is still progressing [C9]", func(ctx SpecContext) {
+	It("a deployer that returns the phase Progressing is called again [C9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing), landscapertest.Phase(phases.Progressing))
 		w.run(slowBackoff)
@@ -53,7 +53,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Succeeded}))
 	})
 
-	It("stores a checkpoint in the middle of a call and keeps it through a later error", func(ctx SpecContext) {
+	It("a checkpoint is stored during a call, and kept after a later error", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var during *lsv1alpha1.DeployItem
 		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(
@@ -72,7 +72,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		Expect(providerOf(di)).To(ContainSubstring("two"), "changes in memory are also stored after an error")
 	})
 
-	It("tells a checkpoint that the job is not ours any more", func(ctx SpecContext) {
+	It("a checkpoint fails if Landscaper has ended the job", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var result error
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
@@ -93,7 +93,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		Expect(di.Status.LastError.Reason).To(Equal("InterruptOperation"))
 	})
 
-	It("keeps its outcome when somebody else writes the item during the call", func(ctx SpecContext) {
+	It("the outcome of a call is stored although another client writes the item during the call", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(provider("done"), func(context.Context, landscapertest.Input) error {
 			w.update("a", withAnnotation("example.com/note", "in between"))
@@ -107,7 +107,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(1))
 	})
 
-	It("runs a spec that changed during the call afterwards [L27]", func(ctx SpecContext) {
+	It("a spec that changes during a call is run afterwards [L27]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			w.update("a", withConfig("new"))
@@ -124,7 +124,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return tracked(di) && di.Status.Phase == phases.Succeeded })
 	})
 
-	It("undoes what a deployer must not change, and refuses a changed spec", func(ctx SpecContext) {
+	It("invalid changes of a deployer are reverted, and a changed spec is refused", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 			in.Item.Status.JobID, in.Item.Status.JobIDFinished, in.Item.Status.ObservedGeneration = "x", "y", 99
@@ -142,7 +142,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		Expect(tracked(di)).To(BeTrue())
 	})
 
-	It("works on an item whose provider status was poisoned by hand, and deletes it [C13]", func(ctx SpecContext) {
+	It("an item with an invalid provider status is processed and deleted [C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, nil, landscapertest.Wait("the poison", time.Hour))
 		w.run()
@@ -158,7 +158,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile, contract.ActionDelete}))
 	})
 
-	It("starts an item with a phase that nobody knows [L29]", func(ctx SpecContext) {
+	It("an item in an unknown phase is started [L29]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.create("a")
 		w.patchStatus("a", map[string]any{"phase": "Strange", "observedGeneration": 0})
@@ -168,7 +168,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
-	It("contains a panic of the deployer [Lx10]", func(ctx SpecContext) {
+	It("a panic of the deployer becomes an error of the item [Lx10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.Panic("no pod"))
 		w.run()

@@ -30,8 +30,8 @@ func named(name string) func(*deployerlib.DeployerArgs) {
 	return func(args *deployerlib.DeployerArgs) { args.Name = name }
 }
 
-var _ = flow("responsibility", func(e *cluster) {
-	It("never writes an item of another type, whatever a hook says [L24, L25, L43, C1]", func(ctx SpecContext) {
+var _ = flow("Responsibility", func(e *cluster) {
+	It("an item of another type is never written, whatever a hook returns [L24, L25, L43, C1]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, landscapertest.Returns(goOn(), nil))
 		w.run()
 		w.deploy("a", func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "flow.deployerkit.dev/other" })
@@ -42,7 +42,7 @@ var _ = flow("responsibility", func(e *cluster) {
 		Expect(w.calls("a")).To(BeEmpty())
 	})
 
-	DescribeTable("takes items by their target [L24, C2]",
+	DescribeTable("the Target of an item decides whether the deployer processes it [L24, C2]",
 		func(ctx SpecContext, mods []mod, mine bool) {
 			w := e.begin(ctx).hookAll()
 			w.target("dev", map[string]string{"environment": "dev"})
@@ -57,13 +57,13 @@ var _ = flow("responsibility", func(e *cluster) {
 			w.stays("a")
 			Expect(w.get("a").Status.Phase).To(BeEmpty())
 		},
-		Entry("one that matches", []mod{withTarget("dev")}, true),
-		Entry("one that does not match [L25]", []mod{withTarget("prod")}, false),
-		Entry("none named", nil, true),
-		Entry("a missing one, which nobody claims [L25, Lx9]", []mod{withTarget("gone")}, false),
+		Entry("a Target that matches", []mod{withTarget("dev")}, true),
+		Entry("a Target that does not match [L25]", []mod{withTarget("prod")}, false),
+		Entry("no Target", nil, true),
+		Entry("a missing Target [L25, Lx9]", []mod{withTarget("gone")}, false),
 	)
 
-	It("keeps an item of its own whose target is gone, selectors or not [Lx9]", func(ctx SpecContext) {
+	It("an item of the deployer stays with it when its Target is deleted, with and without selectors [Lx9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		target := w.target("dev", map[string]string{"environment": "dev"})
 		other := landscapertest.NewFake()
@@ -83,7 +83,7 @@ var _ = flow("responsibility", func(e *cluster) {
 		Expect(other.Calls(w.key("a"))).To(BeEmpty())
 	})
 
-	It("lets a hook take an item, which then gets its real target [L38, L42]", func(ctx SpecContext) {
+	It("a hook claims an item, and the deployer receives the Target of this item [L38, L42]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, landscapertest.Returns(goOn(), nil))
 		w.target("prod", map[string]string{"environment": "prod"})
 		w.run(fenced("dev"))
@@ -96,7 +96,7 @@ var _ = flow("responsibility", func(e *cluster) {
 		}
 	})
 
-	It("lets a hook refuse an item, and stays with the default without an opinion [L39, L40, L44]", func(ctx SpecContext) {
+	It("a hook rejects an item, and the check decides if no hook returns a result [L39, L40, L44]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, landscapertest.Returns(abort(50*time.Millisecond), nil))
 		w.run()
 		w.deploy("a")
@@ -107,7 +107,7 @@ var _ = flow("responsibility", func(e *cluster) {
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
-	It("is responsible when one of several hooks says so [L41]", func(ctx SpecContext) {
+	It("the deployer is responsible if one of several hooks claims the item [L41]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Hook(w.hooks.Hook("no"), extension.DuringResponsibilityCheckHook).Hook(w.hooks.Hook("yes"), extension.DuringResponsibilityCheckHook)
 		w.hooks.On("no", extension.DuringResponsibilityCheckHook, landscapertest.Returns(abort(0), nil))
@@ -116,7 +116,7 @@ var _ = flow("responsibility", func(e *cluster) {
 		w.succeeds("a")
 	})
 
-	It("runs several deployers on one manager, each for its own items [L1]", func(ctx SpecContext) {
+	It("several deployers on one manager process only their own items [L1]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		other := landscapertest.NewFake()
 		second := w.args()

@@ -76,8 +76,8 @@ func (w *env) keepsItsJob(name string) {
 	}
 }
 
-var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
-	It("leaves a finished item alone without hooks [L4, L29, C8]", func(ctx SpecContext) {
+var _ = flow("Forced runs", func(e *cluster) {
+	It("a finished item is left alone without hooks [L4, L29, C8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
 		w.succeeds("a")
@@ -87,7 +87,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(1))
 	})
 
-	It("overwrites manual edits after a fixed timespan although the item did not change [L3, L45]", func(ctx SpecContext) {
+	It("a schedule overwrites manual edits although the item did not change [L3, L45]", func(ctx SpecContext) {
 		const period = 300 * time.Millisecond
 		w := e.begin(ctx).hookAll()
 		w.fake.Always(contract.ActionReconcile, w.applyConfigMap())
@@ -110,7 +110,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 		Expect(w.get("a").Status.JobID).To(Equal(done.Status.JobID))
 	})
 
-	It("reconciles on a schedule, without touching a finished job [L3, Lx4]", func(ctx SpecContext) {
+	It("a schedule runs a finished item without a change of its job [L3, Lx4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Always(contract.ActionReconcile, w.applyConfigMap())
 		setup := every(time.Second)
@@ -133,7 +133,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 		Expect(cond.Reason).To(Equal("Succeeded"))
 	})
 
-	It("has a schedule for failed items, and none for those that switched it off or never ran [Lx4, Lx5]", func(ctx SpecContext) {
+	It("a schedule applies to failed items, but not to items that disable it or never ran [Lx4, Lx5]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		setup := every(time.Second)
 		w.fake.Hook(setup.Hook, setup.HookTypes...)
@@ -149,7 +149,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 		Expect(w.get("never").Status.LastReconcileTime).To(BeNil())
 	})
 
-	It("prepares a forced run like any other under the annotation revision, and runs it in the background on a finished job [L28, L46]",
+	It("a forced run starts like any other run under the annotation revision, and in the background of a finished job otherwise [L28, L46]",
 		func(ctx SpecContext) {
 			w := e.begin(ctx).hookAll()
 			w.run()
@@ -181,14 +181,14 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 			Expect(during.LastReconcileTime).To(Equal(di.Status.LastReconcileTime))
 		})
 
-	It("cannot keep the default logic from a run, and aborts nothing later by that [L47, L48]", func(ctx SpecContext) {
+	It("a hook that aborts does not prevent a run that is due, and aborts nothing later [L47, L48]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, landscapertest.Returns(abort(0), nil))
 		w.run()
 		w.succeeds("a")
 		Expect(w.passOf(extension.BeforeReconcileHook)).To(Equal(then(toAny, extension.BeforeReconcileHook, extension.EndHook)))
 	})
 
-	It("keeps the hook's requeue when nobody wants a run [L49]", func(ctx SpecContext) {
+	It("a requeue that a hook requests takes effect although no run is due [L49]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, landscapertest.Returns(abort(50*time.Millisecond), nil))
 		w.run(slowBackoff)
 		w.succeeds("a")
@@ -197,7 +197,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(1))
 	})
 
-	It("runs when one of several hooks insists [L50]", func(ctx SpecContext) {
+	It("a run starts if one of several hooks requests it [L50]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Hook(w.hooks.Hook("no"), extension.ShouldReconcileHook).Hook(w.hooks.Hook("yes"), extension.ShouldReconcileHook)
 		w.hooks.On("no", extension.ShouldReconcileHook, landscapertest.Returns(abort(0), nil))
@@ -211,12 +211,12 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 	})
 })
 
-var _ = flow("background runs of a finished job", func(e *cluster) {
+var _ = flow("Background runs of a finished job", func(e *cluster) {
 	if !e.jobs() {
 		return
 	}
 
-	It("owes a failed run until it succeeded, across a restart [L46]", func(ctx SpecContext) {
+	It("a failed background run is repeated until it succeeds, also after a restart [L46]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		first := w.run()
 		w.succeeds("a")
@@ -242,7 +242,7 @@ var _ = flow("background runs of a finished job", func(e *cluster) {
 		w.keepsItsJob("a")
 	})
 
-	It("waits without showing it in the phase [L46]", func(ctx SpecContext) {
+	It("a background run that waits does not change the phase [L46]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 		w.succeeds("a")
@@ -258,7 +258,7 @@ var _ = flow("background runs of a finished job", func(e *cluster) {
 		w.keepsItsJob("a")
 	})
 
-	It("gives way to a new job [L46]", func(ctx SpecContext) {
+	It("a new job replaces a background run [L46]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 		w.succeeds("a")
@@ -274,7 +274,7 @@ var _ = flow("background runs of a finished job", func(e *cluster) {
 		Expect(contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)).To(BeNil())
 	})
 
-	It("is refused while a new spec, a deletion or the first job is still to come [L25, L46]", func(ctx SpecContext) {
+	It("a background run does not start before a new spec, a deletion or the first job is processed [L25, L46]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, landscapertest.Returns(goOn(), nil))
 		w.create("never")
 		stop := w.run()

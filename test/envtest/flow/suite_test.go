@@ -53,11 +53,11 @@ func flow(title string, body func(e *cluster)) bool {
 	return true
 }
 
-var _ = Describe("the flow under the annotation revision", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Default flow under the annotation revision", Ordered, ContinueOnFailure, func() {
 	underRevision(&cluster{revision: contract.RevisionAnnotation, crds: controlplane.ClassicCRDs})
 })
 
-var _ = Describe("the flow under the job-ID revision", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Default flow under the job-ID revision", Ordered, ContinueOnFailure, func() {
 	underRevision(&cluster{revision: contract.RevisionJobID, crds: controlplane.CRDs})
 })
 

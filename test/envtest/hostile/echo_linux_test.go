@@ -61,8 +61,8 @@ func secretItem(name, target, value string) *lsv1alpha1.DeployItem {
 	return item(echoing, name, target, secret, configMap(name))
 }
 
-var _ = Describe("a secret that targets quote", func() {
-	It("shows in no output, in whatever quoting [F8]", func(ctx SpecContext) {
+var _ = Describe("Secrets that targets repeat", func() {
+	It("values do not appear in any output, regardless of the quoting [F8]", func(ctx SpecContext) {
 		quotings := hostile.Quotings()
 		namespace(ctx, echoing)
 		var stored, denied []*lsv1alpha1.DeployItem

@@ -76,8 +76,8 @@ func asLandscapers(objects ...*corev1.ConfigMap) func(map[string]json.RawMessage
 	}
 }
 
-var _ = Describe("an item whose status names objects of others", func() {
-	It("is deleted without them, and an event tells so [F9]", func(ctx SpecContext) {
+var _ = Describe("Forged inventories", func() {
+	It("the deletion of an item leaves objects of other owners that its status names, and an event reports this [F9]", func(ctx SpecContext) {
 		namespace(ctx, forged)
 		target(ctx, forged, "target", cp.Kubeconfig())
 		start(manifestDeployer, "--namespace="+forged)

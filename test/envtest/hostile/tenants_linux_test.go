@@ -64,8 +64,8 @@ func behaviours() map[string]hostile.Behaviour {
 	}
 }
 
-var _ = Describe("a deployer with hostile targets", func() {
-	It("stays within its memory, and starts the items of the others within 2 s, also beside 2000 of one namespace [F2] [F3] [F4] [F6]", func(ctx SpecContext) {
+var _ = Describe("Deployer with hostile targets", func() {
+	It("stays within its memory limit, and starts items of other targets within 2 s, also beside 2000 items of one namespace [F2] [F3] [F4] [F6]", func(ctx SpecContext) {
 		servers := map[string]*hostile.Server{}
 		for name, behaviour := range behaviours() {
 			servers[name] = hostile.New(behaviour)
@@ -192,10 +192,10 @@ func requests(servers map[string]*hostile.Server, time time.Duration) {
 	}
 }
 
-var _ = Describe("a deployer with many new targets", func() {
+var _ = Describe("Deployer with many new targets", func() {
 	const count, each = 40, 3
 
-	It("starts the item of another new target within 2 s, although their writes never end [F107]", func(ctx SpecContext) {
+	It("starts the item of another new target within 2 s although the writes of the others never end [F107]", func(ctx SpecContext) {
 		server := hostile.New(hostile.When(hostile.Writes, hostile.Trickle(time.Second)))
 		DeferCleanup(server.Close)
 		names := []string{}

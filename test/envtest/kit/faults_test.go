@@ -86,7 +86,7 @@ func proxied(n *faultnet.Network, cfg *rest.Config) *rest.Config {
 	return access
 }
 
-var _ = Describe("the faults of the network, seen by client-go", Ordered, func() {
+var _ = Describe("Faults of the simulated network, as client-go receives them", Ordered, func() {
 	var cp *controlplane.ControlPlane
 	BeforeAll(func(ctx SpecContext) { cp, _ = start(ctx, controlplane.CRDs()) })
 
@@ -114,7 +114,7 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 		}
 	}
 
-	It("lets a deployer that is built with the library end its job", func(ctx SpecContext) {
+	It("a deployer of the library ends its job", func(ctx SpecContext) {
 		t, cfg := GinkgoTB(), cp.Config
 		fake := landscapertest.NewFake()
 		args := deployerlib.DeployerArgs{Type: "example.com/faults", Deployer: fake}
@@ -144,7 +144,7 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 		Expect(fake.Count(key, contract.ActionReconcile)).To(Equal(1))
 	}, SpecTimeout(5*time.Minute))
 
-	It("lets it end its job under chaos, by seed", func(ctx SpecContext) {
+	It("a deployer of the library ends its jobs under random faults from a seed", func(ctx SpecContext) {
 		t, cfg := GinkgoTB(), cp.Config
 		args := deployerlib.DeployerArgs{Type: "example.com/chaos", Deployer: landscapertest.NewFake()}
 
@@ -169,7 +169,7 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 
 // seen defines specs for a client. The function `begin` returns the network through which this client connects.
 func seen(begin func(context.Context, ...faultnet.Rule) *network) {
-	It("shows the past to reads", func(ctx SpecContext) {
+	It("a stale read returns an earlier state", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: "get", Name: "a"}, Fault: faultnet.Stale(1)},
 			faultnet.Rule{Match: faultnet.Match{Verb: "list", Resource: "configmaps"}, Nth: 2, Fault: faultnet.Stale(1)})
 		n.set(ctx, "old")
@@ -184,14 +184,14 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		Expect(after).To(Equal(before))
 	}, SpecTimeout(5*time.Minute))
 
-	It("loses the answer to a write that took effect", func(ctx SpecContext) {
+	It("a lost response belongs to a write that took effect", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Fault: faultnet.LostAnswer()})
 		n.set(ctx, "old")
 		Expect(n.patch(ctx, "new")).NotTo(Succeed())
 		Expect(n.stored(ctx)).To(Equal("new"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("loses a write before it takes effect, and kills", func(ctx SpecContext) {
+	It("a lost request has no effect, and a killed client sends no more requests", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Fault: faultnet.Reset()},
 			faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Nth: 2, Fault: faultnet.KillAfter()})
 		n.set(ctx, "old")
@@ -203,7 +203,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		Expect(n.stored(ctx)).To(Equal("last"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("storms with conflicts", func(ctx SpecContext) {
+	It("a conflict is returned a given number of times", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Times: 3, Fault: faultnet.Conflict()})
 		n.set(ctx, "old")
 		Expect(apierrors.IsConflict(n.patch(ctx, "new"))).To(BeTrue())
@@ -211,7 +211,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		Expect(n.Report().Hits()).To(Equal(3))
 	}, SpecTimeout(5*time.Minute))
 
-	It("takes the access away, and webhooks refuse", func(ctx SpecContext) {
+	It("an expired token and a denying webhook cause the errors of an API server", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{All: true}, Times: 2, Fault: faultnet.ExpiredToken()},
 			faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Nth: 2, Fault: faultnet.Denied("w.example.com")},
 			faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Nth: 3, Fault: faultnet.BrokenWebhook("w.example.com")})
@@ -227,7 +227,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		Expect(n.stored(ctx)).To(Equal("old"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("replays and cuts a watch", func(ctx SpecContext) {
+	It("a watch repeats events, and is cut", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.ReplayWatch(2)},
 			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 2, Fault: faultnet.CutWatch(1)})
 		n.set(ctx, "first")
@@ -236,7 +236,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("does not keep an informer from the truth", func(ctx SpecContext) {
+	It("an informer receives the last state in spite of broken watches", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.CutWatch(3)},
 			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 2, Fault: faultnet.ReplayWatch(1)},
 			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 3, Fault: faultnet.StallWatch(1, time.Second), Optional: true})

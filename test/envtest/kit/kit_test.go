@@ -30,11 +30,11 @@ func keyOf(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-var _ = Describe("the stand-in Landscaper", func() {
+var _ = Describe("Landscaper of package landscapertest", func() {
 	for revision, crds := range map[contract.Revision]func() []*apiextv1.CustomResourceDefinition{
 		contract.RevisionJobID: controlplane.CRDs, contract.RevisionAnnotation: controlplane.ClassicCRDs,
 	} {
-		Describe("revision "+string(revision), Ordered, func() { cycle(revision, crds) })
+		Describe("under the "+string(revision)+" revision", Ordered, func() { cycle(revision, crds) })
 	}
 })
 
@@ -54,7 +54,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 	})
 	AfterAll(func() { Expect(fake.Faults()).To(BeEmpty()) })
 
-	It("deploys, updates and deletes, within the budget", func(ctx SpecContext) {
+	It("deploys, updates and deletes an item within the budget of requests", func(ctx SpecContext) {
 		key := keyOf("whole")
 		before := counter.Snapshot()
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
@@ -75,7 +75,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		Expect(sent.Writes().Total()).To(BeNumerically("<=", 8), sent.String())
 	}, SpecTimeout(5*time.Minute))
 
-	It("fails what nobody picks up", func(ctx SpecContext) {
+	It("fails an item that no deployer picks up", func(ctx SpecContext) {
 		key := keyOf("orphan")
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, "example.com/nobody", config))).To(Succeed())
 		Eventually(func(g Gomega) {
@@ -87,7 +87,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		}).WithContext(ctx).WithTimeout(20 * time.Second).Should(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	It("stops a call that runs", func(ctx SpecContext) {
+	It("interrupts a running call", func(ctx SpecContext) {
 		key := keyOf("stopped")
 		fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
@@ -101,7 +101,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 	}, SpecTimeout(5*time.Minute))
 
-	It("lets a killed manager write nothing more", func(ctx SpecContext) {
+	It("receives no write from a killed manager", func(ctx SpecContext) {
 		key := keyOf("killed")
 		release := make(chan struct{})
 		fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))

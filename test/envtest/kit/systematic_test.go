@@ -23,8 +23,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-var _ = Describe("systematic runs of a deployer of one's own", func() {
-	It("try everything that can go wrong in a story", func(ctx SpecContext) {
+var _ = Describe("Systematic tests of another deployer", func() {
+	It("run a story with a fault at each possible point", func(ctx SpecContext) {
 		t := GinkgoTB()
 		cp, _ := start(ctx, controlplane.CRDs())
 		cfg := cp.Config

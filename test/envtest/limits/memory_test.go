@@ -115,8 +115,8 @@ func (w *env) mocksWithCache() *landscapertest.Manager {
 	return w.Manager
 }
 
-var _ = Describe("a deployer", func() {
-	It("holds little of each item, and next to nothing of those of others", func() {
+var _ = Describe("Memory of a deployer", func() {
+	It("stays small for each item, and almost zero for items of other deployers", func() {
 		const n = 400
 		w := newEnv(GinkgoTB(), cp)
 		w.finished(n)

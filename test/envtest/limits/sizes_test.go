@@ -39,7 +39,7 @@ func succeeded(di *lsv1alpha1.DeployItem) {
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded))
 }
 
-var _ = Describe("an item of the manifest deployer", func() {
+var _ = Describe("Size limits of the manifest deployer", func() {
 	It("deploys, changes and deletes a configuration of 1 MiB", func() {
 		w := newEnv(GinkgoTB(), cp)
 		w.manifests()
@@ -61,7 +61,7 @@ var _ = Describe("an item of the manifest deployer", func() {
 		Expect(w.objects()).To(BeZero())
 	})
 
-	It("refuses what leaves no room for the inventory, before the first write to the target [D11]", func() {
+	It("rejects a configuration that leaves no room for the inventory before the first write to the target [D11]", func() {
 		w := newEnv(GinkgoTB(), cp)
 		w.manifests()
 		succeeded(w.deploy("full", w.configMaps(3, 300, "a")))
@@ -74,7 +74,7 @@ var _ = Describe("an item of the manifest deployer", func() {
 		Expect(w.objects()).To(BeZero())
 	})
 
-	It("refuses more objects than an inventory can hold, before the first write to the target [D11]", func() {
+	It("rejects more objects than an inventory can hold before the first write to the target [D11]", func() {
 		w := newEnv(GinkgoTB(), cp)
 		w.manifests()
 		refused(w.deploy("many", w.configMaps(8000, 1, "a")), "objects are too many")
@@ -84,8 +84,8 @@ var _ = Describe("an item of the manifest deployer", func() {
 	})
 })
 
-var _ = Describe("an item of the mock deployer", func() {
-	It("exports as much as a Secret can hold, and not more", func() {
+var _ = Describe("Size limits of the mock deployer", func() {
+	It("exports as much as a Secret can hold, and rejects more", func() {
 		w := newEnv(GinkgoTB(), cp)
 		w.mocks()
 		secret := types.NamespacedName{Namespace: w.Namespace, Name: "out-export"}
@@ -100,7 +100,7 @@ var _ = Describe("an item of the mock deployer", func() {
 		Expect(apierrors.IsNotFound(w.Client.Get(w.Context(), secret, stored))).To(BeTrue())
 	})
 
-	It("stores a provider status that fits, and ends the job of one that does not", func() {
+	It("stores a provider status that fits, and ends the job of a larger one", func() {
 		w := newEnv(GinkgoTB(), cp)
 		w.mocks()
 		status := func(size int) string {

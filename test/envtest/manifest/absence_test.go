@@ -18,9 +18,9 @@ func (w *env) sample(kind schema.GroupVersionKind, name string) map[string]any {
 	return map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"namespace": w.Namespace, "name": name}}
 }
 
-var _ = Describe("An object whose kind is not served", func() {
+var _ = Describe("Objects of a kind that the API server does not serve", func() {
 	for title, restart := range map[string]bool{"": false, ", also after a restart": true} {
-		It("is deleted through another served version"+title+" [F70]", func(ctx SpecContext) {
+		It("deletes an object through another served version of its kind"+title+" [F70]", func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
 			kind, _ := w.Define(ctx)
 			w.Serve(ctx, kind, "v1", "v2")
@@ -37,7 +37,7 @@ var _ = Describe("An object whose kind is not served", func() {
 			Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		}, SpecTimeout(5*time.Minute))
 
-		It("holds up the deletion with a reason until it is served"+title+" [F70]", func(ctx SpecContext) {
+		It("keeps an item until the kind of its object is served again, and reports the reason"+title+" [F70]", func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
 			kind, _ := w.Define(ctx)
 			w.Deploy(ctx, "item", config(nil, w.sample(kind, "a")))
@@ -65,7 +65,7 @@ var _ = Describe("An object whose kind is not served", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("does not hold up the deletion if its definition is gone [F70]", func(ctx SpecContext) {
+	It("deletes an item whose object is gone together with the definition of its kind [F70]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		kind, remove := w.Define(ctx)
 		w.Deploy(ctx, "item", config(nil, w.sample(kind, "a")))
@@ -73,7 +73,7 @@ var _ = Describe("An object whose kind is not served", func() {
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
-	It("is applied as soon as another program defines the kind, after the other objects [F71]", func(ctx SpecContext) {
+	It("applies an object as soon as another program defines its kind, and the other objects before that [F71]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		group := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
 		w.Create(ctx, "item", config(nil, w.sample(group, "a"), w.configMap("b", map[string]string{"key": "1"})))

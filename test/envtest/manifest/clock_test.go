@@ -24,9 +24,9 @@ const flooded = 4 * time.Second
 // mostRuns is the maximum number of runs in this time, with a reserve for a slow machine.
 const mostRuns = 8
 
-var _ = Describe("The clock of an item with manifests", func() {
+var _ = Describe("Pace of the manifest deployer", func() {
 	for name, job := range map[string]bool{"in the background": false, "in a job": true} {
-		It("lets no trigger repeat a failed run before the backoff has passed, "+name+" [F65]", func(ctx SpecContext) {
+		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID)
 			args := manifest.Args(nil, w.options)
 			args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}

@@ -35,8 +35,8 @@ func (w *env) limited(ctx context.Context, verbs ...string) []byte {
 	return raw
 }
 
-var _ = Describe("an item tells", func() {
-	It("that changes by others are not seen at once, and why", func(ctx SpecContext) {
+var _ = Describe("Status of an item with manifests", func() {
+	It("the condition DriftDetection explains why changes by other clients are not detected", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "limited", w.limited(ctx, "get", "create", "patch", "delete"))
 		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
@@ -50,7 +50,7 @@ var _ = Describe("an item tells", func() {
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("which right is missing, and goes on once it is there", func(ctx SpecContext) {
+	It("the error names the missing right, and the item succeeds after this right is granted", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "limited", w.limited(ctx, "get", "list", "watch", "create"))
 		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
@@ -60,7 +60,7 @@ var _ = Describe("an item tells", func() {
 		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(5*time.Minute))
 
-	It("what is wrong with its configuration, and is deleted all the same [H-29]", func(ctx SpecContext) {
+	It("an invalid configuration is reported with the unknown field, and the item can still be deleted [H-29]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
 		di := w.Update(ctx, "item", config(map[string]any{"deleteTimeOut": "1m"}, w.configMaps(1, "b")...))
@@ -73,7 +73,7 @@ var _ = Describe("an item tells", func() {
 		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ContainElement(HavePrefix("InvalidConfiguration: ")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("which field of an object cannot be changed", func(ctx SpecContext) {
+	It("the error names the immutable field that a manifest changes", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		frozen := func(value string) map[string]any {
 			cm := w.configMap("frozen", map[string]string{"key": value})

@@ -94,9 +94,9 @@ func (w *env) complains(ctx context.Context, name string) *lsv1alpha1.DeployItem
 	return di
 }
 
-var _ = Describe("a target that denies deletes", func() {
+var _ = Describe("Denied deletions", func() {
 	for name, deny := range denials {
-		It("("+name+") keeps the item in its place until it allows them", func(ctx SpecContext) {
+		It("keeps an item and its inventory until its objects can be deleted: "+name, func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
 			w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			allow := deny(ctx, w)
@@ -120,7 +120,7 @@ var _ = Describe("a target that denies deletes", func() {
 			job{gone: []string{"cm-0", "cm-1", "cm-2"}}.check(ctx, w, di)
 		}, SpecTimeout(8*time.Minute))
 
-		It("("+name+") is not forgotten by an update", func(ctx SpecContext) {
+		It("keeps a pruned object in the inventory until it can be deleted: "+name, func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
 			w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			allow := deny(ctx, w)
@@ -145,8 +145,8 @@ var _ = Describe("a target that denies deletes", func() {
 	}
 })
 
-var _ = Describe("An admission policy that denies a correction in the background", func() {
-	It("delays the correction until it is removed, although it answers with the code 422 [F73]", func(ctx SpecContext) {
+var _ = Describe("Admission policies", func() {
+	It("retries a correction that an admission policy denies with the code 422 until the policy is removed [F73]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.AwaitQuiet(ctx)

@@ -58,8 +58,8 @@ func (w *env) heals(ctx context.Context, name, value string) {
 	Eventually(w.Data(ctx, name)).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", value)), name)
 }
 
-var _ = Describe("drift", func() {
-	It("is left alone while the item's owner says so, and healed after that [L3]", func(ctx SpecContext) {
+var _ = Describe("Drift correction", func() {
+	It("ignores drift while an annotation of the item disables the correction, and corrects it afterwards [L3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
@@ -77,7 +77,7 @@ var _ = Describe("drift", func() {
 		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
-	It("is told in events that name each object, the field manager and the field", func(ctx SpecContext) {
+	It("reports drift in events that name the object, the field manager and the field", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.editAs(ctx, "kubectl-edit", "cm-0", "by hand")
@@ -90,7 +90,7 @@ var _ = Describe("drift", func() {
 		))
 	}, SpecTimeout(5*time.Minute))
 
-	It("of objects that were deleted or lost our label is healed", func(ctx SpecContext) {
+	It("restores objects that were deleted, and ownership labels that were removed", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Expect(w.Client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(w.Namespace), client.HasLabels{ownership.LabelItem})).To(Succeed())
@@ -112,7 +112,7 @@ var _ = Describe("drift", func() {
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
-	It("that comes back each time is a fight: told, slowed down, and no reason to keep a job waiting", func(ctx SpecContext) {
+	It("slows down and reports a fight with another client, and still ends the next job", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Fights = observe.FightOptions{FirstDelay: 30 * time.Second}
 		w.start()
@@ -141,7 +141,7 @@ var _ = Describe("drift", func() {
 			Should(BeNumerically("<=", 1), "there is no hot loop after the job either")
 	}, SpecTimeout(5*time.Minute))
 
-	It("of 50 random fights of 8 s is healed within the announced delay, with one write per object and 4 s [F23, F24]", func(ctx SpecContext) {
+	It("corrects 50 random fights of 8 s within the announced delay, with one write per object and 4 s [F23, F24]", func(ctx SpecContext) {
 		const (
 			objects = 50
 			delay   = 4 * time.Second
@@ -167,7 +167,7 @@ var _ = Describe("drift", func() {
 		Expect(w.notes(ctx, "Drift")(NewWithT(GinkgoTB()))).To(ContainElement(ContainSubstring("a fight with")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("that an admission policy causes in the deployer's own write costs one write per strategy [F24]", func(ctx SpecContext) {
+	It("writes an object that an admission policy changes back once per strategy [F24]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.RewriteKeys(ctx)
 		w.start()
@@ -194,7 +194,7 @@ var _ = Describe("drift", func() {
 		Consistently(writes).WithTimeout(2*time.Second).Should(Equal(corrected), func() string { return w.Counter.Snapshot().String() })
 	}, SpecTimeout(5*time.Minute))
 
-	It("while a job runs is healed by that job, or right after it", func(ctx SpecContext) {
+	It("corrects drift that occurs during a job within that job, or right after it", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(4, "a")...))
 		edited := sync.OnceFunc(func() { w.editAs(ctx, "kubectl-edit", "cm-0", "by hand") })
@@ -228,7 +228,7 @@ var _ = Describe("drift", func() {
 		Expect(job{after: []any{}}.end(ctx, w)).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	It("that no watch can see is healed by schedule, which believes nothing [L3]", func(ctx SpecContext) {
+	It("corrects drift that no watch detects in a scheduled run, which reads all objects [L3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		more := map[string]any{
 			"continuousReconcile": map[string]any{"every": "5s"}, "readinessChecks": map[string]any{"disableDefault": true},
@@ -350,8 +350,8 @@ func (w *env) deployment(name string, variables ...string) map[string]any {
 	}
 }
 
-var _ = Describe("an object with two claims", func() {
-	It("stays the first item's; the second gets an error that names the first", func(ctx SpecContext) {
+var _ = Describe("Ownership conflicts", func() {
+	It("refuses an object that another item owns with an error that names this item, and leaves the object unchanged", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "first", config(nil, w.configMap("cm-0", map[string]string{"key": "first"})))
 		before := w.Read(ctx, "cm-0")
@@ -369,7 +369,7 @@ var _ = Describe("an object with two claims", func() {
 		Expect(w.Read(ctx, "cm-1")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("goes to the item that is created again with the same name", func(ctx SpecContext) {
+	It("takes over the objects of an earlier item with the same name", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "a", "old": "a"}), w.configMap("cm-1", map[string]string{"key": "a"})))
 		uid := w.Read(ctx, "cm-0").UID

@@ -37,15 +37,15 @@ func (w *env) secret(ctx context.Context, name string) {
 	Expect(w.Client.Create(ctx, secret)).To(Succeed())
 }
 
-var _ = Describe("the examples of deletion groups", func() {
-	It("predefined: take what they are named after", func(ctx SpecContext) {
+var _ = Describe("Examples of deletion groups", func() {
+	It("predefined groups delete the objects that their names describe", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-predefined")
 		w.remove(ctx, "groups-predefined")
 		Expect(w.Read(ctx, "groups-predefined")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("that match nothing leave everything, and the item says so [H-22]", func(ctx SpecContext) {
+	It("groups that match no object leave all objects, and the item reports this [H-22]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-empty")
 		before := w.Read(ctx, "groups-empty").ResourceVersion
@@ -54,7 +54,7 @@ var _ = Describe("the examples of deletion groups", func() {
 		Eventually(w.events(ctx, "groups-empty")).WithTimeout(patience).Should(ContainElement(HavePrefix("Left: ConfigMap " + w.Namespace + "/groups-empty is not deleted")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("custom: go by kind, name and namespace, each when the one before is done", func(ctx SpecContext) {
+	It("custom groups select objects by kind, name and namespace, and each group waits for the previous one", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-custom")
 		w.hold(ctx, "groups-custom-first")
@@ -69,7 +69,7 @@ var _ = Describe("the examples of deletion groups", func() {
 		Expect(w.Read(ctx, "groups-custom-second")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("with forceDelete: remove finalizers", func(ctx SpecContext) {
+	It("a group with forceDelete removes finalizers", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-force")
 		w.hold(ctx, "groups-force")
@@ -77,7 +77,7 @@ var _ = Describe("the examples of deletion groups", func() {
 		Expect(w.Read(ctx, "groups-force")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("with deleteAllResources: delete what others made, also for an item that manages nothing [H-23]", func(ctx SpecContext) {
+	It("a group with deleteAllResources deletes objects of other owners, also for an item without objects [H-23]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.secret(ctx, "made-by-others")
 		w.secret(ctx, "not-named")
@@ -87,7 +87,7 @@ var _ = Describe("the examples of deletion groups", func() {
 		Expect(w.exists(ctx, &corev1.Secret{}, "not-named")).To(BeTrue())
 	}, SpecTimeout(5*time.Minute))
 
-	It("with targetName: work in another target", func(ctx SpecContext) {
+	It("a group with targetName deletes objects of another target", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.secret(ctx, "made-by-others")
@@ -97,7 +97,7 @@ var _ = Describe("the examples of deletion groups", func() {
 		Expect(w.Read(ctx, "groups-target")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("during an update: order what is no longer wanted", func(ctx SpecContext) {
+	It("groups for updates order the deletion of objects that are no longer desired", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-update")
 		deleted := w.record("delete")
@@ -106,7 +106,7 @@ var _ = Describe("the examples of deletion groups", func() {
 		Expect(deleted()).To(Equal([]string{"secrets", "configmaps"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("with deleteTimeout: give up after it, and say what is still there [D10, H-21]", func(ctx SpecContext) {
+	It("a deletion fails after deleteTimeout, and the error names the remaining objects [D10, H-21]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "delete-timeout")
 		w.hold(ctx, "delete-timeout")

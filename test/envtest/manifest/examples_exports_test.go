@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-var _ = Describe("the examples of exports", func() {
-	It("read values, follow references and nest keys; without exports the Secret goes [D14, H-33]", func(ctx SpecContext) {
+var _ = Describe("Examples of exports", func() {
+	It("exports contain values, references and nested keys, and the Secret is deleted when no exports remain [D14, H-33]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		di := w.succeed(ctx, "exports")
 		service := &corev1.Service{}
@@ -35,13 +35,13 @@ var _ = Describe("the examples of exports", func() {
 		Expect(w.exists(ctx, &corev1.Secret{}, "exports-export")).To(BeFalse())
 	}, SpecTimeout(5*time.Minute))
 
-	It("are restored by the next job after another client has changed or deleted them [F74]", func(ctx SpecContext) {
+	It("the next job restores exports that another client has changed or deleted [F74]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "exports")
 		w.BreakExport(ctx, "exports", w.Again)
 	}, SpecTimeout(5*time.Minute))
 
-	It("read from another target, and wait for what is not there yet [D14]", func(ctx SpecContext) {
+	It("exports read from another target, and wait for a value that does not exist yet [D14]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.begin(ctx, "export-elsewhere")
@@ -51,7 +51,7 @@ var _ = Describe("the examples of exports", func() {
 		Expect(w.exported(ctx, di)).To(Equal(map[string]any{"gate": map[string]any{"open": "yes"}}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("fail after their time, with what is missing [D14]", func(ctx SpecContext) {
+	It("a missing value fails the item after the timeout of the export, and the error names the value [D14]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		di := w.run(ctx, "export-timeout")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -60,7 +60,7 @@ var _ = Describe("the examples of exports", func() {
 		Expect(di.Status.ExportReference).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("read what the item has just written, although the target lags behind [D14]", func(ctx SpecContext) {
+	It("exports contain values that the item has just written, although the target responds with older data [D14]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		network := faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: []faultnet.Rule{{
 			Match: faultnet.Match{Verb: "get", Resource: "configmaps", Name: "cm-0"}, Nth: 2, Fault: faultnet.Stale(1),

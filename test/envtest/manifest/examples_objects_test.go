@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-var _ = Describe("the examples of objects", func() {
-	It("are read in the older version too [H-28]", func(ctx SpecContext) {
+var _ = Describe("Examples of objects", func() {
+	It("a configuration in the older API version is accepted [H-28]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionAnnotation).start()
 		w.succeed(ctx, "old-version")
 		Expect(w.Read(ctx, "old-version").Data).To(HaveKeyWithValue("level", "info"))
@@ -23,7 +23,7 @@ var _ = Describe("the examples of objects", func() {
 		Expect(w.Read(ctx, "old-version")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("expand lists, each item with the policy of the list [D8]", func(ctx SpecContext) {
+	It("lists are expanded, and each item gets the policy of its list [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "list")
 		w.remove(ctx, "list")
@@ -31,7 +31,7 @@ var _ = Describe("the examples of objects", func() {
 		Expect(w.Read(ctx, "list-b")).NotTo(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("have policies for what is missing [D8]", func(ctx SpecContext) {
+	It("the policies decide whether a missing object is created, and whether it is deleted with the item [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "policies")
 		for name, there := range map[string]bool{"managed": true, "fallback": true, "kept": true, "ignored": false, "immutable": true} {
@@ -47,7 +47,7 @@ var _ = Describe("the examples of objects", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("have policies for what was there before, which is never deleted [D8, H-18, F29]", func(ctx SpecContext) {
+	It("the policies decide whether an object that existed before is changed, and it is never deleted [D8, H-18, F29]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		for _, name := range []string{"managed", "fallback", "kept", "ignored", "immutable"} {
 			w.theirs(ctx, name, map[string]string{"level": "theirs"})
@@ -76,7 +76,7 @@ var _ = Describe("the examples of objects", func() {
 		"merge":          {"level": "theirs", "format": "json", "more": "theirs"},
 		"mergeoverwrite": {"level": "info", "format": "json", "more": "theirs"},
 	} {
-		It("have the strategy "+strategy+" [D9]", func(ctx SpecContext) {
+		It("objects are updated with the strategy "+strategy+" [D9]", func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
 			name := "strategy-" + strategy
 			w.theirs(ctx, name, map[string]string{"level": "theirs", "format": "", "more": "theirs"})
@@ -91,7 +91,7 @@ var _ = Describe("the examples of objects", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("are annotated and patched before and after [D8]", func(ctx SpecContext) {
+	It("objects are annotated and patched before they are created, after they are deployed, and before they are deleted [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "before-and-after")
 		cm := w.Read(ctx, "before-and-after")
@@ -116,7 +116,7 @@ var _ = Describe("the examples of objects", func() {
 		Expect(w.Landscaper.AwaitGone(ctx, w.Key("before-and-after"))).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	It("are reconciled on their schedule, indirect changes included [L3]", func(ctx SpecContext) {
+	It("objects and what they depend on are reconciled on a schedule [L3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "every-second")
 		w.Edit(ctx, "every-second", func(cm *corev1.ConfigMap) { cm.Data["level"] = "by hand" })

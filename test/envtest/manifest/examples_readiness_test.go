@@ -30,14 +30,14 @@ func (w *env) namespace(ctx context.Context, name string) string {
 	return ns.Name
 }
 
-var _ = Describe("the examples of readiness checks", func() {
-	It("do without the default check [D12]", func(ctx SpecContext) {
+var _ = Describe("Examples of readiness checks", func() {
+	It("disableDefault switches off the default check [D12]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "not-checked")
 		w.remove(ctx, "not-checked")
 	}, SpecTimeout(5*time.Minute))
 
-	It("tell what is not ready while waiting and when time is up, and let other items go first [D12, H-24]", func(ctx SpecContext) {
+	It("the status and the timeout error name the object that is not ready, and other items run meanwhile [D12, H-24]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "readiness-timeout")
 		reason := "Service " + w.Namespace + "/readiness-timeout: the load balancer has no address yet"
@@ -49,7 +49,7 @@ var _ = Describe("the examples of readiness checks", func() {
 		Expect(last.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 	}, SpecTimeout(5*time.Minute))
 
-	It("look at fields of objects of the item and of others [D13]", func(ctx SpecContext) {
+	It("custom checks read fields of objects, also of objects that the item does not own [D13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "custom-checks")
 		w.says(ctx, "custom-checks", `check "database is up": ConfigMap `+w.Namespace+`/database: .data.phase does not exist`)
@@ -66,12 +66,12 @@ var _ = Describe("the examples of readiness checks", func() {
 		Expect(w.Finished(ctx, "custom-checks").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(8*time.Minute))
 
-	It("have these operators [D13]", func(ctx SpecContext) {
+	It("custom checks support all operators [D13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "operators")
 	}, SpecTimeout(5*time.Minute))
 
-	It("look into another target [D13]", func(ctx SpecContext) {
+	It("custom checks read objects of another target [D13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.begin(ctx, "check-elsewhere")
@@ -80,7 +80,7 @@ var _ = Describe("the examples of readiness checks", func() {
 		Expect(w.Finished(ctx, "check-elsewhere").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(5*time.Minute))
 
-	It("leave the only worker free while an item waits [H-24]", func(ctx SpecContext) {
+	It("an item that waits does not occupy the only worker [H-24]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.workers = 1
 		w.start()

@@ -41,13 +41,13 @@ func kubelet(ctx context.Context, w *env) {
 	DeferCleanup(func() error { cancel(); return <-done })
 }
 
-var _ = Describe("with the cluster's own controllers", Ordered, func() {
+var _ = Describe("Workloads with the controllers of Kubernetes", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		Expect(cp.StartControllerManager(ctx)).To(Succeed())
 		DeferCleanup(cp.StopControllerManager)
 	})
 
-	It("is applied, waits until it is ready and tells for what, heals, and is deleted [D12, L3]", func(ctx SpecContext) {
+	It("a workload is applied, waits with a reason until it is ready, is corrected, and is deleted [D12, L3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "logging")
 		Eventually(w.item(ctx, "logging")).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring("Deployment.apps "+w.Namespace+"/logging: Available: 0/2")))
@@ -76,7 +76,7 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 		Expect(w.exists(ctx, &corev1.ConfigMap{}, "logging")).To(BeFalse())
 	}, SpecTimeout(8*time.Minute))
 
-	It("goes by stages, and back, whatever the order of the manifests [D15]", func(ctx SpecContext) {
+	It("objects are applied by stage and deleted in reverse, regardless of the order of the manifests [D15]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		applied := w.record("patch")
 		w.succeed(ctx, "stages")

@@ -42,9 +42,9 @@ func (w *env) report(ctx context.Context, kind, name string) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-var _ = Describe("The status in a manifest", func() {
+var _ = Describe("Manifests with a status", func() {
 	for i, strategy := range strategies {
-		It("causes no write in a job that changes nothing, under the strategy "+strategy+" [F101]", func(ctx SpecContext) {
+		It("ignores the status in a manifest, so that a job without changes writes nothing, under the strategy "+strategy+" [F101]", func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
 			kind := []string{"Lamp", "Bulb", "Torch", "Candle", "Lantern"}[i]
 			object := map[string]any{
@@ -65,8 +65,8 @@ var _ = Describe("The status in a manifest", func() {
 	}
 })
 
-var _ = Describe("A list", func() {
-	It("gives its kind to items without one, and may contain lists [F102]", func(ctx SpecContext) {
+var _ = Describe("Lists in manifests", func() {
+	It("passes the kind of a list to its items without a kind, and accepts lists in lists [F102]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		item := func(name string) map[string]any {
 			return map[string]any{"metadata": map[string]any{"namespace": w.Namespace, "name": name}, "data": map[string]any{"key": name}}

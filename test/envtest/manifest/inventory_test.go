@@ -36,10 +36,10 @@ func (w *env) loseInventory(ctx context.Context, name string) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-var _ = Describe("an inventory that was lost", func() {
+var _ = Describe("Lost inventory", func() {
 	for _, revision := range contract.Revisions() {
-		Context("under the revision "+string(revision), func() {
-			It("is restored from the labels by the next run, which prunes [F37]", func(ctx SpecContext) {
+		Context("under the "+string(revision)+" revision", func() {
+			It("the next run restores the inventory from the labels, and prunes [F37]", func(ctx SpecContext) {
 				w := newEnv(ctx, revision).start()
 				w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 				w.loseInventory(ctx, "item")
@@ -48,7 +48,7 @@ var _ = Describe("an inventory that was lost", func() {
 				Expect(w.Read(ctx, "cm-2")).To(BeNil())
 			}, SpecTimeout(5*time.Minute))
 
-			It("is restored from the labels by a deletion [F37]", func(ctx SpecContext) {
+			It("a deletion restores the inventory from the labels, and keeps objects with the policy keep [F37]", func(ctx SpecContext) {
 				w := newEnv(ctx, revision).start()
 				w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")[0], entry{"manifest": w.configMap("kept", map[string]string{"key": "a"}), "policy": "keep"}))
 				w.loseInventory(ctx, "item")
@@ -57,7 +57,7 @@ var _ = Describe("an inventory that was lost", func() {
 				Expect(w.Read(ctx, "kept")).NotTo(BeNil())
 			}, SpecTimeout(5*time.Minute))
 
-			It("is restored with the objects whose kinds the configuration does not contain any more [F37]", func(ctx SpecContext) {
+			It("the next run restores objects of kinds that the configuration no longer contains [F37]", func(ctx SpecContext) {
 				w := newEnv(ctx, revision).start()
 				secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.Namespace, "name": "secret"}}
 				account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"namespace": w.Namespace, "name": "account"}}
@@ -71,7 +71,7 @@ var _ = Describe("an inventory that was lost", func() {
 
 			for _, of := range []string{"Namespace", "PersistentVolumeClaim", "ConfigMap"} {
 				for _, job := range []bool{false, true} {
-					It(fmt.Sprintf("shows that a %s existed before the item, so a deletion releases it; another run before that: %t [F29, F37]", of, job), func(ctx SpecContext) {
+					It(fmt.Sprintf("a deletion releases a %s that existed before the item; another run before the deletion: %t [F29, F37]", of, job), func(ctx SpecContext) {
 						w := newEnv(ctx, revision).start()
 						theirs, manifest := w.existing(of)
 						Expect(w.Client.Create(ctx, theirs, client.FieldOwner("somebody"))).To(Succeed())
@@ -93,7 +93,7 @@ var _ = Describe("an inventory that was lost", func() {
 		})
 	}
 
-	It("is restored by a deletion although the configuration became invalid [F37]", func(ctx SpecContext) {
+	It("a deletion restores the inventory although the configuration has become invalid [F37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
 		w.loseInventory(ctx, "item")
@@ -102,7 +102,7 @@ var _ = Describe("an inventory that was lost", func() {
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("is restored without a copy that another controller made of an object, and the copy stays [F98]", func(ctx SpecContext) {
+	It("the restored inventory does not contain the copy of an object that another controller made, and the copy stays [F98]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
 		original := &corev1.ConfigMap{}
@@ -118,7 +118,7 @@ var _ = Describe("an inventory that was lost", func() {
 		Expect(w.Read(ctx, "mirror")).NotTo(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("is restored with a Namespace that the item owns together with another item [F37]", func(ctx SpecContext) {
+	It("the restored inventory contains a Namespace that the item owns together with another item [F37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		shared := w.Namespace + "-shared"
 		w.Deploy(ctx, "first", config(nil, namespace(shared, "first")))
@@ -132,7 +132,7 @@ var _ = Describe("an inventory that was lost", func() {
 		Expect(live.Annotations).NotTo(HaveKey(HavePrefix(ownership.Prefix + "owner-")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("is restored without the kinds that the deployer may not list, and an event names them [F37]", func(ctx SpecContext) {
+	It("kinds that the deployer may not list are skipped, and an event names them [F37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		secrets := func(r faultnet.Request) bool { return r.Verb == "list" && r.Resource == "secrets" }
 		w.Counter.Inject(faultnet.When(secrets, faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))

@@ -205,9 +205,9 @@ var killedJobs = map[string]func(*env) job{
 	},
 }
 
-var _ = Describe("a process that is killed", func() {
+var _ = Describe("Killed processes", func() {
 	for name, manifests := range killedJobs {
-		It("at any write of "+name+" leaves nothing that the next one cannot finish", func(ctx SpecContext) {
+		It("the next process completes "+name+" after its predecessor was killed at any write", func(ctx SpecContext) {
 			writes := job{}.run(ctx, manifests, newKiller(0, false, nil))
 			Expect(writes).To(BeNumerically(">", 6), "the start, five objects and the end")
 			var runs []*killer
@@ -222,7 +222,7 @@ var _ = Describe("a process that is killed", func() {
 		}, SpecTimeout(10*time.Minute))
 	}
 
-	It("leaves what others made under a name that it was about to use", func(ctx SpecContext) {
+	It("a deletion leaves an object that another client created under a name that the killed process was about to use", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		k := newKiller(1, true, func(r faultnet.Request) bool { return r.Resource == "configmaps" })
 		k.Arm()

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-var _ = Describe("an object that a deleted item has left behind", func() {
+var _ = Describe("Objects that a deleted item has left behind", func() {
 	for name, leave := range map[string]func(ctx context.Context, w *env){
 		"by the policy keep": func(ctx context.Context, w *env) {
 			w.Deploy(ctx, "first", config(nil, entry{"manifest": w.configMap("left", map[string]string{"key": "a"}), "policy": "keep"}))
@@ -26,7 +26,7 @@ var _ = Describe("an object that a deleted item has left behind", func() {
 			w.Delete(ctx, "first")
 		},
 	} {
-		It("is taken over by another item that wants it, with an event: "+name+" [F92]", func(ctx SpecContext) {
+		It("takes over an object that a deleted item left behind "+name+", with an event [F92]", func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
 			leave(ctx, w)
 			w.Deploy(ctx, "second", config(nil, w.configMap("left", map[string]string{"key": "b"})))
@@ -42,7 +42,7 @@ var _ = Describe("an object that a deleted item has left behind", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("stays with another item that exists, and the error names a way out [F92]", func(ctx SpecContext) {
+	It("refuses an object of an item that exists, and the error describes a way out [F92]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "first", config(nil, w.configMap("theirs", map[string]string{"key": "a"})))
 		before := w.Read(ctx, "theirs")

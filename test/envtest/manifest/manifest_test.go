@@ -17,9 +17,9 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-var _ = Describe("the manifest deployer", func() {
+var _ = Describe("Manifest deployer", func() {
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
-		It("applies, changes, prunes and deletes ("+string(revision)+") [D8]", func(ctx SpecContext) {
+		It("applies, changes, prunes and deletes objects ("+string(revision)+") [D8]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			di := w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
@@ -36,7 +36,7 @@ var _ = Describe("the manifest deployer", func() {
 		}, SpecTimeout(8*time.Minute))
 	}
 
-	It("writes N objects first, nothing for the same again, and one for one that changed", func(ctx SpecContext) {
+	It("writes each object once, nothing in a job without changes, and one object if one has changed", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
 		_, writes := w.Spent(nil)
@@ -56,7 +56,7 @@ var _ = Describe("the manifest deployer", func() {
 		Expect(w.Read(ctx, "cm-7").Data).To(HaveKeyWithValue("key", "b"))
 	}, SpecTimeout(8*time.Minute))
 
-	It("writes nothing for the same again after a restart", func(ctx SpecContext) {
+	It("writes nothing in a job without changes after a restart", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
 		w.Manager.Stop()
@@ -69,7 +69,7 @@ var _ = Describe("the manifest deployer", func() {
 		Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(8*time.Minute))
 
-	It("heals what others change, at once and without polling [L3]", func(ctx SpecContext) {
+	It("corrects drift at once and without polling [L3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		before := w.Counter.Snapshot()
@@ -88,7 +88,7 @@ var _ = Describe("the manifest deployer", func() {
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
 	}, SpecTimeout(8*time.Minute))
 
-	It("comes back when an object of somebody else is as a custom check and an export want it [D13, D14]", func(ctx SpecContext) {
+	It("reconciles an item when an object of another owner meets a custom check and provides an export [D13, D14]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		theirs := &corev1.ConfigMap{Data: map[string]string{"state": "starting"}}
 		theirs.Namespace, theirs.Name = w.Namespace, "theirs"
@@ -118,7 +118,7 @@ var _ = Describe("the manifest deployer", func() {
 		Expect(di.Status.ExportReference).NotTo(BeNil())
 	}, SpecTimeout(8*time.Minute))
 
-	It("reads credentials again that are refused, and gives up when they are refused twice [H-15]", func(ctx SpecContext) {
+	It("reads rejected credentials again, and fails the item when they are rejected twice [H-15]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		refuse := faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 		w.Counter.Inject(faultnet.Times(1, refuse))
@@ -134,7 +134,7 @@ var _ = Describe("the manifest deployer", func() {
 		Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(8*time.Minute))
 
-	It("heals what was changed while it was down", func(ctx SpecContext) {
+	It("corrects drift that occurred while the deployer did not run", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		w.Manager.Stop()

@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-var _ = Describe("the manifest deployer promises", func() {
-	It("to forget nothing when an apply fails half-way [D11, H-14]", func(ctx SpecContext) {
+var _ = Describe("Promises of the manifest deployer", func() {
+	It("keeps all objects in the inventory when an apply fails halfway [D11, H-14]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-2" },
@@ -41,7 +41,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("to remember what it was not allowed to delete [D11, H-21]", func(ctx SpecContext) {
+	It("keeps an object in the inventory when its deletion is denied [D11, H-21]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
@@ -58,7 +58,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(w.Read(ctx, "cm-1")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("to refuse a Target of another type [D16]", func(ctx SpecContext) {
+	It("rejects a Target of another type [D16]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "other"}}
 		target.Spec.Type = "landscaper.gardener.cloud/helm-repository"
@@ -71,7 +71,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(di.Status.LastError.Message).To(ContainSubstring(`spec.target: target configuration: type: is not "landscaper.gardener.cloud/kubernetes-cluster"`))
 	}, SpecTimeout(5*time.Minute))
 
-	It("to say at the item's timeout what was not ready [D12]", func(ctx SpecContext) {
+	It("names the objects that are not ready when the item times out [D12]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		di := w.example("readiness-timeout")
 		raw, err := json.Marshal(without(di.Spec.Configuration.Raw, "readinessChecks"))
@@ -84,7 +84,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 	}, SpecTimeout(5*time.Minute))
 
-	It("to cope with long names [H-17]", func(ctx SpecContext) {
+	It("deploys an item with a long name [H-17]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		name := strings.Repeat("long-", 40) + "name"
 		exports := map[string]any{"exports": []any{map[string]any{
@@ -99,7 +99,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("to leave an object of another item alone, and to name that item [H-17]", func(ctx SpecContext) {
+	It("leaves an object of another item unchanged, and names this item in the error [H-17]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "owner", config(nil, w.configMaps(1, "a")...))
 		w.Create(ctx, "thief", config(nil, w.configMaps(1, "b")...))
@@ -110,7 +110,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("to take over from Landscaper's own deployer, and to hand back [D11]", func(ctx SpecContext) {
+	It("takes over the items of Landscaper's manifest deployer, and hands them back [D11]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "cm-0"}, Data: map[string]string{"key": "old", "gone": "x"}}
 		old.Labels = map[string]string{"manifest.deployer.landscaper.gardener.cloud/deployitem": "item"}
@@ -157,7 +157,7 @@ var _ = Describe("the manifest deployer promises", func() {
 			And(HaveField("Policy", "manage"), HaveField("Resource.UID", old.UID)), HaveField("Resource.UID", labelled.UID)))
 	}, SpecTimeout(5*time.Minute))
 
-	It("to cost what the guide says", func(ctx SpecContext) {
+	It("sends as many requests as the guide states", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		calls := func(f func()) []int {
 			before := w.Counter.Snapshot()

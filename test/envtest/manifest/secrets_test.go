@@ -253,8 +253,8 @@ func leaks(texts map[string]string, names []string) []string {
 	return out
 }
 
-var _ = Describe("a secret", func() {
-	It("of any input shows nowhere", func(ctx SpecContext) {
+var _ = Describe("Secret values", func() {
+	It("values of all inputs appear in no output", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.apiServerEchoes(ctx)
 		w.leakyTargets(ctx)

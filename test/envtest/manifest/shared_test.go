@@ -30,10 +30,10 @@ func (w *env) liveNamespace(ctx context.Context, name string) *corev1.Namespace 
 	return out
 }
 
-var _ = Describe("an object that several items hold", func() {
+var _ = Describe("Objects that several items contain", func() {
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		for _, strategy := range []string{"apply", "update", "patch"} {
-			It("belongs to all of them if it is a Namespace ("+string(revision)+", "+strategy+") [F62]", func(ctx SpecContext) {
+			It("all items own a Namespace together ("+string(revision)+", "+strategy+") [F62]", func(ctx SpecContext) {
 				w := newEnv(ctx, revision).start()
 				shared, how := w.Namespace+"-shared", map[string]any{"updateStrategy": strategy}
 				for _, name := range []string{"one", "two"} {
@@ -69,7 +69,7 @@ var _ = Describe("an object that several items hold", func() {
 		}
 	}
 
-	It("is healed for the one that its label names, and moves on with the label [F62]", func(ctx SpecContext) {
+	It("the item in the label of a shared object corrects it, and another owner follows when this item leaves [F62]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.SharedKinds = []schema.GroupKind{{Kind: "ConfigMap"}}
 		w.start()
@@ -88,7 +88,7 @@ var _ = Describe("an object that several items hold", func() {
 	}, SpecTimeout(8*time.Minute))
 
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
-		It("fails the second at once, with the name of the first, if it is of another kind ("+string(revision)+") [F62]", func(ctx SpecContext) {
+		It("an object of a kind that is not shared fails the second item at once, and the error names the first ("+string(revision)+") [F62]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			Expect(w.Deploy(ctx, "one", config(nil, w.configMap("mine", map[string]string{"key": "value"}))).Status.Phase).To(Equal(phases.Succeeded))
 			di := w.Deploy(ctx, "two", config(nil, w.configMap("mine", map[string]string{"key": "other"})))

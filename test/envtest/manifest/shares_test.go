@@ -64,8 +64,8 @@ func trickling() []byte {
 	})
 }
 
-var _ = Describe("An item of a healthy target", func() {
-	It("starts within two seconds beside 40 items of targets whose responses never end [F4]", func(ctx SpecContext) {
+var _ = Describe("Fair share of workers", func() {
+	It("starts an item of a healthy target within two seconds beside 40 items of targets whose responses never end [F4]", func(ctx SpecContext) {
 		evil, good := newEnv(ctx, contract.RevisionJobID), newEnv(ctx, contract.RevisionJobID)
 		for i := range 5 {
 			name := fmt.Sprintf("evil-%d", i)

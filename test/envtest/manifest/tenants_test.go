@@ -154,8 +154,8 @@ const (
 	itemsPerTenant = 10
 )
 
-var _ = Describe("many items on many targets", func() {
-	It("share one client per target, and do not wait for one that does not answer", func(ctx SpecContext) {
+var _ = Describe("Many targets", func() {
+	It("creates one client per target, and delays no item because of a target that does not respond", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		dead := newTunnel(ctx)
 		w.tenants(ctx, tenantCount, dead)

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-var _ = Describe("An object with the marks of an item that its inventory does not contain", func() {
+var _ = Describe("Objects of an item that its inventory does not contain", func() {
 	named := func(w *env, names ...string) map[string]any {
 		var all []any
 		for _, name := range names {
@@ -26,7 +26,7 @@ var _ = Describe("An object with the marks of an item that its inventory does no
 		return config(nil, all...)
 	}
 
-	It("is deleted if the item wrote it, for example after a restore of the target [F109]", func(ctx SpecContext) {
+	It("deletes an object that the item wrote, for example after a restore of the target [F109]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", named(w, "a", "b"))
 		backup := w.Read(ctx, "b")
@@ -43,7 +43,7 @@ var _ = Describe("An object with the marks of an item that its inventory does no
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
-	It("is left alone and reported if another program copied it [F109] [F98]", func(ctx SpecContext) {
+	It("leaves and reports a copy of an object that another program made [F109] [F98]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", named(w, "a", "b"))
 		copied := w.Read(ctx, "b")
@@ -60,7 +60,7 @@ var _ = Describe("An object with the marks of an item that its inventory does no
 		Expect(w.Read(ctx, "copy")).NotTo(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("is no longer reported when the copy is gone [F109]", func(ctx SpecContext) {
+	It("stops reporting a copy that no longer exists [F109]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", named(w, "a", "b"))
 		copied := w.Read(ctx, "b")
@@ -72,7 +72,7 @@ var _ = Describe("An object with the marks of an item that its inventory does no
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
-	It("is deleted with the item if the process has just started [F109]", func(ctx SpecContext) {
+	It("deletes the object together with the item although the process has just started [F109]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", named(w, "a"))
 		old := w.Get(ctx, "item").Status.ProviderStatus
@@ -91,7 +91,7 @@ var _ = Describe("An object with the marks of an item that its inventory does no
 		Expect(w.Read(ctx, "b")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("is deleted with the item if the status was restored from a backup [F109] [F112]", func(ctx SpecContext) {
+	It("deletes the object together with the item although the status was restored from a backup [F109] [F112]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", named(w, "a"))
 		old := w.Get(ctx, "item").Status.ProviderStatus
@@ -106,7 +106,7 @@ var _ = Describe("An object with the marks of an item that its inventory does no
 		Expect(w.Read(ctx, "a")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("is deleted if it belonged to an earlier item with the same name [F72]", func(ctx SpecContext) {
+	It("deletes an object of an earlier item with the same name [F72]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", named(w, "a", "b"))
 		di := w.Get(ctx, "item")

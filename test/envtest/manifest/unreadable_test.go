@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-var _ = Describe("a Secret that the Target may neither read nor write", func() {
+var _ = Describe("Secrets that the Target may neither read nor write", func() {
 	// deploy creates an item with a ConfigMap and a Secret. The response to the first write of the Secret is lost, so
 	// that the Secret may exist.
 	deploy := func(ctx SpecContext, w *env) {
@@ -30,7 +30,7 @@ var _ = Describe("a Secret that the Target may neither read nor write", func() {
 		Expect(w.inventory(ctx, "item")).To(HaveLen(2))
 	}
 
-	It("does not keep the item from being deleted, and an event names it [F96]", func(ctx SpecContext) {
+	It("deletes the item, and an event names the Secret that may remain [F96]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		deploy(ctx, w)
 		Expect(w.Landscaper.Interrupt(ctx, w.Key("item"))).To(Succeed())
@@ -45,7 +45,7 @@ var _ = Describe("a Secret that the Target may neither read nor write", func() {
 			HavePrefix("MayRemain: Secret " + w.Namespace + "/hidden: may remain in the cluster")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("does not fail later jobs without the Secret, and an event names it [F96]", func(ctx SpecContext) {
+	It("ends later jobs without the Secret, and an event names the Secret that may remain [F96]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		deploy(ctx, w)
 		Expect(w.Landscaper.Interrupt(ctx, w.Key("item"))).To(Succeed())

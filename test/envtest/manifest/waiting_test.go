@@ -115,14 +115,14 @@ func (w *env) lag(ctx context.Context, items []string, happened func(g Gomega, i
 	return took
 }
 
-var _ = Describe("while an item waits", Ordered, func() {
+var _ = Describe("Waiting items", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		Expect(cp.StartControllerManager(ctx, append(controlplane.DefaultControllers(), "serviceaccount-token-controller")...)).To(Succeed())
 		DeferCleanup(cp.StopControllerManager)
 	})
 
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
-		It("a Deployment is written once under each strategy ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {
+		It("writes a Deployment once under each strategy while the item waits ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			versions := w.versions()
 			for _, strategy := range strategies {
@@ -162,7 +162,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 			Expect(w.writesTo("deployments")).To(Equal(before), "%s", w.Counter.Snapshot())
 		}, SpecTimeout(10*time.Minute))
 
-		It("a Secret that a controller fills in is written once under each strategy ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {
+		It("writes a Secret that a controller fills once under each strategy while the item waits ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			versions := w.versions()
 			Eventually(func() error {
@@ -204,7 +204,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 		}, SpecTimeout(10*time.Minute))
 	}
 
-	It("events wake it about once per second, and not more often [F61]", func(ctx SpecContext) {
+	It("reads a waiting object that changes all the time at most about once per second [F61]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Create(ctx, "item", config(nil, map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": w.Namespace, "name": "noisy"},
@@ -224,7 +224,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 		Expect(n).To(BeNumerically(">", 10))
 	}, SpecTimeout(5*time.Minute))
 
-	It("what others change of an object is left alone by the strategies that read first, and put right by the next job [F61]", func(ctx SpecContext) {
+	It("leaves drift under the strategies that read first while the item waits, and corrects it in the next job [F61]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		reading := []string{"update", "patch", "mergeOverwrite"}
 		for _, strategy := range reading {

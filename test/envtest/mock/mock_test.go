@@ -105,7 +105,7 @@ func (w *env) statusWrites(item types.NamespacedName) int {
 	}]
 }
 
-var _ = Describe("the mock deployer", func() {
+var _ = Describe("Mock deployer", func() {
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		Context(fmt.Sprintf("under the %s revision", revision), Ordered, ContinueOnFailure, func() {
 			var w *env
@@ -135,7 +135,7 @@ func phases(of **env) {
 		Expect(w.finished(ctx, client.ObjectKeyFromObject(di))).To(phaseIs("Succeeded"))
 	})
 
-	It("sets the initial phase at the first call of each job, and lets it be afterwards [D1]", func(ctx SpecContext) {
+	It("sets the initial phase at the first call of each job, and keeps the phase after that [D1]", func(ctx SpecContext) {
 		item := w.deploy(ctx, "initial", `"initialPhase":"Progressing"`)
 		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
@@ -148,7 +148,7 @@ func phases(of **env) {
 		Expect(w.finished(ctx, item)).To(phaseIs("Failed"))
 	})
 
-	It("is called again in phase Progressing until the timeout ends it [D1] [H-3]", func(ctx SpecContext) {
+	It("is called again in the phase Progressing until the timeout ends the run [D1] [H-3]", func(ctx SpecContext) {
 		item := w.deploy(ctx, "endless", `"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) {
 			di.Spec.Timeout = &lsv1alpha1.Duration{Duration: 6 * time.Second}
 		})
@@ -159,7 +159,7 @@ func phases(of **env) {
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 	})
 
-	It("can be aborted, and keeps what it exported [D6]", func(ctx SpecContext) {
+	It("aborts a run, and keeps the exports [D6]", func(ctx SpecContext) {
 		item := w.deploy(ctx, "aborted", `"phase":"Progressing","export":{"a":1}`)
 		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
@@ -180,7 +180,7 @@ func exports(of **env) {
 	var w *env
 	BeforeEach(func() { w = *of })
 
-	It("copies the provider status and writes the export to a Secret of the item [D2]", func(ctx SpecContext) {
+	It("copies the provider status, and writes the export to a Secret of the item [D2]", func(ctx SpecContext) {
 		item := w.deploy(ctx, "export", `"providerStatus":{"apiVersion":"example.com/v1","kind":"S","n":1},"export":{"b":2,"a":[1]}`)
 		di := w.finished(ctx, item)
 		Expect(di.Status.ProviderStatus.Raw).To(MatchJSON(`{"apiVersion":"example.com/v1","kind":"S","n":1}`))
@@ -196,14 +196,14 @@ func exports(of **env) {
 		Expect(secretOf(ctx, item)).To(BeNil(), "Delete removes it [D3]")
 	})
 
-	It("is deleted although its export is gone [D3]", func(ctx SpecContext) {
+	It("deletes an item whose export Secret does not exist [D3]", func(ctx SpecContext) {
 		item := w.deploy(ctx, "lost", `"export":{"a":1}`)
 		w.finished(ctx, item)
 		Expect(c.Delete(ctx, secretOf(ctx, item))).To(Succeed())
 		Expect(w.ls.Delete(ctx, item)).To(Succeed())
 	})
 
-	It("refuses to write to a Secret that is not its own, and leaves it when it is deleted [D2] [D3]", func(ctx SpecContext) {
+	It("refuses to write to a Secret of another owner, and leaves this Secret when the item is deleted [D2] [D3]", func(ctx SpecContext) {
 		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: w.key("foreign").Name + "-export"}}
 		Expect(c.Create(ctx, foreign)).To(Succeed())
 		item := w.deploy(ctx, "foreign", `"export":{"a":1}`)
@@ -217,7 +217,7 @@ func exports(of **env) {
 
 // faults defines the specs of the promise D4 in docs/behaviours.md.
 func faults(of **env) {
-	DescribeTable("a wrong configuration fails the item with the path of the field [D4]", func(ctx SpecContext, name, fields, path string) {
+	DescribeTable("fails an item with an invalid configuration with the path of the field [D4]", func(ctx SpecContext, name, fields, path string) {
 		w := *of
 		item := w.deploy(ctx, "wrong-"+name, fields)
 		di := w.finished(ctx, item)
@@ -235,7 +235,7 @@ func faults(of **env) {
 			)))))
 	},
 		Entry("unknown field", "field", `"phaze":"Failed"`, `spec.config: unknown field "phaze"`),
-		Entry("phase that nobody knows", "phase", `"phase":"Done"`, "spec.config.phase"),
+		Entry("unknown phase", "phase", `"phase":"Done"`, "spec.config.phase"),
 		Entry("provider status without kind", "status", `"providerStatus":{"n":1}`, "spec.config.providerStatus"),
 		Entry("two schedules", "schedule", `"continuousReconcile":{"every":"1m","cron":"@daily"}`, "spec.config.continuousReconcile"),
 	)
@@ -254,7 +254,7 @@ func writes(of **env) {
 		Expect(w.statusWrites(item)).To(Equal(4), "start and outcome\n%s", w.requests.Snapshot().Of("deployitems", ns, item.Name))
 	})
 
-	It("reconciles again on its schedule, with the writes of one run [D7]", func(ctx SpecContext) {
+	It("reconciles an item on its schedule, with the writes of one run [D7]", func(ctx SpecContext) {
 		w := *of
 		item := w.deploy(ctx, "scheduled", `"continuousReconcile":{"every":"1s"}`)
 		di := w.finished(ctx, item)
@@ -267,7 +267,7 @@ func writes(of **env) {
 
 // targets defines the specs of the promise D5 in docs/behaviours.md.
 func targets() {
-	It("cares for items whose target its configuration selects [D5]", func(ctx SpecContext) {
+	It("processes items whose Target the configuration of the deployer selects [D5]", func(ctx SpecContext) {
 		w := start(contract.RevisionJobID, &mockv1alpha1.Configuration{Identity: "selective", TargetSelector: []lsv1alpha1.TargetSelector{{
 			Labels: []lsv1alpha1.Requirement{{Key: "zone", Operator: selection.Equals, Values: []string{"eu"}}},
 		}}})

@@ -23,7 +23,7 @@ func (w *env) reports(ctx context.Context, phase lsv1alpha1.DeployItemPhase) {
 	}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
 }
 
-var _ = Describe("the deletion of an item whose target does not respond", func() {
+var _ = Describe("Deletion of an item whose target does not respond", func() {
 	for _, k := range kinds {
 		Context("of the deployer "+k.name, func() {
 			It("ends at once if the item never had objects [F37]", func(ctx SpecContext) {
@@ -53,7 +53,7 @@ var _ = Describe("the deletion of an item whose target does not respond", func()
 		})
 	}
 
-	It("ends at once after a configuration that was invalid [F37]", func(ctx SpecContext) {
+	It("ends at once if an earlier configuration was invalid [F37]", func(ctx SpecContext) {
 		w := newWorld(ctx, kinds[0], setup{})
 		w.CreateTarget(ctx, "gone", nowhere())
 		invalid := map[string]any{"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "Unknown"}

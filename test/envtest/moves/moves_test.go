@@ -130,10 +130,10 @@ func (w *env) annotate(ctx context.Context, key, value string) {
 	Expect(w.Client.Patch(ctx, di, patch)).To(Succeed())
 }
 
-var _ = Describe("an item that moves to another cluster", func() {
+var _ = Describe("Move of an item to another cluster", func() {
 	for _, k := range kinds {
 		Context("of the deployer "+k.name, func() {
-			It("is deployed there, cleaned up in the old one, and deleted from the new one [F13]", func(ctx SpecContext) {
+			It("deploys the item to the new cluster, deletes its objects in the old one, and deletes the item from the new one [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.succeeds(w.move(ctx, other))
 				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
@@ -143,7 +143,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, inThere)).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("loses nothing in the old cluster before the new deployment has succeeded [F13]", func(ctx SpecContext) {
+			It("deletes nothing in the old cluster before the new deployment has succeeded [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
 				w.moveGated(ctx, other, inThere)
@@ -162,7 +162,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 			}, SpecTimeout(5*time.Minute))
 
 			for name, restart := range map[string]bool{"": false, ", also after a restart": true} {
-				It("is cleaned up when the old cluster answers again"+name+" [F13]", func(ctx SpecContext) {
+				It("deletes the objects in the old cluster when it responds again"+name+" [F13]", func(ctx SpecContext) {
 					w := newEnv(ctx, k, setup{})
 					w.point(ctx, world.Cluster, nowhere())
 					w.succeeds(w.move(ctx, other))
@@ -180,7 +180,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				}, SpecTimeout(5*time.Minute))
 			}
 
-			It("keeps its objects if it moves back before the clean-up [F13]", func(ctx SpecContext) {
+			It("keeps the objects if the item moves back before the clean-up [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
 				w.point(ctx, world.Cluster, nowhere())
@@ -206,7 +206,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, w.Client)).To(Equal(before))
 			}, SpecTimeout(5*time.Minute))
 
-			It("keeps a deletion waiting for the old cluster until an annotation releases it [F13]", func(ctx SpecContext) {
+			It("keeps the item until the old cluster is cleaned up, or an annotation releases its objects [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.aim(ctx, other)
 				Expect(w.Client.Delete(ctx, &lsv1alpha1.Target{ObjectMeta: metaOf(w, world.Cluster)})).To(Succeed())
@@ -224,7 +224,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				w.awaitReleased(ctx, upkeep.ReleaseAnnotation)
 			}, SpecTimeout(5*time.Minute))
 
-			It("ends in the new cluster only, before whichever write of the move its process is killed [F13]", func(ctx SpecContext) {
+			It("leaves objects only in the new cluster, regardless of the write before which the process is killed [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.Manager.Stop()
 				to, from := place{other, inThere}, place{world.Cluster, w.Client}
@@ -236,7 +236,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(writes).To(BeNumerically(">=", 4), "at least two writes of the item, one of the object, and its deletion")
 			}, SpecTimeout(9*time.Minute))
 
-			It("is deployed again when it moves back [F13]", func(ctx SpecContext) {
+			It("deploys the item again when it moves back [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.succeeds(w.move(ctx, other))
 				w.succeeds(w.move(ctx, world.Cluster))
@@ -245,7 +245,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("loses nothing by a Target without content that is corrected [F13]", func(ctx SpecContext) {
+			It("deletes nothing because of a Target without content that is corrected [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
 				w.CreateTarget(ctx, "wrong", []byte(`{}`))
@@ -255,14 +255,14 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.left(ctx)(NewWithT(GinkgoTB()))).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("loses nothing by the Target of a cluster without its namespace that is corrected [F13]", func(ctx SpecContext) {
+			It("deletes nothing because of the Target of a cluster without the namespace that is corrected [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{bare: true})
 				w.fails(ctx, other, "does not exist")
 				w.leaves(ctx)
 				Expect(w.in(ctx, inThere)).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("loses nothing by a Target without rights that is corrected [F13]", func(ctx SpecContext) {
+			It("deletes nothing because of a Target without rights that is corrected [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.CreateTarget(ctx, "wrong", w.visitor(ctx))
 				w.fails(ctx, "wrong", "cannot patch")
@@ -270,7 +270,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, inThere)).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("reports an object that it may not delete in the old cluster until an annotation releases it [F13]", func(ctx SpecContext) {
+			It("reports an object that may not be deleted in the old cluster until an annotation releases it [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.CreateTarget(ctx, "wrong", w.visitor(ctx))
 				world.Grant(ctx, there.Config, w.Namespace, w.Namespace, rbacv1.PolicyRule{
@@ -286,7 +286,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("waits for nothing if its Target leads to another cluster now [F13]", func(ctx SpecContext) {
+			It("waits for nothing if the Target of the item leads to another cluster now [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.point(ctx, world.Cluster, there.Kubeconfig())
 				w.succeeds(w.Again(ctx, "item"))
@@ -299,7 +299,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("is deployed only after the old cluster is cleaned up, if this comes first [F13]", func(ctx SpecContext) {
+			It("deploys the item only after the clean-up of the old cluster, if this comes first [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{cleanUpFirst: true})
 				w.hold(ctx, `["example.com/hold"]`)
 				w.aim(ctx, other)
@@ -315,7 +315,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("leaves what it is to keep [F13]", func(ctx SpecContext) {
+			It("keeps objects with a policy that excludes their deletion [F13]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{keeps: true})
 				w.succeeds(w.move(ctx, other))
 				w.leaves(ctx)
@@ -325,7 +325,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 		})
 	}
 
-	It("leaves children that its deployer never deletes, even if the clean-up comes first [F13]", func(ctx SpecContext) {
+	It("keeps children that the deployer never deletes, even if the clean-up comes first [F13]", func(ctx SpecContext) {
 		w := newEnv(ctx, kinds[1], setup{keeps: true, cleanUpFirst: true})
 		before := w.in(ctx, w.Client)
 		w.succeeds(w.move(ctx, other))
@@ -335,7 +335,7 @@ var _ = Describe("an item that moves to another cluster", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	for _, k := range kinds[:2] { // the other kind has no plan
-		It("is planned by the deployer "+k.name+" [F13]", func(ctx SpecContext) {
+		It("shows the move in a plan of the deployer "+k.name+" [F13]", func(ctx SpecContext) {
 			w := newEnv(ctx, k, setup{})
 			leave, object := `leave the cluster \S+ of Target `+world.Cluster+`\n`, "ConfigMap "+w.Namespace+"/"+object
 			released := "^create " + object + "\n" + leave + "  release 1 objects\n2 to do, 0 unchanged\n$"

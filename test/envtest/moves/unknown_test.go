@@ -52,12 +52,12 @@ func (w *env) awaitEvent(ctx context.Context, reason, text string) {
 	}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
 }
 
-var _ = Describe("an item that moves to a cluster that cannot be identified", func() {
+var _ = Describe("Move of an item to a cluster that cannot be identified", func() {
 	named := func(w *env) string { return "ConfigMap " + w.Namespace + "/" + object }
 
 	for _, k := range kinds {
 		Context("of the deployer "+k.name, func() {
-			It("names the objects that it may have left, and deletes them when the cluster can be identified [F108]", func(ctx SpecContext) {
+			It("reports the objects that may remain, and deletes them when the cluster can be identified [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
 				w.tenant(ctx, "tenant", there)
@@ -73,7 +73,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 				Expect(w.in(ctx, inThere)).NotTo(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("keeps its objects and reports nothing if it is the same cluster [F108]", func(ctx SpecContext) {
+			It("keeps the objects and reports nothing if it is the same cluster [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
 				w.tenant(ctx, "tenant", here)
@@ -85,7 +85,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 				Expect(w.in(ctx, w.Client)).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("is deleted from both clusters [F108]", func(ctx SpecContext) {
+			It("deletes the item from both clusters [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.tenant(ctx, "tenant", there)
 				w.succeeds(w.move(ctx, "tenant"))
@@ -94,7 +94,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 				Expect(w.in(ctx, inThere)).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("is deleted although no Target leads to the old cluster any more, and names what may remain there [F108]", func(ctx SpecContext) {
+			It("deletes the item although no Target leads to the old cluster any more, and names objects that may remain there [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				w.tenant(ctx, "tenant", there)
 				w.aim(ctx, "tenant")
@@ -106,7 +106,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 				Expect(w.in(ctx, inThere)).To(BeEmpty())
 			}, SpecTimeout(5*time.Minute))
 
-			It("no longer names the objects when an annotation releases them [F108]", func(ctx SpecContext) {
+			It("stops reporting the objects when an annotation releases them [F108]", func(ctx SpecContext) {
 				w := newEnv(ctx, k, setup{})
 				before := w.in(ctx, w.Client)
 				w.tenant(ctx, "tenant", there)
@@ -119,7 +119,7 @@ var _ = Describe("an item that moves to a cluster that cannot be identified", fu
 		})
 	}
 
-	It("is cleaned up when both clusters can be identified [F108]", func(ctx SpecContext) {
+	It("deletes the objects in the old cluster when both clusters can be identified [F108]", func(ctx SpecContext) {
 		w := newWorld(ctx, kinds[0], setup{})
 		w.tenant(ctx, "first", here)
 		w.tenant(ctx, "tenant", there)

@@ -66,11 +66,11 @@ func (k combination) calls(kind string) []request {
 	return out
 }
 
-var _ = Describe("the calls", func() {
+var _ = Describe("Requests of a patch", func() {
 	for _, kind := range []string{apart, whole} {
 		for bits := range 16 {
 			k := combination{bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0}
-			title := fmt.Sprintf("%s: body by dictionary %t, by function %t; status by dictionary %t, by function %t [K2, K6, K7, K8, K9, K13, K26, Kx1, Kx15]",
+			title := fmt.Sprintf("a patch of the kind %s sends the fewest requests; body by dictionary %t, by function %t; status by dictionary %t, by function %t [K2, K6, K7, K8, K9, K13, K26, Kx1, Kx15]",
 				kind, k.bodyDict, k.bodyFunc, k.statusDict, k.statusFunc)
 			It(title, func(ctx SpecContext) {
 				obj := create(ctx, kind)
@@ -85,7 +85,7 @@ var _ = Describe("the calls", func() {
 				Expect(wire.sent()).To(HaveLen(len(k.calls(kind))), "the second time nothing is to be done")
 			})
 		}
-		It(kind+": finds out itself where the status goes [K9]", func(ctx SpecContext) {
+		It("the client detects for the kind "+kind+" whether the status is a subresource [K9]", func(ctx SpecContext) {
 			obj := create(ctx, kind)
 			apply(ctx, combination{statusDict: true}.patch(), obj)
 			Expect(obj.Object["status"]).To(HaveKeyWithValue("text", "dict"))
@@ -98,7 +98,7 @@ var _ = Describe("the calls", func() {
 		})
 	}
 
-	It("is none for functions without effect and for deleting what is absent [K8, K19]", func(ctx SpecContext) {
+	It("a patch without effect sends no request [K8, K19]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		p := &patch.Patch{}
 		p.Append(set(int64(1), "spec", "n"), func(body map[string]any) error { delete(body, "nope"); return nil })
@@ -108,7 +108,7 @@ var _ = Describe("the calls", func() {
 		Expect(wire.sent()).To(BeEmpty())
 	})
 
-	It("removes a key or empties its parent, as told [K16, Kx10]", func(ctx SpecContext) {
+	It("a patch removes a key, or empties its parent [K16, Kx10]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		p := &patch.Patch{}
 		p.Spec().Set("free", map[string]any{"a": map[string]any{"x": 1}, "b": map[string]any{"x": 1}})
@@ -124,7 +124,7 @@ var _ = Describe("the calls", func() {
 		}
 	})
 
-	It("copes with keys that need an escape, by dictionary and by function [Kx9]", func(ctx SpecContext) {
+	It("a patch escapes keys, in the dictionary and in functions [Kx9]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		keys := []string{"a/b", "a~b", "~1", "~0/", "a.b", "", "ü€", `"\`, "0", "-"}
 		p := &patch.Patch{}
@@ -151,7 +151,7 @@ var _ = Describe("the calls", func() {
 		Expect(obj.Object["spec"].(map[string]any)["free"].(map[string]any)["dict"]).To(BeEmpty())
 	})
 
-	It("stores an explicit null that a function sets [Kx14]", func(ctx SpecContext) {
+	It("a patch stores an explicit null that a function sets [Kx14]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		p := &patch.Patch{}
 		p.Append(set(nil, "spec", "text"))
@@ -162,7 +162,7 @@ var _ = Describe("the calls", func() {
 		Expect(wire.sent()).To(BeEmpty())
 	})
 
-	It("warns of what the API server left out, by its path [Kx11]", func(ctx SpecContext) {
+	It("a patch warns about a field that the API server dropped, with its path [Kx11]", func(ctx SpecContext) {
 		for _, kind := range []string{apart, whole} {
 			obj := create(ctx, kind)
 			p := &patch.Patch{}
@@ -173,7 +173,7 @@ var _ = Describe("the calls", func() {
 		}
 	})
 
-	It("changes a DeployItem that was never processed, in typed Go [K1, K15]", func(ctx SpecContext) {
+	It("a patch changes a typed DeployItem that was never processed [K1, K15]", func(ctx SpecContext) {
 		di := newItem()
 		direct := newClient(cfg)
 		Expect(direct.Create(ctx, di)).To(Succeed())
@@ -199,7 +199,7 @@ var _ = Describe("the calls", func() {
 		Expect(di.Status.Phase).To(BeEquivalentTo("Init"))
 	})
 
-	It("works on built-in kinds and through the Go types [K20, K32]", func(ctx SpecContext) {
+	It("a patch changes objects of built-in kinds with functions of Go types [K20, K32]", func(ctx SpecContext) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "t-"}, Data: map[string]string{"a": "1"}}
 		Expect(newClient(cfg).Create(ctx, cm)).To(Succeed())
 		wire.reset()
@@ -221,7 +221,7 @@ var _ = Describe("the calls", func() {
 		Expect(wire.sent()).To(Equal([]request{{"", steps}}))
 	})
 
-	It("lets others write with a client of their own [K10, K28]", func(ctx SpecContext) {
+	It("a patch keeps changes that another client makes meanwhile [K10, K28]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		own := obj.DeepCopy()
 		Expect(unstructured.SetNestedField(own.Object, "own", "spec", "text")).To(Succeed())
@@ -239,8 +239,8 @@ var _ = Describe("the calls", func() {
 	})
 })
 
-var _ = Describe("what goes wrong", func() {
-	It("is a conflict when the version is stale, and nothing is applied [K27]", func(ctx SpecContext) {
+var _ = Describe("Errors of a patch", func() {
+	It("a stale version causes a conflict, and nothing is applied [K27]", func(ctx SpecContext) {
 		for _, k := range []combination{{bodyDict: true}, {bodyFunc: true}, {statusDict: true}, {statusFunc: true}} {
 			obj := create(ctx, apart)
 			stale := obj.DeepCopy()
@@ -253,7 +253,7 @@ var _ = Describe("what goes wrong", func() {
 		}
 	})
 
-	It("is a conflict also where a step does not fit the newer body [K27, Kx15]", func(ctx SpecContext) {
+	It("a step that does not fit the newer body causes a conflict [K27, Kx15]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		stale := obj.DeepCopy()
 		foreign := &patch.Patch{}
@@ -272,7 +272,7 @@ var _ = Describe("what goes wrong", func() {
 		Expect(stale.Object["spec"]).To(HaveKeyWithValue("list", []any{"new"}))
 	})
 
-	It("is a validation error that names the field, also with functions [Kx5, Kx15]", func(ctx SpecContext) {
+	It("an invalid value causes a validation error that names the field, also in a function [Kx5, Kx15]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		for _, value := range []func(*patch.Patch){
 			func(p *patch.Patch) { p.Spec().Set("n", "no number") },
@@ -287,7 +287,7 @@ var _ = Describe("what goes wrong", func() {
 		}
 	})
 
-	It("is nothing when the object is gone [Kx4]", func(ctx SpecContext) {
+	It("an object that does not exist any more causes no error [Kx4]", func(ctx SpecContext) {
 		for _, k := range []combination{{bodyDict: true}, {bodyFunc: true}, {statusDict: true}, {statusFunc: true}} {
 			obj := create(ctx, apart)
 			Expect(newClient(cfg).Delete(ctx, obj.DeepCopy())).To(Succeed())
@@ -295,7 +295,7 @@ var _ = Describe("what goes wrong", func() {
 		}
 	})
 
-	It("is an error without a reference body [Kx8]", func(ctx SpecContext) {
+	It("an object without a resource version is rejected [Kx8]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		obj.SetResourceVersion("")
 		_, err := combination{bodyFunc: true}.patch().Apply(ctx, c, obj)
@@ -303,7 +303,7 @@ var _ = Describe("what goes wrong", func() {
 		Expect(wire.sent()).To(BeEmpty())
 	})
 
-	It("is nothing when the last finalizer lets the object go [Kx13]", func(ctx SpecContext) {
+	It("an object that disappears with its last finalizer causes no error [Kx13]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		p := &patch.Patch{}
 		p.Append(addFinalizer("example.org/a"))
@@ -318,7 +318,7 @@ var _ = Describe("what goes wrong", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	})
 
-	It("carries over only the status when the main resource was written [Kx2, Kx3]", func(ctx SpecContext) {
+	It("only the status is sent again after a conflict if the main resource was written [Kx2, Kx3]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		p, runs := &patch.Patch{}, 0
 		p.Append(func(body map[string]any) error {

@@ -259,9 +259,9 @@ func withPatch(ctx context.Context, c client.Client, obj *typedApart, s situatio
 	return err
 }
 
-var _ = Describe("the comparison in docs/patching.md", func() {
+var _ = Describe("Comparison in docs/patching.md", func() {
 	for _, s := range situations {
-		It("is true: "+s.name+" [F14, F15]", func(ctx SpecContext) {
+		It("the row of the table is correct: "+s.name+" [F14, F15]", func(ctx SpecContext) {
 			row := []string{s.name}
 			for _, tool := range tools {
 				row = append(row, outcome(ctx, tool, s))

@@ -56,9 +56,9 @@ func userWith(ctx context.Context, name string, verbs ...string) client.Client {
 	return c
 }
 
-var _ = Describe("an object of the same name", func() {
+var _ = Describe("Objects with the same name", func() {
 	for _, k := range []combination{{bodyDict: true}, {statusDict: true}, {bodyDict: true, statusDict: true}, {bodyFunc: true, statusFunc: true}} {
-		It("is not changed: it is not the one that the patch was made for [F20]", func(ctx SpecContext) {
+		It("a patch does not change an object with another UID [F20]", func(ctx SpecContext) {
 			for _, kind := range []string{apart, whole} {
 				obj := create(ctx, kind)
 				recreate(ctx, obj)
@@ -72,8 +72,8 @@ var _ = Describe("an object of the same name", func() {
 	}
 })
 
-var _ = Describe("rights", func() {
-	It("to update are enough: the raw object is updated [F59]", func(ctx SpecContext) {
+var _ = Describe("Rights for a patch", func() {
+	It("a client that may only update sends the raw object [F59]", func(ctx SpecContext) {
 		user := userWith(ctx, "updater", "get", "update")
 		for _, kind := range []string{apart, whole} {
 			for bits := range 16 {
@@ -95,7 +95,7 @@ var _ = Describe("rights", func() {
 		}
 	})
 
-	It("that are all missing are an error that names the resource [F59]", func(ctx SpecContext) {
+	It("a client that may neither patch nor update receives an error that names the resource [F59]", func(ctx SpecContext) {
 		user := userWith(ctx, "reader", "get")
 		for _, k := range []combination{{bodyDict: true}, {statusFunc: true}} {
 			_, err := k.patch().Apply(ctx, user, create(ctx, apart), patch.StatusSubresource(true))
@@ -106,8 +106,8 @@ var _ = Describe("rights", func() {
 	})
 })
 
-var _ = Describe("the limits of the API server", func() {
-	It("on the number of operations are not reached [F16]", func(ctx SpecContext) {
+var _ = Describe("Limits of the API server", func() {
+	It("a patch stays below the maximum number of operations [F16]", func(ctx SpecContext) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "t-"}, Data: map[string]string{}}
 		for i := range 25000 {
 			cm.Data[fmt.Sprint("key-", i)] = "x"

@@ -83,8 +83,8 @@ func (s *interloperStatus) Patch(ctx context.Context, obj client.Object, p clien
 	return s.SubResourceClient.Patch(ctx, obj, p, opts...)
 }
 
-var _ = Describe("several writers", func() {
-	It("lose no increment, and need two attempts on average at most [K25, K29, K30, Kx15]", func(ctx SpecContext) {
+var _ = Describe("Concurrent writers", func() {
+	It("no increment is lost, and a patch needs at most two attempts on average [K25, K29, K30, Kx15]", func(ctx SpecContext) {
 		const writers, times = 2, 1000
 		obj := create(ctx, apart)
 		attempts, faults := make([]int, writers), make([]error, writers)
@@ -109,7 +109,7 @@ var _ = Describe("several writers", func() {
 		Expect(total).To(BeNumerically("<=", 2*writers*times))
 	}, SpecTimeout(10*time.Minute))
 
-	It("lose no foreign finalizer [K20, K33]", func(ctx SpecContext) {
+	It("no foreign finalizer is lost [K20, K33]", func(ctx SpecContext) {
 		const controllers = 20
 		obj := create(ctx, apart)
 		end := time.Now().Add(10 * time.Second)

@@ -26,9 +26,9 @@ var (
 	config = map[string]any{"apiVersion": "porting.example.org/v1", "kind": "ProviderConfiguration"}
 )
 
-var _ = Describe("A ported deployer", func() {
+var _ = Describe("Ported deployers", func() {
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
-		Context("under the revision "+string(revision), func() {
+		Context("under the "+string(revision)+" revision", func() {
 			var w *world.World
 			start := func(port func(c client.Client) deployerlib.Deployer) {
 				GinkgoHelper()
@@ -36,7 +36,7 @@ var _ = Describe("A ported deployer", func() {
 			}
 			BeforeEach(func(ctx SpecContext) { w = newWorld(ctx, revision) })
 
-			It("that keeps its state in the phase is started once, polled, and uninstalls once [F44]", func(ctx SpecContext) {
+			It("a deployer that keeps its state in the phase starts once, is called again, and uninstalls once [F44]", func(ctx SpecContext) {
 				calls := make(chan lsv1alpha1.DeployItemPhase, 100)
 				start(func(c client.Client) deployerlib.Deployer {
 					return deployerlib.Port(counting{Container: &porting.Container{Host: c}, calls: calls}, nil)
@@ -56,7 +56,7 @@ var _ = Describe("A ported deployer", func() {
 			})
 
 			for _, removal := range []string{"in memory", "through the API"} {
-				It("that removes the finalizer itself "+removal+" is called once to delete [F44]", func(ctx SpecContext) {
+				It("a deployer that removes the finalizer itself "+removal+" is called once for a deletion [F44]", func(ctx SpecContext) {
 					start(func(c client.Client) deployerlib.Deployer {
 						helm := &porting.Helm{Target: c}
 						if removal == "through the API" {
@@ -70,7 +70,7 @@ var _ = Describe("A ported deployer", func() {
 				})
 			}
 
-			It("that waits for its target, as the guide shows, is called again [F44]", func(ctx SpecContext) {
+			It("a deployer that waits for its target as in the guide is called again [F44]", func(ctx SpecContext) {
 				pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}})
 				DeferCleanup(pool.Close)
 				looks := 0
@@ -92,7 +92,7 @@ var _ = Describe("A ported deployer", func() {
 				Expect(looks).To(Equal(2))
 			})
 
-			It("that writes its status itself ends with an explanation [F44]", func(ctx SpecContext) {
+			It("a deployer that writes its status itself fails the item with an explanation [F44]", func(ctx SpecContext) {
 				start(func(c client.Client) deployerlib.Deployer { return deployerlib.Port(&porting.Mock{Status: c}, nil) })
 				w.Create(ctx, "item", config)
 				Eventually(func(g Gomega) {
@@ -104,7 +104,7 @@ var _ = Describe("A ported deployer", func() {
 				}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
 			})
 
-			It("of the annotation era reads its Target, is forced, and deletes until nothing is left [F44]", func(ctx SpecContext) {
+			It("a deployer of the annotation revision reads its Target, is forced, and deletes until no object remains [F44]", func(ctx SpecContext) {
 				manifest := &porting.Manifest{}
 				start(func(c client.Client) deployerlib.Deployer {
 					manifest.Target = c

@@ -31,8 +31,8 @@ var mockRights = []rbacv1.PolicyRule{
 	allowed("events.k8s.io", []string{"create"}, "events"),
 }
 
-var _ = Describe("the leader election of a program", func() {
-	It("hands the lease over when the process ends, so that the next one starts at once [F49]", func(ctx SpecContext) {
+var _ = Describe("Leader election of a program", func() {
+	It("releases the lease when the process ends, so that the next process starts at once [F49]", func(ctx SpecContext) {
 		// The lease has its default duration of 15 s, so the spec would fail if a process waited until the lease
 		// expires.
 		args := []string{"--leader-election-lease-duration=15s", "--leader-election-renew-deadline=10s", "--kubeconfig=" + kubeconfig, "--leader-election-id=handed-over", "--item-selector=user=handed-over"}
@@ -44,7 +44,7 @@ var _ = Describe("the leader election of a program", func() {
 		Eventually(ctx, leader).WithArguments(ctx, c, "handed-over").WithTimeout(12 * time.Second).ShouldNot(BeEmpty())
 	})
 
-	It("keeps the lease while a call that was given up still runs [F49]", func(ctx SpecContext) {
+	It("keeps the lease while an abandoned call still runs [F49]", func(ctx SpecContext) {
 		deployer := &stubborn{entered: make(chan struct{}), leave: make(chan struct{})}
 		DeferCleanup(func() { close(deployer.leave) })
 		cmd := deployermain.Command(deployermain.Program{
@@ -69,7 +69,7 @@ var _ = Describe("the leader election of a program", func() {
 		Expect(leader(ctx, c, "stubborn")).To(Equal(holder))
 	})
 
-	It("is done without where leases are forbidden: two replicas at once end each job once [F56]", func(ctx SpecContext) {
+	It("is skipped if leases are forbidden, and two replicas at the same time end each job once [F56]", func(ctx SpecContext) {
 		access := restricted(ctx, "two-replicas", mockRights...)
 		probes := freeAddress()
 		for _, address := range []string{probes, "0"} {
@@ -96,8 +96,8 @@ var _ = Describe("the leader election of a program", func() {
 	})
 })
 
-var _ = Describe("the readiness of a program", func() {
-	It("fails with the reason while its lists are forbidden, and recovers with the rights [F56]", func(ctx SpecContext) {
+var _ = Describe("Readiness of a program", func() {
+	It("fails with the reason while lists are forbidden, and recovers when the rights are granted [F56]", func(ctx SpecContext) {
 		access := restricted(ctx, "not-ready", allowed(lsGroup, []string{"list", "watch"}, "deployitems"))
 		probes := freeAddress()
 		run("--kubeconfig="+access, "--leader-elect=false", "--item-selector=user=not-ready", "--health-probe-bind-address="+probes)
@@ -108,7 +108,7 @@ var _ = Describe("the readiness of a program", func() {
 		Eventually(status, 2*patience).WithArguments("http://" + probes + "/readyz").Should(Equal(http.StatusOK))
 	})
 
-	It("fails while leases are refused, until the program works without one [F56]", func(ctx SpecContext) {
+	It("fails while leases are forbidden, until the program runs without a lease [F56]", func(ctx SpecContext) {
 		access := restricted(ctx, "refused", mockRights...)
 		probes := freeAddress()
 		run("--kubeconfig="+access, "--leader-election-id=refused", "--item-selector=user=refused", "--health-probe-bind-address="+probes)

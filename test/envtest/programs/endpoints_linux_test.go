@@ -15,8 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("the endpoints of a deployer", func() {
-	It("can be switched off, each of them: nothing listens then [Rx13]", func(ctx SpecContext) {
+var _ = Describe("Endpoints of a deployer", func() {
+	It("each endpoint can be disabled, and its port is then closed [Rx13]", func(ctx SpecContext) {
 		ls := landscaper(c)
 		item := deploy(ctx, ls, "endpoints", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "endpoints"} })
 		silent := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=endpoints",

@@ -33,7 +33,7 @@ const (
 var readAndWrite = []string{"get", "list", "watch", "create", "patch", "delete"}
 
 var _ = Describe("manifest-deployer", func() {
-	It("runs outside a cluster with Landscaper's configuration file", func(ctx SpecContext) {
+	It("runs outside of a cluster with the configuration file of Landscaper", func(ctx SpecContext) {
 		config := writeFile("apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration\n" +
 			"controller: {workers: 3}\nexport: {defaultTimeout: 1m}\nhpa: {maxReplicas: 2}\ntargetSelector: [{targets: [{name: plain, namespace: default}]}]\n")
 		metrics := freeAddress()
@@ -53,7 +53,7 @@ var _ = Describe("manifest-deployer", func() {
 		Expect(session.Err).NotTo(gbytes.Say("DATA RACE"))
 	})
 
-	It("refuses configurations and flags that make no sense", func() {
+	It("rejects invalid configurations and flags", func() {
 		head := "apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration\n"
 		for want, args := range map[string][]string{
 			`unknown field "identidy"`:               {"--config=" + writeFile(head+"identidy: me\n")},
@@ -69,7 +69,7 @@ var _ = Describe("manifest-deployer", func() {
 		}
 	})
 
-	It("needs no other rights than those of its rbac.yaml, and in the target those that its manifests need", func(ctx SpecContext) {
+	It("needs the rights of its rbac.yaml, and in the target those for its manifests", func(ctx SpecContext) {
 		home := namespace(ctx, "restricted-")
 		allow(ctx, home, "restricted-target-user", "configmaps", "services")
 		target(ctx, "restricted-manifests", kubeconfigOf("restricted-target-user"))
@@ -114,7 +114,7 @@ var _ = Describe("manifest-deployer", func() {
 		Expect(string(session.Err.Contents())).NotTo(Or(ContainSubstring("forbidden"), ContainSubstring("panicked"), ContainSubstring("DATA RACE")))
 	})
 
-	It("needs the right to create tokens for self targets, and to review them for OIDC targets", func(ctx SpecContext) {
+	It("needs the right to create tokens for self targets, and to review tokens for OIDC targets", func(ctx SpecContext) {
 		home := namespace(ctx, "accounts-")
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "robot"}}
 		Expect(c.Create(ctx, account)).To(Succeed())

@@ -31,7 +31,7 @@ import (
 )
 
 var _ = Describe("mock-deployer", func() {
-	It("runs outside a cluster with nothing but --kubeconfig, and ends well on SIGTERM", func(ctx SpecContext) {
+	It("runs outside of a cluster with only --kubeconfig, and exits with status 0 on SIGTERM", func(ctx SpecContext) {
 		session := run("--kubeconfig=" + kubeconfig)
 		ls := landscaper(c)
 		di, err := ls.AwaitFinished(ctx, deploy(ctx, ls, "plain", ""))
@@ -43,7 +43,7 @@ var _ = Describe("mock-deployer", func() {
 		Expect(session.Err).NotTo(gbytes.Say("DATA RACE"))
 	})
 
-	It("tells by /readyz and /metrics how it is", func(ctx SpecContext) {
+	It("serves its state at /readyz and /metrics", func(ctx SpecContext) {
 		metrics, probes := freeAddress(), freeAddress()
 		run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=metrics",
 			"--metrics-bind-address="+metrics, "--health-probe-bind-address="+probes)
@@ -55,7 +55,7 @@ var _ = Describe("mock-deployer", func() {
 		Expect(get("http://" + metrics + "/metrics")).To(ContainSubstring(`deployerkit_`))
 	})
 
-	It("refuses a configuration with unknown fields, of another kind, and flags that make no sense", func() {
+	It("rejects a configuration with unknown fields or of another kind, and invalid flags", func() {
 		head := "apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1\nkind: Configuration\n"
 		for want, args := range map[string][]string{
 			`unknown field "identidy"`:                 {"--config=" + writeFile(head+"identidy: me\n")},
@@ -76,7 +76,7 @@ var _ = Describe("mock-deployer", func() {
 		}
 	})
 
-	It("needs no other rights than those of its rbac.yaml", func(ctx SpecContext) {
+	It("needs only the rights of its rbac.yaml", func(ctx SpecContext) {
 		user, err := cp.User("system:serviceaccount:default:mock-deployer")
 		Expect(err).NotTo(HaveOccurred())
 		grant(ctx, mockRBAC, "system:serviceaccount:default:mock-deployer")
@@ -105,7 +105,7 @@ var _ = Describe("mock-deployer", func() {
 		Expect(string(session.Err.Contents())).NotTo(ContainSubstring("forbidden"))
 	})
 
-	It("lets another replica end the job of a leader that was killed, once [decision 28] [H-30] [H-34]", func(ctx SpecContext) {
+	It("ends the job of a killed leader once in another replica [decision 28] [H-30] [H-34]", func(ctx SpecContext) {
 		election := []string{"--kubeconfig=" + kubeconfig, "--leader-election-id=killed", "--item-selector=user=killed"}
 		first := run(election...)
 		Eventually(ctx, leader).WithArguments(ctx, c, "killed").WithTimeout(patience).ShouldNot(BeEmpty())
@@ -131,7 +131,7 @@ var _ = Describe("mock-deployer", func() {
 		Expect(second).NotTo(gexec.Exit())
 	})
 
-	It("elects in the host cluster and works in the Landscaper cluster", func(ctx SpecContext) {
+	It("uses a lease in the host cluster, and processes the items of the Landscaper cluster", func(ctx SpecContext) {
 		host := world.StartControlPlane(ctx, controlplane.Options{})
 		hostClient := world.NewClient(GinkgoTB(), host.Config)
 		run("--kubeconfig="+fileOf(host), "--landscaper-kubeconfig="+kubeconfig, "--leader-election-id=two", "--item-selector=user=two")
@@ -142,7 +142,7 @@ var _ = Describe("mock-deployer", func() {
 		Expect(leader(ctx, c, "two")).To(BeEmpty())
 	})
 
-	It("ends a running pass before it stops, and stops in time [decision 11]", func(ctx SpecContext) {
+	It("completes a running reconcile before it stops, and stops within its grace period [decision 11]", func(ctx SpecContext) {
 		session := run("--kubeconfig="+kubeconfig, "--leader-election-id=stopped", "--item-selector=user=stopped")
 		ls := landscaper(c)
 		item := deploy(ctx, ls, "stopped", `,"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "stopped"} })

@@ -18,8 +18,8 @@ import (
 
 const mockRBAC = "../../../deployers/mock/rbac.yaml"
 
-var _ = Describe("a deployer with --namespace", func() {
-	It("works there with rights for nothing else, and touches no item elsewhere [Rx12]", func(ctx SpecContext) {
+var _ = Describe("Deployer with --namespace", func() {
+	It("processes the items of this namespace with rights in this namespace only, and writes no item elsewhere [Rx12]", func(ctx SpecContext) {
 		home, elsewhere := namespace(ctx, "home-"), namespace(ctx, "elsewhere-")
 		user := "system:serviceaccount:default:one-namespace"
 		access, err := cp.User(user)

@@ -71,8 +71,8 @@ func allowed(group string, verbs []string, resources ...string) rbacv1.PolicyRul
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-var _ = Describe("a program in the place of Landscaper's own deployer", func() {
-	It("works with the arguments, the environment and the rights of openMCP [O29] [O25] [O33] [F56] [F57]", func(ctx SpecContext) {
+var _ = Describe("Program that replaces a deployer of Landscaper", func() {
+	It("runs with the arguments, the environment and the rights of openMCP [O29] [O25] [O33] [F56] [F57]", func(ctx SpecContext) {
 		access := restricted(ctx, "openmcp", openMCPRights...)
 		session := startWith(map[string]string{
 			"KUBECONFIG": access, "MY_POD_NAME": "manifest-deployer-0", "MY_POD_NAMESPACE": "ls-system-x", "ENABLE_PROFILER": "true",
@@ -83,7 +83,7 @@ var _ = Describe("a program in the place of Landscaper's own deployer", func() {
 		Expect(ended(session)).NotTo(ContainSubstring("Server rejected event"))
 	})
 
-	It("works with the rights of landscaper-service and the file of its chart [O30] [O24] [F46]", func(ctx SpecContext) {
+	It("runs with the rights of landscaper-service and the file of its chart [O30] [O24] [F46]", func(ctx SpecContext) {
 		host := world.StartControlPlane(ctx, controlplane.Options{})
 		user, err := host.User("system:serviceaccount:default:manifest-deployer")
 		Expect(err).NotTo(HaveOccurred())
@@ -106,7 +106,7 @@ var _ = Describe("a program in the place of Landscaper's own deployer", func() {
 			Not(ContainSubstring("is forbidden")), Not(ContainSubstring("Server rejected event"))))
 	})
 
-	It("works with the rights of the managed deployers of v0.27, under its contract [O31] [F58]", func(ctx SpecContext) {
+	It("runs with the rights of the managed deployers of v0.27, under the annotation revision [O31] [F58]", func(ctx SpecContext) {
 		classic := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 		access := restricted(ctx, "managed", managedRights...)
 		session := startWith(map[string]string{"KUBECONFIG": access}, "--config="+writeFile(fmt.Sprintf(chartConfig, "managed", "managed")), "-v=2")
@@ -114,7 +114,7 @@ var _ = Describe("a program in the place of Landscaper's own deployer", func() {
 		Expect(ended(session)).To(ContainSubstring("leader election is forbidden"))
 	})
 
-	It("sends core events where only those are allowed [O32] [F57]", func(ctx SpecContext) {
+	It("sends core events if only these are permitted [O32] [F57]", func(ctx SpecContext) {
 		access := restricted(ctx, "core-events", managedRights...)
 		session := start(manifestProgram, "--kubeconfig="+access, "--leader-elect=false", "--item-selector=user=core-events", "--allow-private-hosts")
 		ls := landscaper(c)

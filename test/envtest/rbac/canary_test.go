@@ -77,8 +77,8 @@ func (v *victim) faults(password string) []faultnet.Rule {
 	}
 }
 
-var _ = Describe("a secret", func() {
-	It("of any input shows nowhere, whatever fails", func(ctx SpecContext) {
+var _ = Describe("Secret values", func() {
+	It("values of all inputs appear in no output, also after failures", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		victims := w.victims()
 		w.bystanders(ctx)

@@ -50,7 +50,7 @@ type example struct {
 	config, another func(ns string) any
 }
 
-var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, and nothing else", func(ctx SpecContext, e example) {
+var _ = DescribeTable("an example deployer needs all rights of its rbac.yaml in both revisions, and no others", func(ctx SpecContext, e example) {
 	w := newEnv(ctx)
 	rights := []right{}
 	for _, r := range rolesOf("../../../examples/" + e.directory + "/rbac.yaml") {

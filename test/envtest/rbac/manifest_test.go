@@ -84,8 +84,8 @@ func (w *env) merge(ctx context.Context, name string, body []byte) {
 	Expect(w.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))).To(Succeed())
 }
 
-var _ = Describe("the manifest deployer", func() {
-	It("needs all of its rbac.yaml in both revisions, and nothing else", func(ctx SpecContext) {
+var _ = Describe("Rights of the manifest deployer", func() {
+	It("the deployer needs all rights of its rbac.yaml in both revisions, and no others", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.elects = true
 		rights := []right{}
@@ -113,7 +113,7 @@ var _ = Describe("the manifest deployer", func() {
 			"in the whole cluster, before it asks for its namespace only, and the identity of the cluster, without which a move is not noticed [F13]")
 	}, SpecTimeout(10*time.Minute))
 
-	It("fails without the right to read the Secrets of Targets", func(ctx SpecContext) {
+	It("the deployer fails an item if it may not read the Secrets of Targets", func(ctx SpecContext) {
 		const gone = "get secrets"
 		w := newEnv(ctx)
 		w.elects = true

@@ -63,8 +63,8 @@ func older() faultnet.Rule {
 		})}
 }
 
-var _ = Describe("the mock deployer", func() {
-	It("needs all of its rbac.yaml in both revisions, and nothing else", func(ctx SpecContext) {
+var _ = Describe("Rights of the mock deployer", func() {
+	It("the deployer needs all rights of its rbac.yaml in both revisions, and no others", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.elects = true
 		rights := []right{}
@@ -83,7 +83,7 @@ var _ = Describe("the mock deployer", func() {
 		Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
 	}, SpecTimeout(8*time.Minute))
 
-	DescribeTable("fails without one of them", func(ctx SpecContext, gone string, sign func(*env, context.Context)) {
+	DescribeTable("the deployer does not complete an item without a right", func(ctx SpecContext, gone string, sign func(*env, context.Context)) {
 		w := newEnv(ctx)
 		w.elects = true
 		for _, r := range rolesOf(mockRoles) {

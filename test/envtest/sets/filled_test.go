@@ -33,7 +33,7 @@ var filledByOthers = []field{
 
 var _ = Describe("Fields that controllers fill", func() {
 	for _, strategy := range []string{"apply", "update", "patch", "mergeOverwrite"} {
-		It("keep their values with the strategy "+strategy+", although the manifest contains them without a value [F97]", func(ctx SpecContext) {
+		It("keeps the values that controllers fill in under the strategy "+strategy+", although the manifest contains the fields without a value [F97]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			p := parametersOf("filled")
 			p.Namespace, p.Strategy = w.Namespace, strategy

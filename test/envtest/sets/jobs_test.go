@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-var _ = Describe("A Job that is deleted after it has finished", func() {
-	It("runs once, passes checks and keeps its exports when it is gone, also after a restart [F91]", func(ctx SpecContext) {
+var _ = Describe("Finished Jobs", func() {
+	It("runs a Job that is deleted after it has finished only once, and keeps its checks and exports, also after a restart [F91]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		ref := map[string]any{"apiVersion": "batch/v1", "kind": "Job", "namespace": w.Namespace, "name": "migrate"}
 		w.Create(ctx, "item", map[string]any{

@@ -161,11 +161,11 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx SpecContext) { w = newEnv(ctx) })
 
 	for _, s := range sets() {
-		Describe("of the kind "+s.name, Ordered, func() {
+		Describe("Set "+s.name, Ordered, func() {
 			var p parameters
 			BeforeAll(func() { p = parametersOf(s.name) })
 
-			It("are installed with one write per object, and are ready [F76, F91, F94, F97]", func(ctx SpecContext) {
+			It("installs the set with one write per object, and waits until it is ready [F76, F91, F94, F97]", func(ctx SpecContext) {
 				before := w.Counter.Snapshot()
 				Expect(w.Deploy(ctx, s.name, p.config())).To(succeed())
 				w.filled(ctx, p, s)
@@ -176,7 +176,7 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 				w.wantUncertain(ctx, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are not written when nothing has changed [F91, F97]", func(ctx SpecContext) {
+			It("sends no write when nothing has changed [F91, F97]", func(ctx SpecContext) {
 				before := w.Counter.Snapshot()
 				Expect(w.Again(ctx, s.name)).To(succeed())
 				w.AwaitQuiet(ctx)
@@ -186,7 +186,7 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 				w.wantUncertain(ctx, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are changed with one write for one change [F91, F97]", func(ctx SpecContext) {
+			It("sends one write for each changed object [F91, F97]", func(ctx SpecContext) {
 				steps := []parameters{p.changed()}
 				for _, e := range s.edits {
 					steps = append(steps, steps[len(steps)-1].edited(e))
@@ -201,20 +201,20 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 				}
 			}, SpecTimeout(3*time.Minute))
 
-			It("are corrected with one write for each object that another client changed [F91, F97]", func(ctx SpecContext) {
+			It("corrects each object that another client changed with one write [F91, F97]", func(ctx SpecContext) {
 				w.corrects(ctx, p, p.manifests())
 				w.wantJobs(p)
 				w.filled(ctx, p, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are corrected when an object is deleted, and when a field below spec is changed [F91, F97]", func(ctx SpecContext) {
+			It("restores a deleted object, and corrects a changed field below spec [F91, F97]", func(ctx SpecContext) {
 				w.restores(ctx, p, s)
 				w.wantJobs(p)
 				w.filled(ctx, p, s)
 				w.wantReview(ctx, p, s)
 			}, SpecTimeout(3*time.Minute))
 
-			It("are upgraded to an API version while the old one is removed, and are then left alone [F70, F95]", func(ctx SpecContext) {
+			It("upgrades the set to a new API version while the old one is removed, and sends no write after that [F70, F95]", func(ctx SpecContext) {
 				if s.removes {
 					p.Stored = "v1"
 					Expect(w.upgrade(ctx, p)).To(succeed())
@@ -243,7 +243,7 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 		})
 	}
 
-	It("lose their inventory, and a copy that another program made of a Secret still exists afterwards [F98]", func(ctx SpecContext) {
+	It("restores a lost inventory, and leaves the copy of a Secret that another program made [F98]", func(ctx SpecContext) {
 		p := parametersOf("compositions").changed().upgraded()
 		replica := &corev1.Secret{}
 		get := func() error {
@@ -261,7 +261,7 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 		Expect(replica).To(Equal(original))
 	}, SpecTimeout(3*time.Minute))
 
-	Describe("that are deleted", Ordered, func() {
+	Describe("Deleted sets", Ordered, func() {
 		var before faultnet.Counts
 		BeforeAll(func(ctx SpecContext) {
 			before = w.Counter.Snapshot()
@@ -271,7 +271,7 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 		})
 
 		for _, s := range sets() {
-			It("leave nothing of the kind "+s.name+" behind [F70]", func(ctx SpecContext) {
+			It("deletes all objects of the set "+s.name+" [F70]", func(ctx SpecContext) {
 				w.awaitDeleted(ctx, s.name)
 				w.awaitNothingLeft(ctx, parametersOf(s.name))
 				w.wantDeletions(before, parametersOf(s.name).upgraded())
@@ -288,7 +288,7 @@ var _ = Describe("Manifest sets with the strategy update", Ordered, ContinueOnFa
 		if s.name != "certificates" && s.name != "ingress" {
 			continue
 		}
-		It("of the kind "+s.name+" are installed, left alone, changed and deleted with one write per object and change [F91, F97]", func(ctx SpecContext) {
+		It("installs, keeps, changes and deletes the set "+s.name+" with one write per object and change [F91, F97]", func(ctx SpecContext) {
 			p := parametersOf(s.name).with("update")
 			before := w.Counter.Snapshot()
 			Expect(w.Deploy(ctx, s.name, p.config())).To(succeed())

@@ -44,8 +44,8 @@ func (r result) String() string {
 		r.trouble.Round(time.Second), r.rest.Round(time.Second), r.goroutines, r.after, r.heap>>10, r.heapAfter>>10)
 }
 
-var _ = Describe("two replicas", func() {
-	It("bring everything to rest after whatever happened [decision 28] [C14]", func(ctx SpecContext) {
+var _ = Describe("Two replicas under permanent faults", func() {
+	It("the replicas end all jobs and become idle after the faults [decision 28] [C14]", func(ctx SpecContext) {
 		suiteContext = ctx
 		w := newEnv(ctx, seedOf(), *count)
 		GinkgoWriter.Println("seed", w.seed)

@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-var _ = Describe("A component whose kind is not served", func() {
-	It("is deleted through another served version [F70]", func(ctx SpecContext) {
+var _ = Describe("Components of a kind that the API server does not serve", func() {
+	It("deletes the object of a component through another served version of its kind [F70]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		kind, _ := w.Define(ctx)
 		w.Serve(ctx, kind, "v1", "v2")
@@ -27,7 +27,7 @@ var _ = Describe("A component whose kind is not served", func() {
 		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("holds up the deletion until it is served [F70]", func(ctx SpecContext) {
+	It("keeps the item until the kind of a component is served again [F70]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		kind, _ := w.Define(ctx)
 		w.start(build(stategraph.NewGraph().Add("sample", stategraph.Object(sample))))
@@ -44,7 +44,7 @@ var _ = Describe("A component whose kind is not served", func() {
 		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("is applied as soon as another program defines the kind [F71]", func(ctx SpecContext) {
+	It("applies a component as soon as another program defines its kind [F71]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("sample", stategraph.Object(sample))))
 		w.begin(ctx, "item", settings{})

@@ -12,8 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-var _ = Describe("calls to the target", func() {
-	It("are one per object the first time, none when nothing is to be done, one for what changed [Y6, Y18]", func(ctx SpecContext) {
+var _ = Describe("Requests of a graph deployer", func() {
+	It("sends one request per object at first, none when nothing changes, and one for each changed object [Y6, Y18]", func(ctx SpecContext) {
 		const n = 50
 		b := stategraph.NewGraph()
 		for i, name := range numbered("part", n) {
@@ -44,7 +44,7 @@ var _ = Describe("calls to the target", func() {
 		Expect([]int{reads, writes}).To(Equal([]int{0, 1}), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
-	It("are none for fields that Kubernetes fills in, also when the object lives [Y19]", func(ctx SpecContext) {
+	It("sends no request for fields that Kubernetes and controllers fill [Y19]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(galeraGraph())
 		w.begin(ctx, "galera", w.galeraConfig(1, "100"))
 		w.issue(ctx, "galera")

@@ -28,7 +28,7 @@ func quickBackoff(args *deployerlib.DeployerArgs) {
 	args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
 }
 
-var _ = Describe("The clock of the item of a state graph", func() {
+var _ = Describe("Pace of a graph deployer", func() {
 	for name, tc := range map[string]struct {
 		listeners []stategraph.Listener
 		job       bool
@@ -38,7 +38,7 @@ var _ = Describe("The clock of the item of a state graph", func() {
 		"in a job":        {listeners: []stategraph.Listener{stategraph.Timer(time.Hour)}, job: true},
 		"without a timer": {},
 	} {
-		It("lets no trigger repeat a failed run before the backoff has passed, "+name+" [F65]", func(ctx SpecContext) {
+		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID)
 			w.args = quickBackoff
 			events := make(chan types.NamespacedName)

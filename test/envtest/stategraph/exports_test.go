@@ -37,7 +37,7 @@ func (w *env) exports(ctx context.Context, name string) func(Gomega) map[string]
 // wrapper is a deployer that embeds another deployer. Users write such deployers to override some methods.
 type wrapper struct{ deployerlib.Deployer }
 
-var _ = Describe("exports of a graph", func() {
+var _ = Describe("Exports of a graph", func() {
 	graph := func() *stategraph.Graph {
 		return build(stategraph.NewGraph().
 			Add("first", configMap("first", stategraph.WithOutput("host", ".metadata.name"))).
@@ -47,7 +47,7 @@ var _ = Describe("exports of a graph", func() {
 			Export("address", "late", `{{ .NameOf "first" }}:{{ (.Output "late").data.value }}`))
 	}
 
-	It("are written as components get ready, follow changes, survive a restart and go with the item [F34]", func(ctx SpecContext) {
+	It("exports are written as components become ready, follow changes, survive a restart and are deleted with the item [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(graph())
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]any{"host": "item-first", "value": "a"}))
@@ -68,7 +68,7 @@ var _ = Describe("exports of a graph", func() {
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("are restored by the next job after another client has changed or deleted them [F74]", func(ctx SpecContext) {
+	It("the next job restores exports that another client has changed or deleted [F74]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(graph())
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).ShouldNot(BeNil())
@@ -77,7 +77,7 @@ var _ = Describe("exports of a graph", func() {
 		w.BreakExport(ctx, "item", w.again)
 	}, SpecTimeout(5*time.Minute))
 
-	It("work also if another deployer wraps that of the graph [F34]", func(ctx SpecContext) {
+	It("exports are written also if another deployer wraps the deployer of the graph [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Deployer = &wrapper{Deployer: args.Deployer} }
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Export("value", "first", ".data.value")))
@@ -85,7 +85,7 @@ var _ = Describe("exports of a graph", func() {
 		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"value": "a"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("of a field that does not exist yet are waited for [F34]", func(ctx SpecContext) {
+	It("a job waits for an exported field that does not exist yet [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Export("signed", "first", ".metadata.annotations.signed")))
 		w.begin(ctx, "item", settings{Value: "a"})

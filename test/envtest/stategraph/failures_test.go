@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-var _ = Describe("a component that fails", func() {
-	It("blocks what is behind it and nothing else; all errors are told [Y2, Y9, Yx8, Yx9]", func(ctx SpecContext) {
+var _ = Describe("Failing components", func() {
+	It("a failed component blocks only the components that require it, and all errors are reported [Y2, Y9, Yx8, Yx9]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		broken := func(text string) stategraph.Resource {
 			return stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { return errors.New(text) }})
@@ -43,7 +43,7 @@ var _ = Describe("a component that fails", func() {
 		Expect(w.alive(ctx, "item-top", "item-right", "item-bottom", "item-apart")(NewGomega(Fail))).To(Equal([]string{"item-top", "item-right", "item-apart"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("for good ends the job only when nothing makes progress any more; until then it is Progressing [F38] [Yx8]", func(ctx SpecContext) {
+	It("a permanent error ends the job only when no other component makes progress any more [F38] [Yx8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		wrong := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error {
 			return deployerlib.ConfigError("spec.config.value", "is wrong")
@@ -58,7 +58,7 @@ var _ = Describe("a component that fails", func() {
 		Expect(w.value(ctx, "item-behind")(NewGomega(Fail))).To(Equal("a"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("because its object cannot be, does not keep the others of its wave from running [Yx8]", func(ctx SpecContext) {
+	It("a component with an invalid object does not stop the other components [Yx8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().
 			Add("good", configMap("good")).
@@ -71,7 +71,7 @@ var _ = Describe("a component that fails", func() {
 		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"good": "Ready", "behind": "Ready", "bad": "Failed"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("since its Job failed, ends the job with the reason [F38]", func(ctx SpecContext) {
+	It("a failed Job of a component ends the job of the item with the reason [F38]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		migrate := stategraph.Object(func(ctx context.Context) (*batchv1.Job, error) {
 			item, err := stategraph.Item(ctx)
@@ -92,7 +92,7 @@ var _ = Describe("a component that fails", func() {
 		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"migrate": "Failed", "apart": "Ready", "behind": "Blocked"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("by a panic is one that fails [Yx8]", func(ctx SpecContext) {
+	It("a panic of a component is reported as an error of this component [Yx8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		panics := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { panic("at the disco") }})
 		w.start(build(stategraph.NewGraph().Add("good", configMap("good")).Add("bad", panics)))
@@ -102,8 +102,8 @@ var _ = Describe("a component that fails", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("An admission policy that denies a correction in the background", func() {
-	It("delays the correction until it is removed, although it answers with the code 422 [F73]", func(ctx SpecContext) {
+var _ = Describe("Denied corrections", func() {
+	It("retries a correction that an admission policy denies with the code 422 until the policy is removed [F73]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("a", configMap("a")).Add("b", configMap("b"))))
 		w.deploy(ctx, "one", settings{Value: "x"})

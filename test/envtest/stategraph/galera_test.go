@@ -78,8 +78,8 @@ func (w *env) condition(ctx context.Context, name string) func(Gomega) string {
 	}
 }
 
-var _ = Describe("galera", func() {
-	It("is installed in order, each part when what it requires is ready, and deleted in reverse [Y4, Y8, Y9, Y10, Y26, Y29, Yx9]", func(ctx SpecContext) {
+var _ = Describe("Galera example", func() {
+	It("installs the parts of Galera when their requirements are ready, and deletes them in reverse [Y4, Y8, Y9, Y10, Y26, Y29, Yx9]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		stuck.set(w.Namespace, true)
 		DeferCleanup(stuck.set, w.Namespace, false)
@@ -141,7 +141,7 @@ var _ = Describe("galera", func() {
 		Expect(w.Counter.Snapshot().Since(before).Writes().Total()).To(Equal(7), "one deletion for each object")
 	}, SpecTimeout(8*time.Minute))
 
-	It("gets another ConfigMap when its configuration changes; the old one goes when nothing uses it any more [Yx4]", func(ctx SpecContext) {
+	It("creates another ConfigMap when its content changes, and deletes the old one when no Pod uses it any more [Yx4]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(galeraGraph())
 		w.begin(ctx, "galera", w.galeraConfig(3, "100"))
 		w.issue(ctx, "galera")

@@ -73,8 +73,8 @@ func (w *env) found(ctx context.Context, di *lsv1alpha1.DeployItem, component, i
 	}
 }
 
-var _ = Describe("objects", func() {
-	It("carry labels that tell component and parent, and are found by them whatever their names [Y14, Y20, Y21, Y22, Y23, Y24, Y25]", func(ctx SpecContext) {
+var _ = Describe("Objects of a graph", func() {
+	It("objects are found by labels that name component and parent, regardless of their names [Y14, Y20, Y21, Y22, Y23, Y24, Y25]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("one", stategraph.Object(nameless(theValue))).Add("two", stategraph.Object(nameless(theValue)))))
 		short, long := "short", strings.Repeat("long-", 15)+"name"
@@ -112,7 +112,7 @@ var _ = Describe("objects", func() {
 		Expect(after[0].Data).To(HaveKeyWithValue("value", "changed"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("may be one per element of a list, each with its instance; those whose element is gone are deleted [Yx6]", func(ctx SpecContext) {
+	It("a ForEach creates one object per element of a list, and deletes the objects of removed elements [Yx6]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		name := func(element string) string { return element }
 		w.start(build(stategraph.NewGraph().
@@ -131,7 +131,7 @@ var _ = Describe("objects", func() {
 		Expect(left).To(ConsistOf("c", "d"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("are created and corrected for the other elements if one element of a ForEach has an error [F78]", func(ctx SpecContext) {
+	It("a ForEach creates and corrects the objects of all other elements if one element has an error [F78]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		each := stategraph.Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
 			element, err := stategraph.Element[string](ctx)
@@ -160,7 +160,7 @@ var _ = Describe("objects", func() {
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
-	It("may be made of templates beside the code; what those lack is told with component and file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
+	It("a template renders an object, and the error about a missing value names the component and the file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().
 			Add("settings", stategraph.Versioned(nameless(theValue))).
@@ -175,7 +175,7 @@ var _ = Describe("objects", func() {
 			ContainSubstring("component app: "), ContainSubstring("app.yaml"), ContainSubstring("value"))))
 	}, SpecTimeout(5*time.Minute))
 
-	It("need no more rights than the graph lists [Yx5]", func(ctx SpecContext) {
+	It("a graph needs no other rights in the target than those that it lists [Yx5]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		rules, err := galeraGraph().RBAC()
 		Expect(err).NotTo(HaveOccurred())

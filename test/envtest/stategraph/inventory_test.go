@@ -29,7 +29,7 @@ func untyped() stategraph.Resource {
 	})
 }
 
-var _ = Describe("an inventory that was lost", func() {
+var _ = Describe("Lost inventory", func() {
 	for _, revision := range contract.Revisions() {
 		// lose deploys an item, stops the deployer, and removes the inventory.
 		lose := func(ctx context.Context, b *stategraph.Builder) *env {
@@ -41,21 +41,21 @@ var _ = Describe("an inventory that was lost", func() {
 			return w
 		}
 
-		It("is restored from the labels by the next run, which prunes; "+string(revision)+" [F37]", func(ctx SpecContext) {
+		It("the next run restores the inventory from the labels, and prunes ("+string(revision)+") [F37]", func(ctx SpecContext) {
 			w := lose(ctx, chain("first", "second"))
 			w.start(build(chain("first")))
 			w.again(ctx, "item")
 			Eventually(w.alive(ctx, "item-first", "item-second")).WithContext(ctx).WithTimeout(patience).Should(ConsistOf("item-first"))
 		}, SpecTimeout(5*time.Minute))
 
-		It("is restored from the labels by a deletion; "+string(revision)+" [F37]", func(ctx SpecContext) {
+		It("a deletion restores the inventory from the labels ("+string(revision)+") [F37]", func(ctx SpecContext) {
 			w := lose(ctx, chain("first", "second"))
 			w.start(build(chain("first", "second")))
 			w.Delete(ctx, "item")
 			Expect(w.alive(ctx, "item-first", "item-second")(NewWithT(GinkgoTB()))).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It("is restored with objects whose kinds are known only during a run; "+string(revision)+" [F37]", func(ctx SpecContext) {
+		It("a deletion restores objects of kinds that are known only during a run ("+string(revision)+") [F37]", func(ctx SpecContext) {
 			w := lose(ctx, chain("first").Add("untyped", untyped()))
 			w.start(build(chain("first")))
 			w.again(ctx, "item")
@@ -64,7 +64,7 @@ var _ = Describe("an inventory that was lost", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("shows that an object existed before the item, so a deletion releases it [F29, F37]", func(ctx SpecContext) {
+	It("a deletion releases an object that existed before the item [F29, F37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "item-untyped"}, Data: map[string][]byte{"key": []byte("theirs")}}
 		Expect(w.Client.Create(ctx, theirs)).To(Succeed())

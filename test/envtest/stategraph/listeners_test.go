@@ -40,8 +40,8 @@ func (w *env) sign(ctx context.Context, name string, on bool) {
 	Expect(w.Client.Patch(ctx, cm, mergePatch(body), client.FieldOwner("signer"))).To(Succeed())
 }
 
-var _ = Describe("a listener", func() {
-	It("starts what waits for an object within a second, of its own item only, with no other trigger [Y8, Y12, Y37]", func(ctx SpecContext) {
+var _ = Describe("Listeners", func() {
+	It("a change of an object runs only its own item, within a second and without another trigger [Y8, Y12, Y37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		probe := newProbe()
@@ -67,7 +67,7 @@ var _ = Describe("a listener", func() {
 		Eventually(w.condition(ctx, "one")).WithTimeout(patience).Should(HavePrefix("True AllReady"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("is heard through channels, for one item or all; several notifications are one run, for no reason that a run could see [Y37, Y38, Y40]", func(ctx SpecContext) {
+	It("a channel triggers one item or all items, and several notifications trigger one run [Y37, Y38, Y40]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		events := make(chan types.NamespacedName)
@@ -92,7 +92,7 @@ var _ = Describe("a listener", func() {
 			Should(Equal([]int{one + 4, two + 2}), "a closed channel triggers no runs")
 	}, SpecTimeout(5*time.Minute))
 
-	It("that notifies while a run goes on leads to exactly one more [Y38, Y39]", func(ctx SpecContext) {
+	It("notifications during a run trigger exactly one more run [Y38, Y39]", func(ctx SpecContext) {
 		events := make(chan types.NamespacedName)
 		for what, notify := range map[string]func(w *env){
 			"channel": func(w *env) {
@@ -136,7 +136,7 @@ var _ = Describe("a listener", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("does not hear what the run itself did [Y38]", func(ctx SpecContext) {
+	It("the writes of a run trigger no other run [Y38]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		probe := newProbe()
@@ -150,7 +150,7 @@ var _ = Describe("a listener", func() {
 		Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(1))
 	}, SpecTimeout(5*time.Minute))
 
-	It("that is a timer or a poll asks again by itself [Y13, Y37]", func(ctx SpecContext) {
+	It("a timer and a poll trigger runs at their interval [Y13, Y37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		gate, probe := newGate(), newProbe()
@@ -169,7 +169,7 @@ var _ = Describe("a listener", func() {
 		Eventually(func() int { return probe.count("timed") }).WithTimeout(patience).Should(BeNumerically(">=", 3))
 	}, SpecTimeout(5*time.Minute))
 
-	It("is replaced by a look now and then where the target lets nobody watch [Y13]", func(ctx SpecContext) {
+	It("a periodic read replaces the watch if the target does not allow one [Y13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.CreateTarget(ctx, "narrow", w.account(ctx, "narrow", rule([]string{"get", "create", "patch"}, "configmaps")))
 		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))

@@ -39,8 +39,8 @@ func (w *env) finishJob(ctx context.Context, name string, not types.UID) types.U
 	return job.UID
 }
 
-var _ = Describe("postgres", func() {
-	It("waits for its issuer, creates users, exports how it is reached, and makes the Job anew for other users [F34, F36, F41, F42]", func(ctx SpecContext) {
+var _ = Describe("Postgres example", func() {
+	It("waits for the issuer, creates the users, exports the connection, and runs the Job again for other users [F34, F36, F41, F42]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		g, err := postgres.Graph()
 		Expect(err).NotTo(HaveOccurred())

@@ -62,7 +62,7 @@ func (w *env) secret(ctx context.Context, name, user string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-var _ = Describe("a reference", func() {
+var _ = Describe("References", func() {
 	byName := func(ctx context.Context) (types.NamespacedName, error) {
 		item, err := stategraph.Item(ctx)
 		if err != nil {
@@ -77,7 +77,7 @@ var _ = Describe("a reference", func() {
 		}
 		return stategraph.Selection{Labels: map[string]string{"login": "of-" + item.Namespace}}, nil
 	}
-	DescribeTable("is waited for, read, followed and left alone [F36]", func(ctx SpecContext, spec stategraph.ReferenceSpec) {
+	DescribeTable("waits for a referenced object, reads it, follows its changes, and never writes it [F36]", func(ctx SpecContext, spec stategraph.ReferenceSpec) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		w.start(login(spec))
@@ -104,13 +104,13 @@ var _ = Describe("a reference", func() {
 		Expect(w.Client.Get(ctx, w.Key("login"), secret)).To(Succeed())
 		Expect(secret.Labels).To(Equal(map[string]string{"login": "of-" + w.Namespace}), "it is never written")
 	},
-		Entry("by name, in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName}),
-		Entry("by labels, in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector}),
-		Entry("by name, in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
-		Entry("by labels, in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
+		Entry("by name in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName}),
+		Entry("by labels in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector}),
+		Entry("by name in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
+		Entry("by labels in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
 	)
 
-	It("opens one watch for its kind, however many items and changes there are [F36]", func(ctx SpecContext) {
+	It("opens one watch for the kind of a reference, regardless of the number of items and changes [F36]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		var watches atomic.Int32
 		w.options.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
@@ -136,8 +136,8 @@ var _ = Describe("a reference", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("a slow component", func() {
-	It("delays only those that require it, also when an object gets ready meanwhile [F40]", func(ctx SpecContext) {
+var _ = Describe("Slow components", func() {
+	It("a slow component delays only the components that require it, also when an object becomes ready meanwhile [F40]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		release := make(chan struct{})
 		slow := stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {

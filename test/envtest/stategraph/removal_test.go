@@ -57,8 +57,8 @@ func chain(names ...string) *stategraph.Builder {
 	return b
 }
 
-var _ = Describe("removal", func() {
-	It("of an item goes in reverse, each step when the one before is gone, and undoes what is no object, whatever the configuration says [Yx7]", func(ctx SpecContext) {
+var _ = Describe("Removal", func() {
+	It("deletes an item in reverse order and calls the delete functions, even if its configuration is invalid [Yx7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		done := newProbe()
 		w.start(build(chain("first", "second", "third").Add("outside", undo(done), "second").Add("inside", undo(done), "outside")))
@@ -81,7 +81,7 @@ var _ = Describe("removal", func() {
 		Expect(done.components()).To(HaveLen(2), "once each")
 	}, SpecTimeout(5*time.Minute))
 
-	It("of what left the graph waits for a complete and error-free walk, and goes by the stored order [Yx7]", func(ctx SpecContext) {
+	It("deletes components that left the graph in the stored order, after a run without errors [Yx7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		w.start(build(chain("zero", "one", "two").Add("stays", configMap("stays"))))
@@ -112,7 +112,7 @@ var _ = Describe("removal", func() {
 		Expect(w.alive(ctx, "item-zero", "item-one", "item-two", "item-stays")(NewGomega(Fail))).To(Equal([]string{"item-stays"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("of a former component with something to undo needs to be told how [Yx7]", func(ctx SpecContext) {
+	It("reports a removed component whose delete function the graph does not contain [Yx7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		done := newProbe()

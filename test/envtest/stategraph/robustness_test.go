@@ -58,8 +58,8 @@ func sample(ctx context.Context) (*unstructured.Unstructured, error) {
 	}}, nil
 }
 
-var _ = Describe("a graph", func() {
-	It("may define a kind and use it [Y3, Y4]", func(ctx SpecContext) {
+var _ = Describe("Graph deployer", func() {
+	It("a component creates an object of a kind that another component defines [Y3, Y4]", func(ctx SpecContext) {
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(apiextv1.AddToScheme(scheme)).To(Succeed())
@@ -71,7 +71,7 @@ var _ = Describe("a graph", func() {
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	It("that keeps no objects needs no target, and one that does says so", func(ctx SpecContext) {
+	It("a graph without objects runs without a Target, and a graph with objects reports that the Target is missing", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		done, probe := newProbe(), newProbe()
 		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("count", probe.external(), "outside")))
@@ -88,7 +88,7 @@ var _ = Describe("a graph", func() {
 		Eventually(w.Stored(ctx, "objects")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.target: required")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("goes on where a killed process stopped, and leaves nothing behind [Y35, Yx7]", func(ctx SpecContext) {
+	It("the next process continues a graph after its predecessor was killed, and no object exists twice [Y35, Yx7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		graph := func() *stategraph.Graph {
@@ -124,7 +124,7 @@ var _ = Describe("a graph", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("takes it for one refusal when a target refuses several components at once, and reads the credentials again [H-15]", func(ctx SpecContext) {
+	It("reads the credentials again when the target rejects them for several components at once [H-15]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		refuse := faultnet.Times(2, faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" }, refuse))
@@ -134,7 +134,7 @@ var _ = Describe("a graph", func() {
 		Expect(di.Status.LastErrors).To(ConsistOf(HaveField("Message", And(ContainSubstring("component one"), ContainSubstring("component two")))))
 	}, SpecTimeout(5*time.Minute))
 
-	It("takes hooks besides its own", func(ctx SpecContext) {
+	It("calls hooks that the author registers", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		recorder := &landscapertest.Recorder{}
 		w.hooks = []extension.ReconcileExtensionHookSetup{{Hook: recorder.Hook("mine"), HookTypes: []extension.HookType{extension.BeforeReconcileHook, extension.EndHook}}}
@@ -143,7 +143,7 @@ var _ = Describe("a graph", func() {
 		Expect(recorder.Types()).To(Equal([]extension.HookType{extension.BeforeReconcileHook, extension.EndHook}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("counts what its components are, and names no item [Yx9]", func(ctx SpecContext) {
+	It("counts the states of components in a metric that names no item [Yx9]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
 		w.begin(ctx, "item", settings{Value: "a"})

@@ -77,8 +77,8 @@ func (w *env) reports(ctx context.Context, name string) func(Gomega) []string {
 	}
 }
 
-var _ = Describe("an object whose status has an unknown shape", func() {
-	It("is not ready until it has a status or its grace period is over, which is reported [F35]", func(ctx SpecContext) {
+var _ = Describe("Objects whose status has an unknown shape", func() {
+	It("an object is not ready until it has a status or the grace period is over, which is reported [F35]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.defineBuckets(ctx)
 		graph := stategraph.NewGraph().Add("bucket", stategraph.Object(bucket)).Add("behind", configMap("behind"), "bucket")
@@ -99,7 +99,7 @@ var _ = Describe("an object whose status has an unknown shape", func() {
 			"counts as ready: its status has neither conditions nor observedGeneration")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("and that gets no status counts as ready after the grace period, also when nothing changes [F35]", func(ctx SpecContext) {
+	It("an object without a status is ready after the grace period, also when nothing changes [F35]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.defineBuckets(ctx)
 		w.options.StatusGrace = 2 * time.Second
@@ -114,8 +114,8 @@ var _ = Describe("an object whose status has an unknown shape", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-var _ = Describe("a component with a field that cannot be changed", func() {
-	It("fails with the field and what the author can do [F42]", func(ctx SpecContext) {
+var _ = Describe("Immutable fields", func() {
+	It("a component with a changed immutable field fails, and the error names the field and the ways out [F42]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		database := func(ctx stategraph.Context[settings]) (*appsv1.StatefulSet, error) {
 			labels := map[string]string{"app": ctx.Item.Name}

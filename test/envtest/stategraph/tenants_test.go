@@ -76,8 +76,8 @@ func (s *strangers) spy(required string) stategraph.Resource {
 	}})
 }
 
-var _ = Describe("several items", func() {
-	It("share one graph, and never see each other, however they are interleaved [Y31, Y32, Y33, Y34]", func(ctx SpecContext) {
+var _ = Describe("Several items", func() {
+	It("items share one graph, and a function never receives data of another item [Y31, Y32, Y33, Y34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 5 }
 		s := &strangers{}
@@ -113,7 +113,7 @@ var _ = Describe("several items", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("do not wait for each other: a component that is not ready keeps no worker [Y7]", func(ctx SpecContext) {
+	It("a component that is not ready does not occupy the only worker [Y7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 1 }
 		w.start(build(stategraph.NewGraph().Add("part", signed("part"))))

@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-var _ = Describe("a run is begun", func() {
-	It("for each item at the start of the process, which writes nothing when nothing changed [Y35]", func(ctx SpecContext) {
+var _ = Describe("Triggers of a run", func() {
+	It("the start of the process runs each item once, and writes nothing when nothing changed [Y35]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		probe := newProbe()
@@ -49,7 +49,7 @@ var _ = Describe("a run is begun", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("after a restart with another code, which takes effect by that alone [Y41, Y26, Yx7]", func(ctx SpecContext) {
+	It("a restart with another graph changes the objects without another trigger [Y41, Y26, Yx7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		w.start(build(stategraph.NewGraph().Add("old", configMap("old")).Add("part", configMap("part"), "old")))
@@ -61,7 +61,7 @@ var _ = Describe("a run is begun", func() {
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"first": "Ready", "part": "Ready"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("by a change of the spec, not by one of the status [Y36]", func(ctx SpecContext) {
+	It("a change of the spec starts a run, and a change of the status does not [Y36]", func(ctx SpecContext) {
 		for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 			w := newEnv(ctx, revision)
 			probe := newProbe()
@@ -82,7 +82,7 @@ var _ = Describe("a run is begun", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("again after a failure, with growing pauses, and is never dropped [Yx1]", func(ctx SpecContext) {
+	It("a failed run is repeated at growing intervals until it succeeds [Yx1]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		var mu sync.Mutex
 		var times []time.Time
@@ -102,7 +102,7 @@ var _ = Describe("a run is begun", func() {
 		Expect(times[6].Sub(times[5])).To(BeNumerically(">", 3*times[2].Sub(times[1])), "the interval doubles each time")
 	}, SpecTimeout(5*time.Minute))
 
-	It("not while the item is paused [Yx2]", func(ctx SpecContext) {
+	It("a paused item does not run [Yx2]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: "true"})).To(Succeed())
@@ -114,7 +114,7 @@ var _ = Describe("a run is begun", func() {
 		Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("a"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("regularly, and then nothing is believed to be unchanged [Yx3]", func(ctx SpecContext) {
+	It("a periodic run writes all objects [Yx3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = 2 * time.Second
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
@@ -123,7 +123,7 @@ var _ = Describe("a run is begun", func() {
 		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(BeNumerically(">=", 2))
 	}, SpecTimeout(5*time.Minute))
 
-	It("by drift, at once [Yx3]", func(ctx SpecContext) {
+	It("drift starts a run at once [Yx3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first", stategraph.ReadyOnceApplied())).Add("second", configMap("second"), "first")))
@@ -134,7 +134,7 @@ var _ = Describe("a run is begun", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("by force for an item [Y36]", func(ctx SpecContext) {
+	It("the operation force-reconcile writes all objects of an item [Y36]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		before := w.Counter.Snapshot()

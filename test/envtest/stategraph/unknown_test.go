@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-var _ = Describe("An object of a component that the inventory does not contain", func() {
-	It("is deleted if the item wrote it, for example after a restore of the target [F109]", func(ctx SpecContext) {
+var _ = Describe("Objects of components that the inventory does not contain", func() {
+	It("deletes an object that the item wrote, for example after a restore of the target [F109]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		name := func(element string) string { return element }
 		w.start(build(stategraph.NewGraph().Add("each", stategraph.ForEach(theNames, name, stategraph.Object(nameless(theInstance))))))

@@ -22,11 +22,11 @@ const (
 )
 
 // The following specs form TestSystematic: one spec for each deployer, and a last spec that prints a table.
-var _ = Describe("killed at any write and told the past at any read, leaving nothing that its item does not recover from,", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Systematic kills and stale reads", Ordered, ContinueOnFailure, func() {
 	var results []*result
 	AfterAll(func() { Expect(printTable(os.Stdout, results)).To(Succeed()) })
 	for _, s := range subjects() {
-		It("lives "+s.name, func(ctx SpecContext) {
+		It("the item of each subject recovers from a kill at any write and from a stale read at any read: "+s.name, func(ctx SpecContext) {
 			r := &result{subject: s, begin: time.Now()}
 			results = append(results, r)
 			trials := r.survey(ctx)

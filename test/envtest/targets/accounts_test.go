@@ -27,8 +27,8 @@ import (
 
 var secretRef = lsv1alpha1.LocalSecretReference{Name: "rotated", Key: "config"}
 
-var _ = Describe("targets of service accounts", func() {
-	It("reaches the Landscaper's own cluster as the service account and nobody else [H-26]", func(ctx SpecContext) {
+var _ = Describe("Targets with service accounts", func() {
+	It("a self target connects to the cluster of Landscaper as the service account [H-26]", func(ctx SpecContext) {
 		account(ctx, "robot")
 		c, cfg := landscaper(ctx, "self-deployer", false)
 		p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}, LandscaperClient: c, Landscaper: cfg})
@@ -41,7 +41,7 @@ var _ = Describe("targets of service accounts", func() {
 		Expect(apierrors.IsForbidden(got.List(ctx, &corev1.SecretList{}))).To(BeTrue())
 	}, SpecTimeout(5*time.Minute))
 
-	It("says which service account is missing", func(ctx SpecContext) {
+	It("a self target without its service account causes an error that names the account", func(ctx SpecContext) {
 		c, cfg := landscaper(ctx, "missing-deployer", false)
 		p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}, LandscaperClient: c, Landscaper: cfg})
 		_, err := p.Get(ctx, resolved("missing", `{"selfConfig":{"serviceAccount":{"name":"nobody"}}}`))
@@ -53,7 +53,7 @@ var _ = Describe("targets of service accounts", func() {
 		var seen *tokens
 		BeforeEach(func() { seen = newTokens() })
 
-		It("sends a token for the audience that was asked for", func(ctx SpecContext) {
+		It("the client sends a token for the configured audience", func(ctx SpecContext) {
 			account(ctx, "oidc-robot")
 			c, _ := landscaper(ctx, "oidc-deployer", true)
 			p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
@@ -67,7 +67,7 @@ var _ = Describe("targets of service accounts", func() {
 			Expect(review.Status.Authenticated).To(BeFalse())
 		}, SpecTimeout(5*time.Minute))
 
-		It("sends no token that is good at the Landscaper", func(ctx SpecContext) {
+		It("the client sends no token that the cluster of Landscaper accepts", func(ctx SpecContext) {
 			sa := account(ctx, "deputy")
 			own := audiencesOf(tokenOf(ctx, sa))
 			Expect(own).NotTo(BeEmpty())
@@ -82,7 +82,7 @@ var _ = Describe("targets of service accounts", func() {
 			Expect(seen.all()).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It("sends none when it cannot find out", func(ctx SpecContext) {
+		It("the client sends no token if it cannot check the audiences", func(ctx SpecContext) {
 			account(ctx, "unknown")
 			c, _ := landscaper(ctx, "unknown-deployer", false)
 			p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
@@ -92,7 +92,7 @@ var _ = Describe("targets of service accounts", func() {
 		}, SpecTimeout(5*time.Minute))
 	})
 
-	It("knows all kinds from one discovery", func(ctx SpecContext) {
+	It("the client discovers all kinds with one discovery", func(ctx SpecContext) {
 		p, w := pool(targets.PoolOptions{})
 		c, err := p.Get(ctx, resolved("kinds", content(tokenOf(ctx, account(ctx, "kinds")), "")))
 		Expect(err).NotTo(HaveOccurred())

@@ -25,7 +25,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-var _ = Describe("the pool", func() {
+var _ = Describe("Pool of targets", func() {
 	It("serves 1000 items on 10 targets with 10 clients and 10 discoveries", func(ctx SpecContext) {
 		contents := contentsOf(ctx, "many", 10)
 		p, w := pool(targets.PoolOptions{})
@@ -48,7 +48,7 @@ var _ = Describe("the pool", func() {
 		Expect(w.count(is("/api/v1/namespaces/default/configmaps"))).To(Equal(1000))
 	}, SpecTimeout(8*time.Minute))
 
-	for name, url := range map[string]func() string{"refuses connections": deadPort, "never answers": silentPort} {
+	for name, url := range map[string]func() string{"refuses connections": deadPort, "never responds": silentPort} {
 		suffix, _, _ := strings.Cut(name, " ")
 		It("is not slowed down by a target that "+name, func(ctx SpecContext) {
 			const items, workers = 400, 8
@@ -89,7 +89,7 @@ var _ = Describe("the pool", func() {
 		}, SpecTimeout(8*time.Minute))
 	}
 
-	It("takes new credentials without a new client", func(ctx SpecContext) {
+	It("uses new credentials without a new client", func(ctx SpecContext) {
 		first, second := account(ctx, "rotated-1"), account(ctx, "rotated-2")
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rotated"},

@@ -20,17 +20,17 @@ import (
 )
 
 // These specs run with each deployer that the library provides.
-var _ = Describe("an absent object", func() {
+var _ = Describe("Absent objects", func() {
 	for _, l := range layers {
 		Context("of the deployer "+l.name, func() {
-			It("is gone if its definition is gone, and does not hold up the deletion of the item [F70]", func(ctx SpecContext) {
+			It("deletes an item whose object is gone together with its definition [F70]", func(ctx SpecContext) {
 				w := newLayerEnv(ctx, l)
 				_, remove := w.deploySample(ctx)
 				remove()
 				w.Delete(ctx, "item")
 			}, SpecTimeout(5*time.Minute))
 
-			It("is not gone as long as the credentials do not allow listing the definitions [F70]", func(ctx SpecContext) {
+			It("keeps an item while the credentials do not allow listing the definition of an object [F70]", func(ctx SpecContext) {
 				w := newLayerEnv(ctx, l)
 				kind, _ := w.deploySample(ctx)
 				w.Serve(ctx, kind)
@@ -46,7 +46,7 @@ var _ = Describe("an absent object", func() {
 				Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 			}, SpecTimeout(5*time.Minute))
 
-			It("is not gone because a proxy responds with the status 404 [F70]", func(ctx SpecContext) {
+			It("does not take the status 404 of a proxy as proof that an object is gone [F70]", func(ctx SpecContext) {
 				w := newLayerEnv(ctx, l).start()
 				w.succeeds(ctx, "item", nil, []any{w.configMap("a", "a")})
 				object := func(r faultnet.Request) bool { return r.Resource == "configmaps" && r.Name == "a" }
@@ -58,7 +58,7 @@ var _ = Describe("an absent object", func() {
 				Expect(w.Read(ctx, "a")).To(BeNil())
 			}, SpecTimeout(5*time.Minute))
 
-			It("is done if it was expected to disappear, and is not created again [F70, F91]", func(ctx SpecContext) {
+			It("does not create an object again that was expected to disappear [F70, F91]", func(ctx SpecContext) {
 				w := newLayerEnv(ctx, l).start()
 				w.succeeds(ctx, "item", nil, []any{w.object("v1", "ConfigMap", "task", map[string]any{"metadata": map[string]any{
 					"namespace": w.Namespace, "name": "task", "annotations": map[string]any{ownership.AnnotationDeletesItself: "true"},

@@ -23,7 +23,7 @@ import (
 )
 
 // These specs run with each deployer that the library provides.
-var _ = Describe("an item", func() {
+var _ = Describe("Items", func() {
 	for _, l := range layers {
 		Context("of the deployer "+l.name, func() {
 			It("deploys the consumer of a claim that is bound only when the consumer exists, and succeeds [F76]", func(ctx SpecContext) {
@@ -37,7 +37,7 @@ var _ = Describe("an item", func() {
 			}, SpecTimeout(5*time.Minute))
 
 			for _, way := range []string{"the policy keep", "the annotation delete-without-uninstall"} {
-				It("takes over an object that an item which no longer exists has left behind by "+way+", with an event [F92]", func(ctx SpecContext) {
+				It("takes over an object that a deleted item left behind by "+way+", with an event [F92]", func(ctx SpecContext) {
 					w := newLayerEnv(ctx, l)
 					w.leaveBehind(ctx, way)
 					w.succeeds(ctx, "second", nil, []any{w.configMap("left", "b")})
@@ -48,7 +48,7 @@ var _ = Describe("an item", func() {
 				}, SpecTimeout(5*time.Minute))
 			}
 
-			It("applies its namespaced objects although a cluster-scoped object is refused, and this one when it no longer is [F93]", func(ctx SpecContext) {
+			It("applies namespaced objects although a cluster-scoped object is refused, and applies this one later [F93]", func(ctx SpecContext) {
 				w := newLayerEnv(ctx, l)
 				w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "clusterroles" && r.Verb == "patch" },
 					faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
@@ -95,7 +95,7 @@ var _ = Describe("an item", func() {
 				Expect(w.Again(ctx, "item").Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded))
 			}, SpecTimeout(5*time.Minute))
 
-			It("whose inventory was lost deletes its object, and leaves the copy that another controller made of it [F98]", func(ctx SpecContext) {
+			It("deletes an object of a lost inventory, and leaves the copy that another controller made of it [F98]", func(ctx SpecContext) {
 				w := newLayerEnv(ctx, l).start()
 				w.succeeds(ctx, "item", nil, []any{w.configMap("original", "a")})
 				original := w.Read(ctx, "original")

@@ -117,7 +117,7 @@ func chartConfig(fields string) map[string]any {
 	return out
 }
 
-var _ = Describe("a deployer of another type with upkeep/resources", func() {
+var _ = Describe("Deployer of another type with upkeep/resources", func() {
 	newWorld := func(ctx context.Context) (*world.World, func()) {
 		w := world.New(ctx, GinkgoTB(), cp, world.Options{Name: "resources"})
 		return w, func() {
@@ -127,7 +127,7 @@ var _ = Describe("a deployer of another type with upkeep/resources", func() {
 		}
 	}
 
-	It("checks, exports values and objects, and deletes group by group [D17, D18]", func(ctx SpecContext) {
+	It("checks objects, exports values of the deployer and of objects, and deletes by group [D17, D18]", func(ctx SpecContext) {
 		w, start := newWorld(ctx)
 		start()
 		from := "fromResource: {apiVersion: v1, kind: ConfigMap, name: a, namespace: " + w.Namespace + "}"
@@ -158,7 +158,7 @@ deletionGroups: [{customResourceGroup: {resources: [{apiVersion: v1, kind: Confi
 		Expect(w.Read(ctx, "b")).NotTo(BeNil(), "no group names it")
 	})
 
-	It("fails at once if it does not provide an exported value [D18]", func(ctx SpecContext) {
+	It("fails an item at once if the deployer does not provide an exported value [D18]", func(ctx SpecContext) {
 		w, start := newWorld(ctx)
 		start()
 		di := w.Deploy(ctx, "item", chartConfig("names: [a]\nexports: {exports: [{key: port, jsonPath: .Values.port}]}"))
@@ -166,7 +166,7 @@ deletionGroups: [{customResourceGroup: {resources: [{apiVersion: v1, kind: Confi
 		Expect(di.Status.LastError.Message).To(ContainSubstring("spec.config.exports.exports[0].jsonPath: .Values.port of the values of the deployer does not exist"))
 	})
 
-	It("takes over what Landscaper's deployer of its type labelled and listed [D17]", func(ctx SpecContext) {
+	It("takes over the objects that Landscaper's deployer of this type labelled and listed [D17]", func(ctx SpecContext) {
 		w, start := newWorld(ctx)
 		labels := map[string]string{helmLabel: "item"}
 		for _, name := range []string{"a", "gone"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-var _ = Describe("a wish for a background run", func() {
-	It("makes one run however often it comes, and no more", func(ctx SpecContext) {
+var _ = Describe("Triggered background runs", func() {
+	It("starts one run for several triggers at the same time", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		soon := time.Now().Add(time.Second)
 		for range 10 {
@@ -27,7 +27,7 @@ var _ = Describe("a wish for a background run", func() {
 		Expect(w.finished(ctx).Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded))
 	})
 
-	It("that comes during a run makes exactly one more", func(ctx SpecContext) {
+	It("starts exactly one more run for triggers during a run", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		var woken atomic.Bool
 		w.runsDo(func(context.Context, *lsv1alpha1.DeployItem) error {
@@ -41,7 +41,7 @@ var _ = Describe("a wish for a background run", func() {
 		w.isQuietAfter(2)
 	})
 
-	It("that comes during a job makes exactly one run after it", func(ctx SpecContext) {
+	It("starts exactly one run after a job for a trigger during the job", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		var woken atomic.Bool
 		w.runsDo(func(context.Context, *lsv1alpha1.DeployItem) error {
@@ -55,7 +55,7 @@ var _ = Describe("a wish for a background run", func() {
 		w.isQuietAfter(1)
 	})
 
-	It("waits for its time", func(ctx SpecContext) {
+	It("starts a run at the time that the trigger contains", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		begun := time.Now()
 		w.keeper.Wake(w.uid, begun.Add(2*time.Second))
@@ -64,7 +64,7 @@ var _ = Describe("a wish for a background run", func() {
 		w.isQuietAfter(1)
 	})
 
-	It("survives runs that fail", func(ctx SpecContext) {
+	It("repeats a triggered run until it succeeds", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		var failures atomic.Int32
 		w.runsDo(func(context.Context, *lsv1alpha1.DeployItem) error {
@@ -77,7 +77,7 @@ var _ = Describe("a wish for a background run", func() {
 		w.isQuietAfter(3)
 	})
 
-	It("waits while the owner wants no runs", func(ctx SpecContext) {
+	It("delays a triggered run while an annotation of the item disables background runs", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		Expect(w.Landscaper.Annotate(ctx, w.key, map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
 		Eventually(func() string {
@@ -91,7 +91,7 @@ var _ = Describe("a wish for a background run", func() {
 		w.isQuietAfter(1)
 	})
 
-	It("is heard by a new process as soon as it has seen the item", func(ctx SpecContext) {
+	It("accepts a trigger in a new process as soon as this process has received the item", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.Manager.Stop()
 		w.start()
@@ -101,7 +101,7 @@ var _ = Describe("a wish for a background run", func() {
 		}).WithTimeout(patience).Should(BeNumerically(">=", 1))
 	})
 
-	It("does not speed up a fight, which a job does not wait for", func(ctx SpecContext) {
+	It("does not speed up the correction of a fight, unlike a job", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		runs := w.runs.Load()
 		for range 2 { // the third edit in a short time counts as a fight
@@ -124,8 +124,8 @@ var _ = Describe("a wish for a background run", func() {
 	})
 })
 
-var _ = Describe("a goroutine of a target", func() {
-	It("ends with the manager, which waits for it", func(ctx SpecContext) {
+var _ = Describe("Goroutines of a target", func() {
+	It("ends the goroutine of a target before the manager stops", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		var ended atomic.Bool
 		Expect(w.cluster.Load().Go(func(ctx context.Context) { <-ctx.Done(); ended.Store(true) })).To(BeTrue())

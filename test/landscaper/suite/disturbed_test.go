@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
 )
 
-var _ = Describe("a running Installation", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Installation during a disturbance", Ordered, ContinueOnFailure, func() {
 	run := func(ctx context.Context, s scenario.Scenario, namespace string) {
 		GinkgoHelper()
 		result, err := runner.Run(ctx, s, namespace)
@@ -25,7 +25,7 @@ var _ = Describe("a running Installation", Ordered, ContinueOnFailure, func() {
 		Expect(result.Failure).To(BeEmpty())
 	}
 
-	It("survives that the deployer is killed", func(ctx SpecContext) {
+	It("succeeds although the deployer is killed", func(ctx SpecContext) {
 		run(ctx, scenario.Disturbed("the deployer is killed", func(context.Context) error {
 			kill("manifest")
 			start("manifest", "manifest")
@@ -33,11 +33,11 @@ var _ = Describe("a running Installation", Ordered, ContinueOnFailure, func() {
 		}), "killed")
 	})
 
-	It("survives that Landscaper is killed", func(ctx SpecContext) {
+	It("succeeds although Landscaper is killed", func(ctx SpecContext) {
 		run(ctx, scenario.Disturbed("Landscaper is killed", ls.Restart), "restarted")
 	})
 
-	It("goes on with a second replica when the leader is killed", func(ctx SpecContext) {
+	It("succeeds with a second replica when the leader is killed", func(ctx SpecContext) {
 		start("second", "manifest")
 		DeferCleanup(func() {
 			kill("second")
@@ -51,7 +51,7 @@ var _ = Describe("a running Installation", Ordered, ContinueOnFailure, func() {
 		Expect(leader(ctx)).NotTo(Equal(before), "the second replica leads")
 	})
 
-	It("changes from Landscaper's deployer to ours and back, with nothing lost or recreated", func(ctx SpecContext) {
+	It("changes from Landscaper's deployer to DeployerKit and back, and no object is lost or created again", func(ctx SpecContext) {
 		kill("manifest")
 		DeferCleanup(func() { start("manifest", "manifest") })
 		theirs, err := ls.StartDeployer(ctx, landscaper.ManifestDeployer, access)

@@ -30,8 +30,8 @@ func applyFile(ctx context.Context, name string) {
 	}
 }
 
-var _ = Describe("the guide for the first steps", func() {
-	It("has an Installation that makes a password, and one that imports it [F48]", func(ctx SpecContext) {
+var _ = Describe("Getting started guide", func() {
+	It("one Installation exports a password, and another one imports it [F48]", func(ctx SpecContext) {
 		const namespace = "getting-started"
 		key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: namespace, Name: name} }
 		succeeds := func(name string) {

@@ -23,7 +23,7 @@ type outcome struct {
 	err    error
 }
 
-var _ = Describe("a scenario of an operator", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Scenarios of an operator", Ordered, ContinueOnFailure, func() {
 	scenarios := append(scenario.All(), scenario.Redis(), scenario.Galera())
 	limits := theirWrites()
 	outcomes := map[string]chan outcome{}
@@ -48,7 +48,7 @@ var _ = Describe("a scenario of an operator", Ordered, ContinueOnFailure, func()
 	})
 
 	for _, s := range scenarios {
-		It(s.Name, func(ctx SpecContext) {
+		It("the scenario succeeds: "+s.Name, func(ctx SpecContext) {
 			select {
 			case o := <-outcomes[s.Name]:
 				Expect(o.err).NotTo(HaveOccurred())

@@ -291,8 +291,8 @@ func shown(di *lsv1alpha1.DeployItem, jobs []string) string {
 	return moments.ReplaceAllString(string(text), "TIME")
 }
 
-var _ = Describe("the stand-in for Landscaper", func() {
-	It("writes what the real Landscaper writes, step by step", func(ctx SpecContext) {
+var _ = Describe("Landscaper of package landscapertest", func() {
+	It("writes the same as the real Landscaper, step by step", func(ctx SpecContext) {
 		namespaces := []string{"compare-real", "compare-standin"}
 		for _, name := range namespaces {
 			Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())

@@ -81,7 +81,7 @@ var colours = []string{"red", "green", "blue", "yellow", "orange"}
 // exampleNamespace is the namespace into which the examples deploy.
 const exampleNamespace = "example"
 
-var _ = Describe("Landscaper's guided tour", Ordered, ContinueOnFailure, func() {
+var _ = Describe("Guided tour of Landscaper", Ordered, ContinueOnFailure, func() {
 	var root string
 
 	BeforeAll(func(ctx SpecContext) {
@@ -92,7 +92,7 @@ var _ = Describe("Landscaper's guided tour", Ordered, ContinueOnFailure, func() 
 	})
 
 	for i, ex := range tour {
-		It("runs "+filepath.Dir(ex.dir), func(ctx SpecContext) {
+		It("the example succeeds: "+filepath.Dir(ex.dir), func(ctx SpecContext) {
 			p := &page{example: ex, dir: filepath.Join(root, ex.dir), namespace: "tour-" + string(rune('a'+i))}
 			Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})).To(Succeed())
 			for _, object := range p.objects() {
@@ -123,7 +123,7 @@ var _ = Describe("Landscaper's guided tour", Ordered, ContinueOnFailure, func() 
 		})
 	}
 
-	It("is covered, as far as inline blueprints of manifest and mock items go", func() {
+	It("the suite contains all examples with inline blueprints of manifest and mock items", func() {
 		var runnable []string
 		Expect(filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".tpl") {

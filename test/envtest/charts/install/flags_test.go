@@ -26,8 +26,8 @@ var byValue = map[string]string{
 	"leader-election-namespace": "-",
 }
 
-var _ = Describe("each flag of a program", func() {
-	It("is set by a value or by extraArgs, and the charts use no other flags [O38]", func(ctx SpecContext) {
+var _ = Describe("Flags of the programs", func() {
+	It("each flag is set by a value or by extraArgs, and the charts use no other flags [O38]", func(ctx SpecContext) {
 		for _, name := range []string{"manifest-deployer", "mock-deployer"} {
 			help, err := exec.CommandContext(ctx, programs[name], "--help").CombinedOutput() //nolint:gosec // built here
 			Expect(err).NotTo(HaveOccurred())

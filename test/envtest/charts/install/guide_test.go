@@ -88,11 +88,11 @@ func option(command []string, name string) string {
 	return ""
 }
 
-var _ = Describe("the guide to installing", func() {
+var _ = Describe("Installation guide", func() {
 	var g guide
 	BeforeEach(func() { g = readGuide() })
 
-	It("begins with charts that are pushed, pulled and installed, and work until they are removed", func(ctx SpecContext) {
+	It("the charts can be pushed, pulled, installed and removed, and the deployer works meanwhile", func(ctx SpecContext) {
 		server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 		DeferCleanup(server.Close)
 		address := strings.TrimPrefix(server.URL, "http://") + "/deployers"
@@ -131,7 +131,7 @@ var _ = Describe("the guide to installing", func() {
 		p.stop()
 	})
 
-	It("switches from Landscaper's deployer, whose items and objects stay, and back", func(ctx SpecContext) {
+	It("the switch from Landscaper's deployer and back keeps items and objects", func(ctx SpecContext) {
 		r := newRelease(ctx, "rel", landscapersChart("v0.152"))
 		theirs, ours := r.dir, helm.Chart("manifest-deployer")
 		r.install(ctx, "deployer: {identity: me}")
@@ -162,7 +162,7 @@ var _ = Describe("the guide to installing", func() {
 		p.stop()
 	})
 
-	It("grants the rights in the cluster with the items, and creates a token for the kubeconfig", func(ctx SpecContext) {
+	It("the commands grant the rights in the cluster with the items, and create a token for the kubeconfig", func(ctx SpecContext) {
 		const section = "Deploy items in another cluster"
 		command := g.command(section, "helm install")
 		rights := newRelease(ctx, command[2], helm.Chart("manifest-deployer"))
@@ -188,7 +188,7 @@ var _ = Describe("the guide to installing", func() {
 		p.stop()
 	})
 
-	It("lets deployers with disjoint selectors share a cluster, each with its identity and its leader", func(ctx SpecContext) {
+	It("deployers with disjoint selectors share a cluster, each with its own identity and leader", func(ctx SpecContext) {
 		names := []string{"first", "second"}
 		releases := map[string]*release{}
 		for _, name := range names {
@@ -211,7 +211,7 @@ var _ = Describe("the guide to installing", func() {
 		}
 	})
 
-	It("has values for private networks, with which targets behind a proxy and with another authority work [O56]", func(ctx SpecContext) {
+	It("the values for private networks allow targets behind a proxy and with another certificate authority [O56]", func(ctx SpecContext) {
 		values := g.values("Private registries, authorities, proxies")
 		proxy := startProxy("target.example:6443", cp.Config.Host)
 		r := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
@@ -237,7 +237,7 @@ var _ = Describe("the guide to installing", func() {
 		Expect(proxy.connections.Load()).To(BeNumerically(">", 0))
 	})
 
-	It("installs with the values of landscaper-service, without Helm, as Landscaper's helm deployer does [O3, O61]", func(ctx SpecContext) {
+	It("the values of landscaper-service work without Helm, as in Landscaper's helm deployer [O3, O61]", func(ctx SpecContext) {
 		archive, err := txtar.ParseFile(filepath.Join("..", "render", "testdata", "landscaper.txtar"))
 		Expect(err).NotTo(HaveOccurred())
 		values := ""
@@ -274,7 +274,7 @@ var _ = Describe("the guide to installing", func() {
 		p.stop()
 	})
 
-	It("has commands that Helm understands, with values of the chart", func() {
+	It("all commands are valid for Helm, and all values exist in the chart", func() {
 		for _, text := range g {
 			for _, found := range regexp.MustCompile(`--set [^\s]+`).FindAllString(text, -1) {
 				values := set(strings.Fields(found))

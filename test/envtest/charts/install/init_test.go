@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
 )
 
-var _ = Describe("the chart that deployerkit init writes", func() {
+var _ = Describe("Chart that deployerkit init writes", func() {
 	It("runs the program with its configuration and its rights", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		run := func(dir, name string, args ...string) {

@@ -20,8 +20,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-var _ = Describe("the program that a chart runs", func() {
-	It("works on items with the rendered arguments, configuration and rights, and needs no others [O47, O8, O9, O10, O36, O52]", func(ctx SpecContext) {
+var _ = Describe("Program in an installed chart", func() {
+	It("processes items with the rendered arguments, configuration and rights, and needs no other rights [O47, O8, O9, O10, O36, O52]", func(ctx SpecContext) {
 		r := newRelease(ctx, "manifest-deployer", helm.Chart("manifest-deployer"))
 		r.install(ctx, r.values(fmt.Sprintf(`{deployer: {identity: me, verbosityLevel: DEBUG, controller: {workers: 3, cacheSyncTimeout: 3m}, targetSelector: [{targets: [{name: cluster, namespace: %[1]s}]}, {targets: [{name: self, namespace: %[1]s}]}], targets: {enableSelf: true}}}`, r.namespace)))
 		d := r.deployment(ctx)
@@ -51,7 +51,7 @@ var _ = Describe("the program that a chart runs", func() {
 		Expect(refused(ctx, r.namespace, d.Spec.Template.Spec.ServiceAccountName)).To(BeEmpty())
 	})
 
-	It("of the mock deployer works too, at level info without a value [O66, O8]", func(ctx SpecContext) {
+	It("processes items of the mock deployer, at the log level info without a value [O66, O8]", func(ctx SpecContext) {
 		r := newRelease(ctx, "rel", helm.Chart("mock-deployer"))
 		r.install(ctx, r.values(""))
 		p := r.start(ctx)
@@ -69,7 +69,7 @@ var _ = Describe("the program that a chart runs", func() {
 		Expect(left.Items).To(BeEmpty(), "nothing is left")
 	})
 
-	It("cares for one namespace, with rights there only [O46]", func(ctx SpecContext) {
+	It("processes the items of one namespace with rights in this namespace only [O46]", func(ctx SpecContext) {
 		shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 		Expect(c.Create(ctx, shop)).To(Succeed())
 		r := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
@@ -84,7 +84,7 @@ var _ = Describe("the program that a chart runs", func() {
 		Expect(refused(ctx, r.namespace, "rel-manifest-deployer")).To(BeEmpty())
 	})
 
-	It("works on the items of another cluster with the rights that are installed there, and starts again when its kubeconfig changes [O44, O43, O54]", func(ctx SpecContext) {
+	It("processes the items of another cluster with the rights that are installed there, and restarts when its kubeconfig changes [O44, O43, O54]", func(ctx SpecContext) {
 		rights := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
 		rights.install(ctx, "rbac: {landscaperClusterOnly: true}")
 		kubeconfig := func() []byte {
@@ -111,7 +111,7 @@ var _ = Describe("the program that a chart runs", func() {
 		r.start(ctx).awaitReady()
 	})
 
-	It("leaves no item out and runs none twice while two replicas are replaced [O35]", func(ctx SpecContext) {
+	It("processes each item once while two replicas are replaced [O35]", func(ctx SpecContext) {
 		r := newRelease(ctx, "rel", helm.Chart("mock-deployer"))
 		r.install(ctx, r.values("replicaCount: 2"))
 		old := []*pod{r.start(ctx), r.startBeside(ctx)}
@@ -150,7 +150,7 @@ var _ = Describe("the program that a chart runs", func() {
 		Expect(i.Delete(ctx, all...)).To(Succeed())
 	})
 
-	It("of two releases with one name work side by side [O48]", func(ctx SpecContext) {
+	It("runs beside another release with the same name in another namespace [O48]", func(ctx SpecContext) {
 		for range 2 {
 			r := newRelease(ctx, "rel", helm.Chart("mock-deployer"))
 			r.install(ctx, r.values(""))

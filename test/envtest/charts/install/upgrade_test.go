@@ -29,11 +29,11 @@ extraEnv: [{name: X, value: z}], extraVolumes: [{name: v, emptyDir: {}}], extraV
 revisionHistoryLimit: 3, hostUsers: false, dnsPolicy: Default, priorityClassName: p, runtimeClassName: r, automountServiceAccountToken: false, imagePullSecrets: [{name: s}],
 extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: more}}], topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}]}`
 
-var _ = Describe("an upgrade", func() {
+var _ = Describe("Upgrade of a chart", func() {
 	for _, clientSide := range []bool{false, true} {
 		how := map[bool]string{false: "server-side", true: "client-side"}[clientSide]
 
-		It("works between all kinds of values, "+how+" [O12, O14, O16, O19, O55, O60, O62]", func(ctx SpecContext) {
+		It("succeeds between all kinds of values, "+how+" [O12, O14, O16, O19, O55, O60, O62]", func(ctx SpecContext) {
 			for _, chart := range []string{"manifest-deployer", "mock-deployer"} {
 				r := newRelease(ctx, "rel", helm.Chart(chart))
 				r.cluster.ClientSide = clientSide
@@ -52,7 +52,7 @@ var _ = Describe("an upgrade", func() {
 			}
 		})
 
-		It("has no conflict with the number of replicas that an autoscaler has set, "+how+" [O12]", func(ctx SpecContext) {
+		It("causes no conflict with the number of replicas that an autoscaler has set, "+how+" [O12]", func(ctx SpecContext) {
 			r := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
 			r.cluster.ClientSide = clientSide
 			r.install(ctx, "hpa: {maxReplicas: 4}")
@@ -63,7 +63,7 @@ var _ = Describe("an upgrade", func() {
 		})
 
 		for _, version := range []string{"v0.20", "v0.76", "v0.152", "v1.4"} {
-			It("from Landscaper's chart "+version+" works, and back, "+how+" [O49]", func(ctx SpecContext) {
+			It("succeeds from Landscaper's chart "+version+" and back, "+how+" [O49]", func(ctx SpecContext) {
 				r := newRelease(ctx, "rel", "")
 				r.cluster.ClientSide = clientSide
 				theirs := landscapersChart(version)
@@ -88,7 +88,7 @@ var _ = Describe("an upgrade", func() {
 		}
 	}
 
-	It("of the manifests with kubectl and kustomize is an apply [O62]", func(ctx SpecContext) {
+	It("succeeds for the manifests with kubectl and kustomize as an apply [O62]", func(ctx SpecContext) {
 		kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(client.IgnoreAlreadyExists(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ls-system"}}))).To(Succeed())

@@ -12,13 +12,13 @@ import (
 // annotationFaults contains the faults that are injected into the deployer under the annotation revision.
 var annotationFaults = []fault{
 	{
-		name: "leaves reconcile-time", waits: true, spoil: keeps(func(di item) {
+		name: "keeps the annotation reconcile-time", waits: true, spoil: keeps(func(di item) {
 			di.Annotations[lsv1alpha1.ReconcileTimestampAnnotation] = "2020-01-01T00:00:00Z"
 		}),
 		fails: seen{"annotations-taken": "did not lose its annotations operation and reconcile-time within"},
 	},
 	{
-		name: "shows no begin", spoil: stores(begins(phases.Progressing)),
+		name: "does not store the start of a run", spoil: stores(begins(phases.Progressing)),
 		fails: seen{
 			"pickup": `the first phase is "Progressing"`, "reconcile-operation": `the first phase is "Progressing"`,
 			"generation": `the first phase is "Progressing"`, "generation-midrun": "no run began",
@@ -26,7 +26,7 @@ var annotationFaults = []fault{
 		passes: []string{"succeeds", "delete"},
 	},
 	{
-		name: "only removes the operation reconcile", spoil: sees(func(di item) {
+		name: "removes the operation reconcile without a run", spoil: sees(func(di item) {
 			if contract.IsFinal(di.Status.Phase) {
 				exchange(di, lsv1alpha1.ReconcileOperation, contract.AbortOperation)
 			}
@@ -35,12 +35,12 @@ var annotationFaults = []fault{
 		passes: []string{"generation", "succeeds"},
 	},
 	{
-		name: "does not hear the operation reconcile in the middle of a run", waits: true,
+		name: "ignores the operation reconcile during a run", waits: true,
 		spoil: sees(hides(func(di item) bool { return di.Status.Phase == phases.Progressing })),
 		fails: seen{"reconcile-midrun": "did not lose its operation annotation within"},
 	},
 	{
-		name: "does not look at the generation", waits: true, spoil: sees(func(di item) {
+		name: "ignores a changed generation", waits: true, spoil: sees(func(di item) {
 			if di.Status.Phase != "" {
 				di.Status.ObservedGeneration = di.Generation
 			}
@@ -48,16 +48,16 @@ var annotationFaults = []fault{
 		fails: seen{"generation": "did not finish within"},
 	},
 	{
-		name: "does not hear an abort", waits: true, spoil: sees(hides(aborting)),
+		name: "ignores an abort", waits: true, spoil: sees(hides(aborting)),
 		fails: seen{"abort": "did not fail within"},
 	},
 	{
-		name: "deletes rather than aborts", spoil: sees(hides(func(di item) bool { return di.DeletionTimestamp != nil && aborting(di) })),
+		name: "deletes an item before an abort", spoil: sees(hides(func(di item) bool { return di.DeletionTimestamp != nil && aborting(di) })),
 		fails:  seen{"abort-deletion": "the abort was skipped"},
 		passes: []string{"abort", "delete"},
 	},
 	{
-		name: "only removes the operation force-reconcile", spoil: sees(func(di item) {
+		name: "removes the operation force-reconcile without a run", spoil: sees(func(di item) {
 			if contract.IsFinal(di.Status.Phase) {
 				exchange(di, lsv1alpha1.ForceReconcileOperation, contract.AbortOperation)
 			}
@@ -66,7 +66,7 @@ var annotationFaults = []fault{
 		passes: []string{"reconcile-operation"},
 	},
 	{
-		name: "never lets an item go", waits: true, spoil: keeps(func(di item) {
+		name: "never removes its finalizer", waits: true, spoil: keeps(func(di item) {
 			controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
 		}),
 		fails: seen{"delete": "not deleted within"},
@@ -84,7 +84,7 @@ var annotationFaults = []fault{
 		passes: []string{"succeeds", "known-phases"},
 	},
 	{
-		name: "has phases of the other revision", spoil: stores(func(di item) {
+		name: "sets phases of the other revision", spoil: stores(func(di item) {
 			if di.DeletionTimestamp != nil {
 				begins(phases.InitDelete)(di)
 			}
@@ -93,7 +93,7 @@ var annotationFaults = []fault{
 		passes: []string{"delete"},
 	},
 	{
-		name: "does not know ignore", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.IgnoreAnnotation) }),
+		name: "ignores the annotation to ignore an item", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.IgnoreAnnotation) }),
 		fails:  seen{"ignore": "the item was written"},
 		passes: []string{"finished-rests"},
 	},

@@ -19,7 +19,7 @@ var jobFaults = []fault{
 		passes: []string{"invalid", "abort"},
 	},
 	{
-		name: "shows an error of old", spoil: stores(func(di item) {
+		name: "keeps the error of an earlier run", spoil: stores(func(di item) {
 			if di.Status.Phase == phases.Succeeded {
 				blame(di)
 			}
@@ -28,7 +28,7 @@ var jobFaults = []fault{
 		passes: []string{"pickup", "error-shape"},
 	},
 	{
-		name: "shows no begin", spoil: stores(begins(phases.Progressing)),
+		name: "does not store the start of a run", spoil: stores(begins(phases.Progressing)),
 		fails: seen{
 			"pickup": `the first phase is "Progressing"`, "next-job": `the first phase is "Progressing"`, "changed": `the first phase is "Progressing"`,
 			"delete-phases": "neither InitDelete nor Deleting",
@@ -36,14 +36,14 @@ var jobFaults = []fault{
 		passes: []string{"succeeds", "unchanged", "delete"},
 	},
 	{
-		name: "has a phase of its own", spoil: stores(func(di item) { replace(di, phases.Init, "Preparing") }),
+		name: "sets a phase that the contract does not contain", spoil: stores(func(di item) { replace(di, phases.Init, "Preparing") }),
 		fails: seen{
 			"pickup": `the first phase is "Preparing"`, "progressing": `phase "Preparing" during its run`, "known-phases": `no phase "Preparing"`,
 		},
 		passes: []string{"succeeds"},
 	},
 	{
-		name: "does not say who it is", spoil: stores(func(di item) {
+		name: "does not write its identity", spoil: stores(func(di item) {
 			if contract.IsFinal(di.Status.Phase) {
 				di.Status.Deployer.Name = ""
 			}
@@ -52,7 +52,7 @@ var jobFaults = []fault{
 		passes: []string{"succeeds", "pickup"},
 	},
 	{
-		name: "observes what is not there yet", spoil: stores(func(di item) { di.Status.ObservedGeneration = di.Generation + 1 }),
+		name: "stores a generation that does not exist yet", spoil: stores(func(di item) { di.Status.ObservedGeneration = di.Generation + 1 }),
 		fails:  seen{"pickup": "began with observedGeneration 2, but the generation is 1", "observed-generation": "observedGeneration changed from 0 to 2, and the generation is 1"},
 		passes: []string{"succeeds"},
 	},
@@ -66,7 +66,7 @@ var jobFaults = []fault{
 		passes: []string{"next-job", "finished-rests"},
 	},
 	{
-		name: "writes a finished item when it looks at it",
+		name: "writes a finished item in each reconcile",
 		spoil: sees(once(func(di item) bool { return done(di) && di.Annotations["example.com/note"] != "" }, func(di item) {
 			di.Status.JobIDFinished = ""
 		})),
@@ -74,18 +74,18 @@ var jobFaults = []fault{
 		passes: []string{"restart-rests", "succeeds"},
 	},
 	{
-		name: "takes finished jobs up again after a restart", spoil: atFirst(done, func(di item) { di.Status.JobIDFinished = "" }),
+		name: "runs finished jobs again after a restart", spoil: atFirst(done, func(di item) { di.Status.JobIDFinished = "" }),
 		fails:  seen{"restart-rests": "the item was written"},
 		passes: []string{"finished-rests", "resume"},
 	},
 	{
-		name:   "begins runs again after a restart",
+		name:   "starts running jobs again after a restart",
 		spoil:  atFirst(inPhase(phases.Progressing), func(di item) { di.Status.Phase = phases.Failed }),
 		fails:  seen{"resume": `the item showed phase "Init" after the restart`},
 		passes: []string{"restart-rests", "handed-out-meanwhile"},
 	},
 	{
-		name: "fails what it finds at its start", spoil: func(found func(item) bool) *spoiler {
+		name: "fails unfinished items at its start", spoil: func(found func(item) bool) *spoiler {
 			return &spoiler{stores: func(di item) {
 				if found(di) {
 					replace(di, phases.Succeeded, phases.Failed)
@@ -97,43 +97,43 @@ var jobFaults = []fault{
 		passes: []string{"succeeds"},
 	},
 	{
-		name: "fails without an error", spoil: stores(func(di item) { di.Status.LastError = nil }),
+		name: "fails an item without lastError", spoil: stores(func(di item) { di.Status.LastError = nil }),
 		fails: seen{
 			"invalid": "failed without lastError", "abort": "the item failed without lastError", "failed-has-error": `the phase is "Failed", but lastError is not set`,
 		},
 		passes: []string{"succeeds"},
 	},
 	{
-		name: "knows no codes", spoil: stores(func(di item) { onError(di, func(e *lsv1alpha1.Error) { e.Codes = nil }) }),
+		name: "writes errors without codes", spoil: stores(func(di item) { onError(di, func(e *lsv1alpha1.Error) { e.Codes = nil }) }),
 		fails:  seen{"invalid-code": "the codes of lastError are []", "timeout": "the codes of lastError are []"},
 		passes: []string{"invalid", "error-shape"},
 	},
 	{
-		name: "tells everything", spoil: stores(func(di item) {
+		name: "writes error messages of any length", spoil: stores(func(di item) {
 			onError(di, func(e *lsv1alpha1.Error) { e.Message += strings.Repeat(" and more", 200) })
 		}),
 		fails:  seen{"error-length": "the message has"},
 		passes: []string{"invalid"},
 	},
 	{
-		name: "gives no reason", spoil: stores(func(di item) { onError(di, func(e *lsv1alpha1.Error) { e.Reason = "" }) }),
+		name: "writes errors without a reason", spoil: stores(func(di item) { onError(di, func(e *lsv1alpha1.Error) { e.Reason = "" }) }),
 		fails:  seen{"error-shape": "lastError is"},
 		passes: []string{"invalid", "failed-has-error"},
 	},
 	{
-		name: "cannot uninstall", spoil: uninstalls(errors.New("no")),
+		name: "fails each deletion", spoil: uninstalls(errors.New("no")),
 		fails: seen{
 			"delete": stillThere, "uninstall": stillThere, "delete-failed-item": stillThere, "delete-undeployed": stillThere, "deletion-midrun": stillThere,
 		},
 		passes: []string{"succeeds", "without-uninstall"},
 	},
 	{
-		name: "leaves what it deployed", spoil: uninstalls(nil),
+		name: "does not delete its objects", spoil: uninstalls(nil),
 		fails:  seen{"uninstall": "its deployed objects still exist", "deletion-midrun": "its deployed objects still exist"},
 		passes: []string{"delete", "without-uninstall"},
 	},
 	{
-		name: "deletes before it is told to", spoil: sees(func(di item) {
+		name: "deletes an item without a job", spoil: sees(func(di item) {
 			if done(di) && di.DeletionTimestamp != nil {
 				di.Status.JobIDFinished = ""
 			}
@@ -142,17 +142,17 @@ var jobFaults = []fault{
 		passes: []string{"delete", "uninstall"},
 	},
 	{
-		name: "always uninstalls", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.DeleteWithoutUninstallAnnotation) }),
+		name: "ignores delete-without-uninstall", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.DeleteWithoutUninstallAnnotation) }),
 		fails:  seen{"without-uninstall": "the deployed objects are gone", "without-uninstall-target": "cannot uninstall without the Target"},
 		passes: []string{"delete"},
 	},
 	{
-		name: "deploys what was deleted before it came", spoil: sees(undead()),
+		name: "deploys an item that was deleted before it was deployed", spoil: sees(undead()),
 		fails:  seen{"delete-undeployed": stillThere},
 		passes: []string{"delete", "delete-failed-item"},
 	},
 	{
-		name: "takes the finalizers of others", spoil: keeps(func(di item) {
+		name: "removes the finalizers of other controllers", spoil: keeps(func(di item) {
 			if di.DeletionTimestamp != nil && !contract.HasOurFinalizer(di) {
 				di.Finalizers = nil
 			}
@@ -161,7 +161,7 @@ var jobFaults = []fault{
 		passes: []string{"delete", "uninstall"},
 	},
 	{
-		name: "aborts what has ended", spoil: sees(func(di item) {
+		name: "aborts a finished item", spoil: sees(func(di item) {
 			if done(di) && aborting(di) {
 				di.Status.Phase, di.Status.JobIDFinished = phases.Progressing, ""
 			}
@@ -170,33 +170,33 @@ var jobFaults = []fault{
 		passes: []string{"abort"},
 	},
 	{
-		name: "deletes rather than aborts", spoil: sees(hides(func(di item) bool { return di.DeletionTimestamp != nil && aborting(di) })),
+		name: "deletes an item before an abort", spoil: sees(hides(func(di item) bool { return di.DeletionTimestamp != nil && aborting(di) })),
 		fails:  seen{"abort-deletion": "the abort was skipped"},
 		passes: []string{"abort", "delete", "deletion-midrun"},
 	},
 	{
-		name: "goes on with an interrupted job", spoil: sees(once(interrupted, func(di item) {
+		name: "continues an interrupted job", spoil: sees(once(interrupted, func(di item) {
 			di.Status.Phase, di.Status.JobIDFinished = phases.Succeeded, ""
 		})),
 		fails:  seen{"interrupt": `the phase of the item became "Progressing"`, "finished-is-final": `the job has finished, but the phase is "Init"`, "ends-once": `the job ended with phase "Failed"`},
 		passes: []string{"abort"},
 	},
 	{
-		name: "makes a job of a forced reconcile", spoil: sees(exchanges(lsv1alpha1.ForceReconcileOperation, lsv1alpha1.TestReconcileOperation)),
+		name: "starts a job for the operation force-reconcile", spoil: sees(exchanges(lsv1alpha1.ForceReconcileOperation, lsv1alpha1.TestReconcileOperation)),
 		fails:  seen{"force-reconcile": "the job ID became"},
 		passes: []string{"test-reconcile"},
 	},
 	{
-		name: "makes no job of a test", spoil: sees(exchanges(lsv1alpha1.TestReconcileOperation, lsv1alpha1.ForceReconcileOperation)), waits: true,
+		name: "starts no job for the operation test-reconcile", spoil: sees(exchanges(lsv1alpha1.TestReconcileOperation, lsv1alpha1.ForceReconcileOperation)), waits: true,
 		fails: seen{"test-reconcile": "did not finish another job within"},
 	},
 	{
-		name: "runs what is unchanged", spoil: sees(func(di item) { di.Spec.UpdateOnChangeOnly = false }),
+		name: "ignores updateOnChangeOnly", spoil: sees(func(di item) { di.Spec.UpdateOnChangeOnly = false }),
 		fails:  seen{"unchanged": `the item showed phase "Init"`},
 		passes: []string{"changed"},
 	},
 	{
-		name: "takes changed items for unchanged", spoil: sees(func(di item) {
+		name: "does not run a changed item with updateOnChangeOnly", spoil: sees(func(di item) {
 			if di.Spec.UpdateOnChangeOnly && contract.IsFinal(di.Status.Phase) {
 				di.Status.ObservedGeneration = di.Generation
 			}
@@ -205,26 +205,26 @@ var jobFaults = []fault{
 		passes: []string{"unchanged", "next-job"},
 	},
 	{
-		name: "runs only what changed", spoil: sees(func(di item) { di.Spec.UpdateOnChangeOnly = true }),
+		name: "runs only changed items", spoil: sees(func(di item) { di.Spec.UpdateOnChangeOnly = true }),
 		fails:  seen{"next-job": "no run began"},
 		passes: []string{"changed", "succeeds"},
 	},
 	{
-		name: "takes items of other types", spoil: sees(func(di item) {
+		name: "runs items of other types", spoil: sees(func(di item) {
 			di.Spec.Type = lsv1alpha1.DeployItemType(strings.TrimSuffix(string(di.Spec.Type), "-other"))
 		}),
 		fails:  seen{"other-type": "the item was written", "other-type-deleted": "the item was deleted", "type-annotation": "the item was written"},
 		passes: []string{"succeeds"},
 	},
 	{
-		name: "believes the annotation of the type", spoil: sees(func(di item) {
+		name: "uses the type in the annotation", spoil: sees(func(di item) {
 			di.Spec.Type = lsv1alpha1.DeployItemType(di.Annotations[lsv1alpha1.DeployerTypeAnnotation])
 		}),
 		fails:  seen{"type-annotation": "the item was written"},
 		passes: []string{"other-type"},
 	},
 	{
-		name: "takes every Target", spoil: finds(func(err error, target *lsv1alpha1.Target) error {
+		name: "ignores the Target selectors", spoil: finds(func(err error, target *lsv1alpha1.Target) error {
 			target.Labels = map[string]string{"environment": "conformance"}
 			return err
 		}),
@@ -232,21 +232,21 @@ var jobFaults = []fault{
 		passes: []string{"target-missing"},
 	},
 	{
-		name: "does not miss a Target", waits: true, spoil: finds(func(_ error, target *lsv1alpha1.Target) error {
+		name: "runs an item whose Target is missing", waits: true, spoil: finds(func(_ error, target *lsv1alpha1.Target) error {
 			target.Labels = map[string]string{"environment": "conformance"}
 			return nil
 		}),
 		fails: seen{"target-missing": "did not report its missing Target within"},
 	},
 	{
-		name: "ends in two writes", spoil: func(func(item) bool) *spoiler { return &spoiler{halves: true} },
+		name: "ends a job in two writes", spoil: func(func(item) bool) *spoiler { return &spoiler{halves: true} },
 		fails: seen{
 			"one-write": `phase "Succeeded" was written without jobIDFinished`, "writes": "two jobs cost 7 writes", "unchanged": "the job cost 2 writes",
 		},
 		passes: []string{"succeeds"},
 	},
 	{
-		name: "loses jobIDFinished", spoil: stores(func(di item) {
+		name: "removes jobIDFinished", spoil: stores(func(di item) {
 			if di.Status.Phase == phases.Init {
 				di.Status.JobIDFinished = ""
 			}
@@ -260,7 +260,7 @@ var jobFaults = []fault{
 		passes: []string{"succeeds"},
 	},
 	{
-		name: "does not know ignore", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.IgnoreAnnotation) }),
+		name: "ignores the annotation to ignore an item", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.IgnoreAnnotation) }),
 		fails:  seen{"ignore": "the item was written"},
 		passes: []string{"finished-rests"},
 	},

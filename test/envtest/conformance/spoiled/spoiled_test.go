@@ -18,7 +18,7 @@ var (
 	faults    = map[contract.Revision][]fault{contract.RevisionJobID: jobFaults, contract.RevisionAnnotation: annotationFaults}
 )
 
-var _ = Describe("a deployer that keeps the contract", func() {
+var _ = Describe("Deployer that implements the contract", func() {
 	for _, revision := range revisions {
 		t := try(revision, false, newSubject("good", nil))
 		It("passes every check under the "+string(revision)+" revision", func(ctx SpecContext) {
@@ -37,13 +37,13 @@ var _ = Describe("a deployer that keeps the contract", func() {
 	}
 })
 
-var _ = Describe("a deployer", func() {
+var _ = Describe("Deployers that violate the contract", func() {
 	for _, revision := range revisions {
 		for _, f := range faults[revision] {
 			s := newSubject(f.name, f.spoil, slices.Concat(f.passes, slices.Collect(maps.Keys(f.fails)))...)
 			s.Bounds.Quiet = patience
 			t := try(revision, f.waits, s)
-			It("that "+f.name+" fails where it does so, under the "+string(revision)+" revision", func(ctx SpecContext) {
+			It("the checks detect a deployer that "+f.name+", under the "+string(revision)+" revision", func(ctx SpecContext) {
 				report := t.await(ctx)
 				Expect(report.WriteTable(GinkgoWriter)).To(Succeed())
 				for _, result := range report.Results {
@@ -61,8 +61,8 @@ var _ = Describe("a deployer", func() {
 	}
 })
 
-var _ = Describe("the table", func() {
-	It("shows of every check that it can fail", func() {
+var _ = Describe("Violations in the table", func() {
+	It("each check fails for at least one violation", func() {
 		proven := map[string]bool{}
 		for _, f := range slices.Concat(jobFaults, annotationFaults) {
 			for name := range f.fails {
