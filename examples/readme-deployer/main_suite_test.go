@@ -83,7 +83,7 @@ var _ = Describe("Deployer of the README", func() {
 		di, key := &lsv1alpha1.DeployItem{}, client.ObjectKey{Namespace: "default", Name: "mine"}
 		Eventually(func(g Gomega) {
 			g.Expect(c.Get(ctx, key, di)).To(Succeed())
-			g.Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+			g.Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 		}, patience).Should(Succeed())
 		secret := &corev1.Secret{}
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: "default", Name: di.Status.ExportReference.Name}, secret)).To(Succeed())

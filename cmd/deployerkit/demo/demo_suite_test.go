@@ -30,7 +30,7 @@ var _ = Describe("Demo", func() {
 	DescribeTable("plays a story, and all its checks succeed", func(ctx SpecContext, o Options, scenario []step) {
 		out := &bytes.Buffer{}
 		o.Out = out
-		Expect(Run(ctx, o)).To(Succeed(), "%s", out)
+		Expect(Run(ctx, o)).To(Succeed(), "output: %s", out)
 		GinkgoWriter.Print(out)
 		for _, s := range scenario {
 			Expect(out.String()).To(ContainSubstring(s.title))
@@ -56,7 +56,7 @@ var _ = Describe("Demo", func() {
 			}
 			return out.Write(p)
 		}), Keep: true})
-		Expect(err).NotTo(HaveOccurred(), "%s", out)
+		Expect(err).NotTo(HaveOccurred(), "output: %s", out)
 		Expect(out.String()).To(MatchRegexp(`export KUBECONFIG=\S+/kubeconfig\n\s+\S*kubectl -n demo get deployitems`))
 	}, SpecTimeout(10*time.Minute))
 
@@ -77,7 +77,7 @@ var _ = Describe("Demo", func() {
 			}
 			return out.Write(p)
 		})})
-		Expect(err).To(MatchError(context.Canceled), "%s", out)
+		Expect(err).To(MatchError(context.Canceled), "output: %s", out)
 		Expect(out.String()).To(And(ContainSubstring("downloading "+strings.TrimSuffix(index, "index")), ContainSubstring("✓ hello succeeds")))
 	}, SpecTimeout(10*time.Minute))
 

@@ -172,8 +172,8 @@ var _ = Describe("deployerkit plan", func() {
 				args = append(args, "--allow-private-hosts")
 			}
 			out, err := runWithInput(ctx, "", args...)
-			Expect(err).To(HaveOccurred(), "%s", args)
-			Expect(out).To(ContainSubstring(want), "%s", args)
+			Expect(err).To(HaveOccurred(), "with the arguments %s", args)
+			Expect(out).To(ContainSubstring(want), "with the arguments %s", args)
 			Expect(err).NotTo(MatchError(plan.ErrToDo))
 			Expect(out).To(Equal("Error: "+err.Error()+"\n"), "the error alone")
 		}

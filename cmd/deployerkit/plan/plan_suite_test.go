@@ -124,7 +124,7 @@ func succeeded(ctx context.Context, key types.NamespacedName, job string) {
 	}
 	di, err := await()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 }
 
 // file writes an item to a file and returns the path of the file.

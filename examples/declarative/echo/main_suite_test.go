@@ -69,7 +69,7 @@ var _ = Describe("Echo deployer of the guide", func() {
 			}, "30s").Should(Succeed())
 			Eventually(func(g Gomega) {
 				g.Expect(c.Get(ctx, itemKey, item)).To(Succeed())
-				g.Expect(item.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", item.Status)
+				g.Expect(item.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "status: %+v", item.Status)
 				g.Expect(string(item.Status.ProviderStatus.Raw)).To(ContainSubstring(`"pod":"Running"`))
 			}, "30s").Should(Succeed())
 		}

@@ -73,7 +73,7 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 				w.Create(ctx, "item", config(nil))
 			}
 			di := w.Finished(ctx, "item")
-			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 			_, err := w.Sample(ctx, kind, "v1", "a")
 			Expect(err).NotTo(HaveOccurred())
 			w.Delete(ctx, "item")

@@ -62,7 +62,7 @@ var _ = Describe("Admission", func() {
 			Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 			w.AwaitQuiet(ctx)
 			corrected := writes()
-			Expect(corrected).To(BeNumerically("<=", 3), "%s", w.Counter.Snapshot())
+			Expect(corrected).To(BeNumerically("<=", 3), "requests: %s", w.Counter.Snapshot())
 			Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 			Consistently(writes).WithTimeout(2*time.Second).Should(Equal(corrected), func() string { return w.Counter.Snapshot().String() })
 			Expect(w.Condition(ctx, "item", upkeep.ConditionContested)(NewWithT(GinkgoTB()))).To(BeNil())

@@ -140,7 +140,7 @@ var _ = Describe("Children", func() {
 		w.Again(ctx, "item")
 		w.AwaitQuiet(ctx)
 		_, writes := w.Spent(before)
-		Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "by hand"}))
 		Expect(w.Read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))
 
@@ -229,6 +229,6 @@ var _ = Describe("Children", func() {
 		Expect(w.Condition(ctx, "item", declarative.ConditionUnstableHandler)(NewWithT(GinkgoTB()))).To(BeNil())
 		Expect(w.notes(ctx, "UnstableHandler")(NewWithT(GinkgoTB()))).To(BeEmpty())
 		_, writes := w.Spent(nil)
-		Expect(writes).To(Equal(steps), "%s", w.Counter.Snapshot())
+		Expect(writes).To(Equal(steps), "requests: %s", w.Counter.Snapshot())
 	}, SpecTimeout(5*time.Minute))
 })

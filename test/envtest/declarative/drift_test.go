@@ -24,7 +24,7 @@ var _ = Describe("Drift of children", func() {
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "theirs": "x"}))
 		w.AwaitQuiet(ctx)
 		_, writes := w.Spent(before)
-		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
+		Expect(writes).To(Equal(1), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
 	It("restores tracking labels that were removed, and deletes a child without labels with its item [Rx14]", func(ctx SpecContext) {

@@ -82,7 +82,7 @@ var _ = Describe("Failing handlers", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+5))
 		_, writes := w.Spent(before)
-		Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		di := w.Get(ctx, "item")
 		Expect(di.Status.ProviderStatus.Raw).To(MatchJSON(stored))
 		Expect(di.Status.LastError).To(HaveValue(HaveField("Message", ContainSubstring("the moon is in the wrong place"))))
@@ -158,7 +158,7 @@ var _ = Describe("Invalid children", func() {
 			Eventually(func() any { return w.Get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
 				HaveValue(HaveField("Message", ContainSubstring(want))))
 			_, writes := w.Spent(nil)
-			Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot())
+			Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot())
 			Expect(w.Get(ctx, "item").Status.ProviderStatus.Raw).To(MatchJSON(emptyInventory))
 			Expect(w.Read(ctx, "first")).To(BeNil())
 		},
@@ -179,7 +179,7 @@ var _ = Describe("Invalid statuses", func() {
 			Eventually(func() any { return w.Get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
 				HaveValue(HaveField("Message", ContainSubstring(want))))
 			_, writes := w.Spent(nil)
-			Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot())
+			Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot())
 			Expect(w.Get(ctx, "item").Status.ProviderStatus.Raw).To(MatchJSON(emptyInventory))
 		},
 		Entry("that is not an object [R12]", "not a JSON object", []string{"a"}),

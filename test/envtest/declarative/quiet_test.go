@@ -49,13 +49,13 @@ var _ = Describe("Runs without changes", func() {
 		before, calls, version := w.Counter.Snapshot(), handler.count("item")(), w.Get(ctx, "item").ResourceVersion
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
 		reads, writes := w.Spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		Expect(w.Get(ctx, "item").ResourceVersion).To(Equal(version))
 
 		By("another job")
 		w.Again(ctx, "item")
 		reads, writes = w.Spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
 	It("sends no request when another client writes its own fields a thousand times, and calls the handler at most at its pace [R17, Rh5]", func(ctx SpecContext) {
@@ -74,7 +74,7 @@ var _ = Describe("Runs without changes", func() {
 		}).WithTimeout(patience).Should(Equal("999"), "the handler receives the last change")
 		took := time.Since(started)
 		reads, writes := w.Spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		Expect(cmp.Diff(item, w.Get(ctx, "item"))).To(BeEmpty(), "no write of the item")
 		more := handler.count("item")() - calls
 		Expect(more).To(BeNumerically(">", 1))

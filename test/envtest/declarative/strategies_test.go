@@ -166,7 +166,7 @@ var _ = Describe("Update strategies that read", func() {
 		calls, version := l.handler.count("item")(), l.env.Get(ctx, "item").ResourceVersion
 		Eventually(l.handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
 		reads, writes := l.Spent(l.before)
-		Expect(reads+writes).To(BeZero(), "%s", l.Counter.Snapshot().Since(l.before))
+		Expect(reads+writes).To(BeZero(), "requests: %s", l.Counter.Snapshot().Since(l.before))
 		Expect(l.env.Get(ctx, "item").ResourceVersion).To(Equal(version))
 
 		By("a foreign change")
@@ -178,7 +178,7 @@ var _ = Describe("Update strategies that read", func() {
 		calls = l.handler.count("item")()
 		Eventually(l.handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
 		reads, writes = l.Spent(l.before)
-		Expect(reads+writes).To(BeNumerically("<=", 1), "%s", l.Counter.Snapshot().Since(l.before))
+		Expect(reads+writes).To(BeNumerically("<=", 1), "requests: %s", l.Counter.Snapshot().Since(l.before))
 	}, SpecTimeout(5*time.Minute))
 })
 
@@ -195,7 +195,7 @@ var _ = Describe("Restricted targets", func() {
 		Eventually(w.status(ctx, "item")).WithTimeout(testtime.Stretch(5 * time.Second)).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
 		w.Again(ctx, "item")
 		reads, writes := w.Spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
 	It("reads children at each call if the target allows no watch [R6, R8]", func(ctx SpecContext) {

@@ -91,7 +91,7 @@ var _ = Describe("Status of children", func() {
 		Eventually(w.status(ctx, "item")).WithTimeout(testtime.Stretch(5 * time.Second)).Should(HaveKeyWithValue("phase", "Failed"))
 		Expect(w.Get(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 		reads, writes := w.Spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 })
 

@@ -66,7 +66,7 @@ func (l *workload) quiet(ctx context.Context) {
 	l.Again(ctx, "item")
 	l.AwaitQuiet(ctx)
 	reads, writes := l.Spent(l.before)
-	Expect(reads+writes).To(BeZero(), "%s", l.Counter.Snapshot().Since(l.before))
+	Expect(reads+writes).To(BeZero(), "requests: %s", l.Counter.Snapshot().Since(l.before))
 }
 
 // child reads a child into obj.
@@ -279,7 +279,7 @@ var _ = Describe("Deployments with an annotation of the deployment controller", 
 			writes := func() int { _, writes := l.Spent(nil); return writes }
 			Consistently(writes).WithTimeout(4*time.Second).Should(Equal(1), func() string { return l.Counter.Snapshot().String() })
 			l.Again(ctx, "item")
-			Expect(writes()).To(Equal(1), "%s", l.Counter.Snapshot())
+			Expect(writes()).To(Equal(1), "requests: %s", l.Counter.Snapshot())
 			Expect(annotated()).To(HaveKeyWithValue(revision, "1"))
 
 			By("a change by the handler")

@@ -145,7 +145,7 @@ var _ = Describe("Edits of the key of a list item", func() {
 		refused := m.DeepCopy()
 		l.owner.Stamp(refused)
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(refused), client.FieldOwner(l.owner.Manager()), client.ForceOwnership)
-		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 
 		l.w.Suspend(l.owner.UID)
 		edited := read(ctx, obj)

@@ -143,7 +143,7 @@ var _ = Describe("Deploy items of the examples", Ordered, func() {
 			}
 			di, err := ls.Get(ctx, key)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(di.Status.Phase).To(Equal(want), "%+v", di.Status)
+			g.Expect(di.Status.Phase).To(Equal(want), "status: %+v", di.Status)
 		}).WithTimeout(patience).Should(Succeed())
 	},
 		Entry("mock: hello", "deploy-items/hello.yaml", succeeded, nil),

@@ -131,7 +131,7 @@ var _ = Describe("Invalid spec.config", func() {
 		Expect(err).NotTo(HaveOccurred())
 		text := fmt.Sprintf(`{"apiVersion":"landscaper.gardener.cloud/v1alpha1","kind":"DeployItem","metadata":{"name":"item"},"spec":{"type":%q,"config":%s}}`, w.Type, raw)
 		err = c.Post().Namespace(w.Namespace).Resource("deployitems").SetHeader("Content-Type", "application/json").Body([]byte(text)).Do(ctx).Error()
-		Expect(apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		Expect(apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)).To(BeTrue(), "the error is %v", err)
 	},
 		Entry("with invalid JSON", `{"apiVersion":`),
 		Entry("that is an empty object", `{}`),

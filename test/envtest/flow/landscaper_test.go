@@ -211,7 +211,7 @@ func (w *env) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alph
 	Eventually(func(g Gomega) {
 		di = &lsv1alpha1.DeployItem{}
 		g.Expect(w.client.Get(w.ctx, w.key(name), di)).To(Succeed())
-		g.Expect(ok(di)).To(BeTrue(), "%s", describe(di))
+		g.Expect(ok(di)).To(BeTrue(), "the item: %s", describe(di))
 	}).WithContext(w.ctx).Should(Succeed())
 	return di
 }

@@ -86,7 +86,7 @@ var _ = Describe("Forged inventories", func() {
 			Expect(ls.Deploy(ctx, di)).To(Succeed())
 			done, err := ls.AwaitFinished(ctx, client.ObjectKeyFromObject(di))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(string(done.Status.Phase)).To(Equal(succeeded), "%+v", done.Status.LastError)
+			Expect(string(done.Status.Phase)).To(Equal(succeeded), "lastError: %+v", done.Status.LastError)
 			return di, get(ctx, "forged-"+name)
 		}
 		_, theirs := deploy("victim")

@@ -162,7 +162,7 @@ var _ = Describe("Faults of the simulated network, as client-go receives them", 
 		for i := range 10 {
 			di, err := ls.AwaitFinished(ctx, keyOf(fmt.Sprintf("chaos-%d", i)))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		}
 	}, SpecTimeout(5*time.Minute))
 })
@@ -217,11 +217,11 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 			faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Nth: 3, Fault: faultnet.BrokenWebhook("w.example.com")})
 		n.set(ctx, "old")
 		_, err := n.faulty.Get(ctx, "a", metav1.GetOptions{})
-		Expect(apierrors.IsUnauthorized(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(apierrors.IsUnauthorized, "IsUnauthorized"))
 		Expect(apierrors.IsUnauthorized(n.patch(ctx, "new"))).To(BeTrue())
 		Expect(n.get(ctx)).To(Equal("old"))
 		err = n.patch(ctx, "new")
-		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 		Expect(err).To(MatchError(ContainSubstring(`admission webhook "w.example.com" denied the request`)))
 		Expect(apierrors.IsInternalError(n.patch(ctx, "new"))).To(BeTrue())
 		Expect(n.stored(ctx)).To(Equal("old"))

@@ -41,7 +41,7 @@ var _ = Describe("Status of an item with manifests", func() {
 		w.CreateTarget(ctx, "limited", w.limited(ctx, "get", "create", "patch", "delete"))
 		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
 		di := w.Finished(ctx, "item")
-		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		condition := contract.GetCondition(di.Status.Conditions, manifest.ConditionDriftDetection)
 		Expect(condition).NotTo(BeNil())
 		Expect(condition.Status).To(Equal(lsv1alpha1.ConditionFalse))

@@ -74,7 +74,7 @@ var _ = Describe("Drift correction", func() {
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: ""})).To(Succeed())
 		w.heals(ctx, "cm-1", "a")
 		_, writes := w.Spent(before)
-		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
+		Expect(writes).To(Equal(1), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
 	It("reports drift in events that name the object, the field manager and the field", func(ctx SpecContext) {
@@ -185,7 +185,7 @@ var _ = Describe("Drift correction", func() {
 			Expect(w.Again(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
 		}
 		corrected := writes()
-		Expect(corrected).To(BeNumerically("<=", 2*len(strategies)), "%s", w.Counter.Snapshot())
+		Expect(corrected).To(BeNumerically("<=", 2*len(strategies)), "requests: %s", w.Counter.Snapshot())
 		for _, strategy := range strategies {
 			Expect(w.Again(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
 			Expect(w.Read(ctx, nameOf(strategy)).Data["key"]).To(HavePrefix("rewritten"), strategy)
@@ -377,7 +377,7 @@ var _ = Describe("Ownership conflicts", func() {
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 
 		di := w.Deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "b"}), w.configMap("cm-1", map[string]string{"key": "a"})))
-		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		cm := w.Read(ctx, "cm-0")
 		Expect(cm.UID).To(Equal(uid))
 		Expect(cm.Data).To(Equal(map[string]string{"key": "b"}), "a value of the earlier configuration is removed")

@@ -30,7 +30,7 @@ var _ = Describe("Examples of exports", func() {
 		Expect(secret.OwnerReferences).To(ConsistOf(HaveField("UID", di.UID)))
 
 		di = w.Update(ctx, "exports", without(di.Spec.Configuration.Raw, "exports"))
-		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).To(BeNil())
 		Expect(w.exists(ctx, &corev1.Secret{}, "exports-export")).To(BeFalse())
 	}, SpecTimeout(5*time.Minute))
@@ -73,7 +73,7 @@ var _ = Describe("Examples of exports", func() {
 		}}}}
 		Expect(w.exported(ctx, w.Deploy(ctx, "item", config(exporting, w.configMaps(1, "a")...)))).To(Equal(map[string]any{"value": "a"}))
 		di := w.Update(ctx, "item", config(exporting, w.configMaps(1, "b")...))
-		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(w.exported(ctx, di)).To(Equal(map[string]any{"value": "b"}))
 	}, SpecTimeout(5*time.Minute))
 })

@@ -67,7 +67,7 @@ func (w *env) run(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 func (w *env) succeed(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.run(ctx, name)
-	Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+	Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 	return di
 }
 

@@ -54,7 +54,7 @@ var _ = Describe("Workloads with the controllers of Kubernetes", Ordered, func()
 		Expect(w.item(ctx, "logging")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
 		kubelet(ctx, w)
 		di := w.Finished(ctx, "logging")
-		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(waiting(di)).To(BeEmpty())
 
 		live := &appsv1.Deployment{}

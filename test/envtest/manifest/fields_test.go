@@ -60,7 +60,7 @@ var _ = Describe("Manifests with a status", func() {
 				Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 			}
 			_, writes := w.Spent(before)
-			Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+			Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		}, SpecTimeout(5*time.Minute))
 	}
 })

@@ -112,7 +112,7 @@ func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	var item *lsv1alpha1.DeployItem
 	if j.before != nil {
 		item = w.Deploy(ctx, "item", config(nil, j.before...))
-		Expect(item.Status.Phase).To(Equal(phases.Succeeded), "%+v", item.Status.LastError)
+		Expect(item.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", item.Status.LastError)
 	}
 	k.Arm()
 	j.begin(ctx, w)
@@ -160,7 +160,7 @@ func (j job) check(ctx context.Context, w *env, item *lsv1alpha1.DeployItem) {
 	}
 	if j.after == nil {
 		_, err := w.Landscaper.Get(ctx, w.Key("item"))
-		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		return
 	}
 	Expect(w.inventory(ctx, "item")).To(HaveLen(len(wanted)))

@@ -22,11 +22,11 @@ var _ = Describe("Manifest deployer", func() {
 		It("applies, changes, prunes and deletes objects ("+string(revision)+") [D8]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			di := w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
-			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 			Expect(w.Read(ctx, "cm-2")).To(HaveField("Data", HaveKeyWithValue("key", "a")))
 
 			di = w.Update(ctx, "item", config(nil, w.configMaps(2, "b")...))
-			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 			Expect(w.Read(ctx, "cm-1")).To(HaveField("Data", HaveKeyWithValue("key", "b")))
 			Expect(w.Read(ctx, "cm-2")).To(BeNil())
 
@@ -45,14 +45,14 @@ var _ = Describe("Manifest deployer", func() {
 		before := w.Counter.Snapshot()
 		w.Again(ctx, "item")
 		reads, writes := w.Spent(before)
-		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.Counter.Snapshot().Since(before))
+		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "requests: %s", w.Counter.Snapshot().Since(before))
 
 		before = w.Counter.Snapshot()
 		changed := w.configMaps(20, "a")
 		changed[7] = w.configMap("cm-7", map[string]string{"key": "b"})
 		w.Update(ctx, "item", config(nil, changed...))
 		_, writes = w.Spent(before)
-		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
+		Expect(writes).To(Equal(1), "requests: %s", w.Counter.Snapshot().Since(before))
 		Expect(w.Read(ctx, "cm-7").Data).To(HaveKeyWithValue("key", "b"))
 	}, SpecTimeout(8*time.Minute))
 
@@ -66,7 +66,7 @@ var _ = Describe("Manifest deployer", func() {
 		w.start()
 		w.Finished(ctx, "item")
 		_, writes := w.Spent(before)
-		Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(8*time.Minute))
 
 	It("corrects drift at once and without polling [L3]", func(ctx SpecContext) {
@@ -76,7 +76,7 @@ var _ = Describe("Manifest deployer", func() {
 		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		_, writes := w.Spent(before)
-		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
+		Expect(writes).To(Equal(1), "requests: %s", w.Counter.Snapshot().Since(before))
 		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 		Expect(w.metric("deployerkit_drift_total", "what", "Changed")).To(Equal(1.0))
 
@@ -114,7 +114,7 @@ var _ = Describe("Manifest deployer", func() {
 		waitsFor(`export "url"`)
 		w.Edit(ctx, "theirs", func(cm *corev1.ConfigMap) { cm.Data["url"] = "https://example.com" })
 		di := w.Finished(ctx, "item")
-		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).NotTo(BeNil())
 	}, SpecTimeout(8*time.Minute))
 
@@ -123,7 +123,7 @@ var _ = Describe("Manifest deployer", func() {
 		refuse := faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 		w.Counter.Inject(faultnet.Times(1, refuse))
 		di := w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
-		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 
 		w.Counter.Inject(refuse)
 		di = w.Update(ctx, "item", config(nil, w.configMaps(3, "b")...))
@@ -143,6 +143,6 @@ var _ = Describe("Manifest deployer", func() {
 		w.start()
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		_, writes := w.Spent(before)
-		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
+		Expect(writes).To(Equal(1), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(8*time.Minute))
 })

@@ -91,7 +91,7 @@ var _ = Describe("Promises of the manifest deployer", func() {
 			"key": "k", "jsonPath": ".data.key", "fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "cm-0", "namespace": w.Namespace},
 		}}}
 		di := w.Deploy(ctx, name, config(map[string]any{"exports": exports}, w.configMaps(1, "a")...))
-		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(w.exported(ctx, di)).To(HaveKeyWithValue("k", "a"))
 		w.Edit(ctx, "cm-0", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
 		Eventually(w.Data(ctx, "cm-0")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
@@ -133,7 +133,7 @@ var _ = Describe("Promises of the manifest deployer", func() {
 		Expect(w.Client.Status().Patch(ctx, di, client.RawPatch("application/merge-patch+json", status))).To(Succeed())
 		w.start()
 		di = w.Again(ctx, "item")
-		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		for name, was := range map[string]*corev1.ConfigMap{"cm-0": old, "cm-1": labelled} {
 			now := w.Read(ctx, name)
 			Expect(now.UID).To(Equal(was.UID))

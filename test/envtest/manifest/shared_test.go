@@ -38,7 +38,7 @@ var _ = Describe("Objects that several items contain", func() {
 				shared, how := w.Namespace+"-shared", map[string]any{"updateStrategy": strategy}
 				for _, name := range []string{"one", "two"} {
 					di := w.Deploy(ctx, name, config(how, namespace(shared, name), w.configMap("of-"+name, nil)))
-					Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+					Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 				}
 				both := SatisfyAll(HaveKeyWithValue("one", "yes"), HaveKeyWithValue("two", "yes"))
 				Expect(w.liveNamespace(ctx, shared).Labels).To(both)

@@ -39,7 +39,7 @@ var _ = Describe("Objects of an item that its inventory does not contain", func(
 		before := w.Counter.Snapshot()
 		w.Again(ctx, "item")
 		reads, writes := w.Spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
@@ -55,7 +55,7 @@ var _ = Describe("Objects of an item that its inventory does not contain", func(
 		before := w.Counter.Snapshot()
 		w.Again(ctx, "item")
 		reads, writes := w.Spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "copy")).NotTo(BeNil())
 	}, SpecTimeout(5*time.Minute))

@@ -159,7 +159,7 @@ var _ = Describe("Waiting items", Ordered, func() {
 			for _, name := range names {
 				Expect(w.Again(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
 			}
-			Expect(w.writesTo("deployments")).To(Equal(before), "%s", w.Counter.Snapshot())
+			Expect(w.writesTo("deployments")).To(Equal(before), "requests: %s", w.Counter.Snapshot())
 		}, SpecTimeout(10*time.Minute))
 
 		It("writes a Secret that a controller fills once under each strategy while the item waits ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {

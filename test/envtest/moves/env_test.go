@@ -189,7 +189,7 @@ func (w *env) start() {
 
 func (w *env) succeeds(di *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
-	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 }
 
 // The method `in` returns the UID of the object in a cluster, or "" if the object does not exist there.

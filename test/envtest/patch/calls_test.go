@@ -248,7 +248,7 @@ var _ = Describe("Errors of a patch", func() {
 			foreign.Labels().Set("foreign", "1")
 			apply(ctx, foreign, obj)
 			_, err := k.patch().Apply(ctx, c, stale, patch.Locked())
-			Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+			Expect(err).To(MatchError(apierrors.IsConflict, "IsConflict"))
 			Expect(read(ctx, stale)).To(Equal(obj.Object))
 		}
 	})
@@ -266,7 +266,7 @@ var _ = Describe("Errors of a patch", func() {
 			return errorsOr(err, unstructured.SetNestedStringSlice(body, append([]string{"new"}, list...), "spec", "list"))
 		})
 		_, err := p.Apply(ctx, c, stale.DeepCopy(), patch.Locked())
-		Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(apierrors.IsConflict, "IsConflict"))
 		result := apply(ctx, p, stale)
 		Expect(result.Attempts).To(Equal(2))
 		Expect(stale.Object["spec"]).To(HaveKeyWithValue("list", []any{"new"}))
@@ -281,7 +281,7 @@ var _ = Describe("Errors of a patch", func() {
 			p := &patch.Patch{}
 			value(p)
 			result, err := p.Apply(ctx, c, obj)
-			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+			Expect(err).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 			Expect(err).To(MatchError(ContainSubstring("spec.n")))
 			Expect(result.Attempts).To(Equal(1))
 		}
@@ -315,7 +315,7 @@ var _ = Describe("Errors of a patch", func() {
 		p.Status().Set("text", "bye")
 		Expect(apply(ctx, p, obj).Gone).To(BeTrue()) // the patch conflicts with the deletion
 		err := newClient(cfg).Get(ctx, client.ObjectKeyFromObject(obj), obj)
-		Expect(apierrors.IsNotFound(err)).To(BeTrue())
+		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	})
 
 	It("only the status is sent again after a conflict if the main resource was written [Kx2, Kx3]", func(ctx SpecContext) {

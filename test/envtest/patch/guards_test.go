@@ -100,7 +100,7 @@ var _ = Describe("Rights for a patch", func() {
 		for _, k := range []combination{{bodyDict: true}, {statusFunc: true}} {
 			_, err := k.patch().Apply(ctx, user, create(ctx, apart), patch.StatusSubresource(true))
 			rights, ok := errors.AsType[*patch.RightsError](err)
-			Expect(ok).To(BeTrue(), "%v", err)
+			Expect(ok).To(BeTrue(), "the error is %v", err)
 			Expect(rights.Resource).To(HavePrefix(apart))
 		}
 	})

@@ -44,7 +44,7 @@ var _ = Describe("manifest-deployer", func() {
 		item := deployManifests(ctx, ls, "plain", `,"updateStrategy":"update"`, configMap(ns, "plain", "a"))
 		di, err := ls.AwaitFinished(ctx, item)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(di.Status.Deployer.Name).To(Equal(manifest.Name))
 		Eventually(get).WithArguments("http://"+metrics+"/metrics").WithTimeout(patience).Should(
 			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 103\n`), "3 workers of the configuration file, and 100 for runs on targets that stall")
@@ -64,8 +64,8 @@ var _ = Describe("manifest-deployer", func() {
 			`invalid argument "x" for "--allow-http`: {"--allow-http=x"},
 		} {
 			session := start(manifestProgram, append([]string{"--kubeconfig=" + kubeconfig}, args...)...)
-			Eventually(session, patience).Should(gexec.Exit(1), "%s", args)
-			Expect(session.Err).To(gbytes.Say(want), "%s", args)
+			Eventually(session, patience).Should(gexec.Exit(1), "with the arguments %s", args)
+			Expect(session.Err).To(gbytes.Say(want), "with the arguments %s", args)
 		}
 	})
 
@@ -86,7 +86,7 @@ var _ = Describe("manifest-deployer", func() {
 		item := deployManifests(ctx, ls, "restricted-manifests", exports, configMap(home, "a", "1"), configMap(home, "b", "1"), service)
 		di, err := ls.AwaitFinished(ctx, item)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).NotTo(BeNil())
 		Expect(di.Status.Conditions).NotTo(ContainElement(HaveField("Type", manifest.ConditionDriftDetection)), "all objects in the namespace are watched")
 
@@ -137,7 +137,7 @@ var _ = Describe("manifest-deployer", func() {
 		bind(ctx, ns, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: tokens}, user)
 		di, err := ls.AwaitFinished(ctx, self)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(value(ctx, home, "a")).To(Equal("1"))
 
 		oidc := deployManifests(ctx, ls, "oidc", "", configMap(home, "b", "1"))

@@ -70,8 +70,8 @@ var _ = Describe("mock-deployer", func() {
 			`unknown command "now" for "mock-deployer`: {"now"},
 		} {
 			session := run(append([]string{"--kubeconfig=" + kubeconfig}, args...)...)
-			Eventually(session, patience).Should(gexec.Exit(1), "%s", args)
-			Expect(session.Err).To(gbytes.Say(want), "%s", args)
+			Eventually(session, patience).Should(gexec.Exit(1), "with the arguments %s", args)
+			Expect(session.Err).To(gbytes.Say(want), "with the arguments %s", args)
 			Expect(strings.Count(string(session.Err.Contents()), "\n")).To(Equal(1), "one line: %s", session.Err.Contents())
 		}
 	})

@@ -135,7 +135,7 @@ func goesThrough(ctx SpecContext, ls *landscapertest.Landscaper, name string) {
 	item := deployManifests(ctx, ls, name, exports, configMap(home, "a", "1"), configMap(home, "b", "1"))
 	di, err := ls.AwaitFinished(ctx, item)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 	job := update(ctx, ls, item, exports, configMap(home, "a", "2"))
 	Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 	Expect([]string{value(ctx, home, "a"), value(ctx, home, "b")}).To(Equal([]string{"2", "gone"}))

@@ -137,7 +137,7 @@ func (w *env) ends(ctx context.Context, name string, phase lsv1alpha1.DeployItem
 		g.Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
 		g.Expect(di.Status.JobIDFinished).To(Equal(di.Status.JobID))
 		g.Expect(di.Annotations).NotTo(HaveKey(lsv1alpha1.OperationAnnotation))
-		g.Expect(di.Status.Phase).To(Equal(phase), "%+v", di.Status.LastError)
+		g.Expect(di.Status.Phase).To(Equal(phase), "lastError: %+v", di.Status.LastError)
 		last = di
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	return last

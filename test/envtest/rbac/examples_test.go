@@ -148,7 +148,7 @@ func (w *env) succeeds(ctx context.Context, name string) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
 		g.Expect(di.Status.JobIDFinished).To(Equal(di.Status.JobID))
-		g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status)
+		g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "status: %+v", di.Status)
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
 }
 

@@ -91,8 +91,8 @@ func (w *env) writes(before faultnet.Counts, p parameters) faultnet.Counts {
 func (w *env) wantWrites(before faultnet.Counts, p parameters, want int) {
 	GinkgoHelper()
 	all := w.Counter.Snapshot().Since(before).Writes()
-	Expect(w.writes(before, p).Total()).To(Equal(want), "%s", all)
-	Expect(all.Total()).To(Equal(want), "%s", all)
+	Expect(w.writes(before, p).Total()).To(Equal(want), "writes: %s", all)
+	Expect(all.Total()).To(Equal(want), "writes: %s", all)
 }
 
 // migrateStorage makes the API server store all custom resources of the set in the version v1, so that their definitions
@@ -165,7 +165,7 @@ func (w *env) wantUpgrade(ctx context.Context, before faultnet.Counts, old, p pa
 	}
 	removed := len(manifests)
 	writes := w.writes(before, p)
-	Expect(writes.Total()).To(And(BeNumerically(">=", least+removed), BeNumerically("<=", most+removed)), "%s", writes)
+	Expect(writes.Total()).To(And(BeNumerically(">=", least+removed), BeNumerically("<=", most+removed)), "writes: %s", writes)
 	for _, content := range manifests {
 		obj := &unstructured.Unstructured{Object: content}
 		obj.SetAPIVersion(p.Group + "/" + p.Version)
@@ -317,7 +317,7 @@ func (w *env) awaitDeleted(ctx context.Context, name string) {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func() error { return w.Client.Get(ctx, w.Key(name), di) }).WithContext(ctx).WithTimeout(patience).
-		Should(WithTransform(apierrors.IsNotFound, BeTrue()), func() string { return fmt.Sprintf("%+v", di.Status) })
+		Should(WithTransform(apierrors.IsNotFound, BeTrue()), func() string { return fmt.Sprintf("status: %+v", di.Status) })
 }
 
 // awaitNothingLeft waits until no object in the control plane belongs to the set.

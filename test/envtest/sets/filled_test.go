@@ -50,7 +50,7 @@ var _ = Describe("Fields that controllers fill", func() {
 			if strategy == "apply" {
 				wanted++ // one more write after another program has filled a field that the manifest must contain
 			}
-			Expect(written).To(Equal(wanted), "%s", w.Counter.Snapshot())
+			Expect(written).To(Equal(wanted), "requests: %s", w.Counter.Snapshot())
 
 			before := w.Counter.Snapshot()
 			Expect(w.Again(ctx, s.name)).To(succeed())

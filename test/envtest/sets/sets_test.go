@@ -295,7 +295,7 @@ var _ = Describe("Manifest sets with the strategy update", Ordered, ContinueOnFa
 			w.filled(ctx, p, s)
 			w.AwaitQuiet(ctx)
 			_, written := w.Spent(before) // the requests that create objects do not contain the names of these objects
-			Expect(written).To(Equal(len(p.manifests())), "%s", w.Counter.Snapshot().Since(before).Writes())
+			Expect(written).To(Equal(len(p.manifests())), "requests: %s", w.Counter.Snapshot().Since(before).Writes())
 			w.wantJobs(p)
 
 			before = w.Counter.Snapshot()
@@ -330,7 +330,7 @@ func (w *env) wantDeletions(before faultnet.Counts, p parameters) {
 	GinkgoHelper()
 	want := len(slices.DeleteFunc(p.manifests(), func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Job" }))
 	writes := w.writes(before, p)
-	Expect(writes.Total()).To(Equal(want), "%s", writes)
+	Expect(writes.Total()).To(Equal(want), "writes: %s", writes)
 }
 
 // wantUncertain checks which kinds the condition ReadinessUnknown names.

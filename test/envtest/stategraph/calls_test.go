@@ -27,21 +27,21 @@ var _ = Describe("Requests of a graph deployer", func() {
 		before := w.Counter.Snapshot()
 		w.deploy(ctx, "item", settings{Value: "a"})
 		reads, writes := w.Spent(before)
-		Expect(writes).To(Equal(n), "%s", w.Counter.Snapshot().Since(before))
+		Expect(writes).To(Equal(n), "requests: %s", w.Counter.Snapshot().Since(before))
 		Expect(reads).To(BeNumerically("<=", 1), "the only read is that of kube-system: %s", w.Counter.Snapshot().Since(before))
 
 		By("a job that changes nothing")
 		before = w.Counter.Snapshot()
 		w.again(ctx, "item")
 		reads, writes = w.Spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		Consistently(func() int { reads, writes := w.Spent(before); return reads + writes }).WithTimeout(time.Second).Should(BeZero())
 
 		By("a change by hand")
 		w.edit(ctx, "item-part-7", "by hand")
 		Eventually(w.value(ctx, "item-part-7")).WithTimeout(patience).Should(Equal("a"))
 		reads, writes = w.Spent(before)
-		Expect([]int{reads, writes}).To(Equal([]int{0, 1}), "%s", w.Counter.Snapshot().Since(before))
+		Expect([]int{reads, writes}).To(Equal([]int{0, 1}), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
 	It("sends no request for fields that Kubernetes and controllers fill [Y19]", func(ctx SpecContext) {
@@ -53,6 +53,6 @@ var _ = Describe("Requests of a graph deployer", func() {
 		before := w.Counter.Snapshot()
 		w.again(ctx, "galera")
 		reads, writes := w.Spent(before)
-		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.Counter.Snapshot().Since(before))
+		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 })

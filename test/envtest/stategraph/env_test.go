@@ -100,7 +100,7 @@ func (w *env) again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 func (w *env) succeeded(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.Finished(ctx, name)
-	Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+	Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 	return di
 }
 

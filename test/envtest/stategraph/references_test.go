@@ -96,7 +96,7 @@ var _ = Describe("References", func() {
 		before := w.Counter.Snapshot()
 		w.again(ctx, "item")
 		reads, writes := w.Spent(before)
-		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.Counter.Snapshot().Since(before))
+		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "requests: %s", w.Counter.Snapshot().Since(before))
 
 		By("the end of the item")
 		w.Delete(ctx, "item")

@@ -34,7 +34,7 @@ var _ = Describe("Systematic kills and stale reads", Ordered, ContinueOnFailure,
 			r.sweep(ctx, choose(trials))
 			GinkgoWriter.Printf("%s: not reached:\n%s\n", s.name, strings.Join(r.missed, "\n"))
 			Expect(r.faults).To(BeEmpty())
-			Expect(len(r.missed)).To(BeNumerically("<=", unreachable), "%v", r.missed)
+			Expect(len(r.missed)).To(BeNumerically("<=", unreachable), "points that were not reached: %v", r.missed)
 		}, SpecTimeout(10*time.Minute))
 	}
 })

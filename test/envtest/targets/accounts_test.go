@@ -76,7 +76,7 @@ var _ = Describe("Targets with service accounts", func() {
 			for i, audiences := range [][]string{own, append([]string{"far-away"}, own...)} {
 				_, err := p.Get(ctx, resolved(fmt.Sprintf("deputy-%d", i), seen.config("deputy", audiences...)))
 				fault, ok := errors.AsType[*targets.ConfigError](err)
-				Expect(ok).To(BeTrue(), "%v", err)
+				Expect(ok).To(BeTrue(), "the error is %v", err)
 				Expect(fault.Field).To(Equal("oidcConfig.audience"))
 			}
 			Expect(seen.all()).To(BeEmpty())

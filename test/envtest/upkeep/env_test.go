@@ -125,7 +125,7 @@ func newEnv(ctx context.Context) *env {
 	w.key = w.Key("a")
 	w.start()
 	finished := w.Deploy(ctx, "a", map[string]any{"apiVersion": "test.deployerkit.dev/v1", "kind": "Config"})
-	Expect(finished.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%v", finished.Status.LastError)
+	Expect(finished.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", finished.Status.LastError)
 	w.uid = finished.UID
 	w.isQuietAfter(0)
 	return w

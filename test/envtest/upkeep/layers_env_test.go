@@ -58,7 +58,7 @@ func (w *layerEnv) start() *layerEnv {
 func (w *layerEnv) succeeds(ctx context.Context, item string, first, then []any) {
 	GinkgoHelper()
 	di := w.Deploy(ctx, item, w.config(w, first, then))
-	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 }
 
 // object returns a manifest. If the name is empty, the object is cluster-scoped, and the namespace of the world is its name.

@@ -60,7 +60,7 @@ var _ = Describe("Items", func() {
 				Expect(w.Client.Get(ctx, client.ObjectKey{Name: w.Namespace}, &rbacv1.ClusterRole{})).NotTo(Succeed())
 				w.Counter.Inject(nil)
 				di := w.Finished(ctx, "item")
-				Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+				Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 				Expect(w.Client.Get(ctx, client.ObjectKey{Name: w.Namespace}, &rbacv1.ClusterRole{})).To(Succeed())
 				w.Delete(ctx, "item")
 			}, SpecTimeout(5*time.Minute))

@@ -138,7 +138,7 @@ readinessChecks: {custom: [{name: a, resourceSelector: [{apiVersion: v1, kind: C
 exports: {exports: [{key: value, jsonPath: .Values.host}, {key: object, jsonPath: .data.host, ` + from + `}]}
 deletionGroups: [{customResourceGroup: {resources: [{apiVersion: v1, kind: ConfigMap, names: [a]}]}}]`)
 		di := w.Deploy(ctx, "item", config)
-		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 		secret := &corev1.Secret{}
 		Expect(w.Client.Get(ctx, w.Key("item-export"), secret)).To(Succeed())
 		Expect(secret.Data["config"]).To(MatchJSON(`{"value":"example.com","object":"example.com"}`))
@@ -185,7 +185,7 @@ deletionGroups: [{customResourceGroup: {resources: [{apiVersion: v1, kind: Confi
 		Expect(w.Client.Status().Patch(ctx, di, client.RawPatch("application/merge-patch+json", status))).To(Succeed())
 		start()
 		di = w.Again(ctx, "item")
-		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(w.Read(ctx, "a").Data).To(Equal(map[string]string{"new": "value"}))
 		Expect(w.Read(ctx, "a").Labels).NotTo(HaveKey(helmLabel))
 		Expect(w.Read(ctx, "gone")).To(BeNil())

@@ -40,7 +40,7 @@ var _ = Describe("Getting started guide", func() {
 			Eventually(func(g Gomega) {
 				g.Expect(c.Get(ctx, key(name), in)).To(Succeed())
 				g.Expect(in.Status.JobID).NotTo(BeEmpty())
-				g.Expect(in.Status.InstallationPhase).To(Equal(lsv1alpha1.InstallationPhases.Succeeded), "%+v", in.Status.LastError)
+				g.Expect(in.Status.InstallationPhase).To(Equal(lsv1alpha1.InstallationPhases.Succeeded), "lastError: %+v", in.Status.LastError)
 			}, patience).Should(Succeed())
 		}
 		applyFile(ctx, "cluster.yaml")

@@ -105,7 +105,7 @@ var _ = Describe("Guided tour of Landscaper", Ordered, ContinueOnFailure, func()
 			Eventually(func(g Gomega) {
 				g.Expect(c.Get(ctx, key, in)).To(Succeed())
 				g.Expect(in.Status.JobID).NotTo(BeEmpty())
-				g.Expect(in.Status.InstallationPhase).To(Equal(lsv1alpha1.InstallationPhases.Succeeded), "%+v", in.Status.LastError)
+				g.Expect(in.Status.InstallationPhase).To(Equal(lsv1alpha1.InstallationPhases.Succeeded), "lastError: %+v", in.Status.LastError)
 			}, patience).Should(Succeed())
 			for _, name := range ex.objects {
 				Expect(c.Get(ctx, client.ObjectKey{Namespace: exampleNamespace, Name: name}, &corev1.ConfigMap{})).To(Succeed())

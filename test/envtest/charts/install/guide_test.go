@@ -103,7 +103,7 @@ var _ = Describe("Installation guide", func() {
 		cmd := exec.CommandContext(ctx, "bash", "-c", onLoopback(strings.Join(push, " "))) //nolint:gosec // of the guide
 		cmd.Dir = helm.Root()
 		out, err := cmd.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred(), "%s", out)
+		Expect(err).NotTo(HaveOccurred(), "output: %s", out)
 
 		command := g.command("", "helm install")
 		ref, isOCI := strings.CutPrefix(onLoopback(command[3]), "oci://")

@@ -93,7 +93,7 @@ func (i *items) succeed(ctx context.Context, item types.NamespacedName) {
 	GinkgoHelper()
 	di, err := i.AwaitFinished(ctx, item)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 }
 
 // change changes the configuration of an item, starts a job and waits until the job has succeeded.

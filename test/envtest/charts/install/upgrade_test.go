@@ -96,7 +96,7 @@ var _ = Describe("Upgrade of a chart", func() {
 			for _, verb := range [][]string{{"apply", "--server-side"}, {"apply", "--server-side"}, {"delete"}} {
 				args := slices.Concat(verb, []string{"--kubeconfig=" + kubeconfig, "--kustomize=" + filepath.Join(helm.Root(), "manifests", name)})
 				out, err := exec.CommandContext(ctx, cp.Kubectl(), args...).CombinedOutput() //nolint:gosec // of the control plane
-				Expect(err).NotTo(HaveOccurred(), "%s", out)
+				Expect(err).NotTo(HaveOccurred(), "output: %s", out)
 			}
 		}
 	})
