@@ -31,7 +31,7 @@ func named(name string) func(*deployerlib.DeployerArgs) {
 }
 
 var _ = flow("Responsibility", func(e *cluster) {
-	It("an item of another type is never written, whatever a hook returns [L24, L25, L43, C1]", func(ctx SpecContext) {
+	It("an item of another type is never written, regardless of the hooks [L24, L25, L43, C1]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, landscapertest.Returns(goOn(), nil))
 		w.run()
 		w.deploy("a", func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "flow.deployerkit.dev/other" })

@@ -148,7 +148,7 @@ func phases(of **env) {
 		Expect(w.finished(ctx, item)).To(phaseIs("Failed"))
 	})
 
-	It("is called again in the phase Progressing until the timeout ends the run [D1] [H-3]", func(ctx SpecContext) {
+	It("receives further calls in the phase Progressing until the timeout ends the run [D1] [H-3]", func(ctx SpecContext) {
 		item := w.deploy(ctx, "endless", `"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) {
 			di.Spec.Timeout = &lsv1alpha1.Duration{Duration: 6 * time.Second}
 		})

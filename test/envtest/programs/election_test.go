@@ -69,7 +69,7 @@ var _ = Describe("Leader election of a program", func() {
 		Expect(leader(ctx, c, "stubborn")).To(Equal(holder))
 	})
 
-	It("is skipped if leases are forbidden, and two replicas at the same time end each job once [F56]", func(ctx SpecContext) {
+	It("runs two replicas at the same time if leases are forbidden, and each job ends once [F56]", func(ctx SpecContext) {
 		access := restricted(ctx, "two-replicas", mockRights...)
 		probes := freeAddress()
 		for _, address := range []string{probes, "0"} {
