@@ -173,12 +173,12 @@ var _ = Describe("Deployments that change from the default strategy to Recreate"
 		_, err := w.try(ctx, deployment(w, recreate))
 		Expect(err).To(MatchError(SatisfyAll(ContainSubstring(".spec.strategy.rollingUpdate"), ContainSubstring("strategy update"), ContainSubstring("two steps"))))
 
-		By("two steps")
+		By("changing the strategy in two steps")
 		w.apply(ctx, deployment(w, map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}))
 		w.apply(ctx, deployment(w, recreate))
 		Expect(w.live(ctx, deployment(w, nil)).Object["spec"]).To(HaveKeyWithValue("strategy", recreate))
 
-		By("the strategy update")
+		By("changing the strategy with the update strategy update")
 		other := newEnv(ctx)
 		other.apply(ctx, deployment(other, nil))
 		changed := deployment(other, recreate)

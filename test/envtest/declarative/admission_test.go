@@ -33,7 +33,7 @@ var _ = Describe("Admission", func() {
 		l.quiet(ctx)
 		Expect(child(ctx, l, "web", &corev1.Pod{}).UID).To(Equal(got.UID))
 
-		By("an update of our container")
+		By("changing the container of the handler")
 		pod["spec"].(object)["containers"] = []any{object{"name": "web", "image": "web:2"}}
 		l.wants(ctx, pod)
 		now := child(ctx, l, "web", &corev1.Pod{})
@@ -56,7 +56,7 @@ var _ = Describe("Admission", func() {
 			Consistently(writes).WithTimeout(2*time.Second).Should(Equal(1), func() string { return w.Counter.Snapshot().String() })
 			Expect(w.Read(ctx, "a").Data).To(HaveKeyWithValue("key", "rewritten"))
 
-			By("another client's write")
+			By("writing as another client")
 			w.set(ctx, "a", "theirs") // the policy also replaces the value in this write
 			Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveKey("a")))
 			Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))

@@ -144,7 +144,7 @@ var _ = Describe("Children", func() {
 		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "by hand"}))
 		Expect(w.Read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))
 
-		By("one that does not exist")
+		By("returning a child that does not exist")
 		missing.Store(true)
 		Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 		Eventually(w.Condition(ctx, "item", declarative.ConditionChildMissing)).WithTimeout(patience).Should(
@@ -154,12 +154,12 @@ var _ = Describe("Children", func() {
 		w.Again(ctx, "item")
 		Expect(w.Condition(ctx, "item", declarative.ConditionChildMissing)(NewGomega(Fail))).To(BeNil())
 
-		By("it is wanted again")
+		By("returning the whole child again")
 		keep.Store(false)
 		w.Again(ctx, "item")
 		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1"}))
 
-		By("the item is deleted")
+		By("deleting the item")
 		keep.Store(true)
 		w.Again(ctx, "item")
 		w.Delete(ctx, "item")

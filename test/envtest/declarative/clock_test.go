@@ -72,7 +72,7 @@ var _ = Describe("Pace of a declarative deployer", func() {
 			Expect(runs).To(BeNumerically(">=", 3))
 			Expect(writes).To(BeNumerically("<=", 2*mostRuns))
 
-			By("the failure passes")
+			By("removing the cause of the failure")
 			broken.Store(false)
 			w.ExceedQuota("")
 			Eventually(w.Data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())

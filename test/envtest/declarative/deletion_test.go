@@ -83,7 +83,7 @@ var _ = Describe("Deletion of an item", func() {
 		Eventually(handler.count).WithTimeout(patience).Should(Equal(4))
 		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
 
-		By("it is not called again while the children go")
+		By("waiting until the children are deleted, without another call")
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("cleaning", "over"))
 		Consistently(handler.count).WithTimeout(time.Second).Should(Equal(4))
 		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Finalizers = nil })
@@ -127,7 +127,7 @@ var _ = Describe("Deletion of an item", func() {
 		Expect(w.Read(ctx, "a")).To(Equal(a))
 		Expect(w.Read(ctx, "b")).NotTo(BeNil())
 
-		By("an item of the same name finds them again")
+		By("creating an item with the same name, which finds the children")
 		seen := watch(declarative.HandlerFunc(plain))
 		w.Manager.Stop()
 		w.start(seen)

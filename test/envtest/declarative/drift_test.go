@@ -48,7 +48,7 @@ var _ = Describe("Drift of children", func() {
 		Expect(w.Client.Delete(ctx, w.Read(ctx, "b"))).To(Succeed())
 		Eventually(w.Data(ctx, "b")).WithTimeout(patience).ShouldNot(BeNil())
 
-		By("held by a finalizer")
+		By("deleting an object that a finalizer holds")
 		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
 		w.AwaitQuiet(ctx)
 		old := w.Read(ctx, "a")
@@ -98,7 +98,7 @@ var _ = Describe("Drift of children", func() {
 		Expect(w.Read(ctx, "a").ResourceVersion).To(Equal(version), "the first one's child is untouched")
 		Expect(w.Get(ctx, "first").Status.LastError).To(BeNil())
 
-		By("the first one lets go")
+		By("deleting the first item")
 		w.Delete(ctx, "first")
 		if phase := w.Get(ctx, "second").Status.Phase; phase.IsFailed() {
 			w.Again(ctx, "second")

@@ -94,13 +94,13 @@ var _ = Describe("Failing handlers", func() {
 		sum, _ = w.metric("deployerkit_declarative_calls_total", "sync", "error")
 		Expect(sum).To(BeNumerically(">=", 4))
 
-		By("it works again")
+		By("letting the handler succeed")
 		inner.broken.Store(errors.New(""))
 		Eventually(w.Data(ctx, "c")).WithTimeout(patience).ShouldNot(BeNil())
 		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Succeeded))
 		Expect(w.Get(ctx, "item").Status.LastError).To(BeNil())
 
-		By("its metric goes with it")
+		By("deleting the item, which removes its metric")
 		w.Delete(ctx, "item")
 		Eventually(func() int { _, series := w.metric(itemErrors); return series }).WithTimeout(patience).Should(BeZero())
 	}, SpecTimeout(5*time.Minute))

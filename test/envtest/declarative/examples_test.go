@@ -132,7 +132,7 @@ var _ = Describe("Examples of the declarative guide", func() {
 		Expect(w.object(ctx, "sessions-redis", secret)(NewGomega(Fail))).To(BeTrue())
 		Expect(secret.Data["password"]).NotTo(BeEmpty())
 
-		By("a change, after a restart")
+		By("changing the item after a restart")
 		w.Manager.Stop()
 		w.run(redis.Args(local))
 		w.change(ctx, "sessions", redis.Config{Version: "8.4"})
@@ -148,7 +148,7 @@ var _ = Describe("Examples of the declarative guide", func() {
 		Expect(w.object(ctx, "sessions-redis", again)(NewGomega(Fail))).To(BeTrue())
 		Expect(again.ResourceVersion).To(Equal(secret.ResourceVersion), "the password is the same, and was not even written")
 
-		By("its deletion")
+		By("deleting the item")
 		w.Delete(ctx, "sessions")
 		Expect(w.object(ctx, "sessions-redis", secret)(NewGomega(Fail))).To(BeFalse())
 		Expect(w.object(ctx, "sessions-redis", deployment)(NewGomega(Fail))).To(BeFalse())
@@ -168,21 +168,21 @@ var _ = Describe("Examples of the declarative guide", func() {
 		w := newEnv(ctx).run(licence.Args(service.URL, local))
 		secret := &corev1.Secret{}
 
-		By("the service is down")
+		By("stopping the service")
 		down.Store(true)
 		w.example(ctx, "acme")
 		Eventually(w.status(ctx, "acme")).WithTimeout(patience).Should(HaveKeyWithValue("error", ContainSubstring("the licence service answers 503")))
 		Expect(w.Get(ctx, "acme").Status.Phase.IsFinal()).To(BeFalse())
 		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeFalse())
 
-		By("it is up again")
+		By("starting the service again")
 		down.Store(false)
 		Expect(w.finished(ctx, "acme").Status.Phase).To(Equal(phases.Succeeded))
 		Eventually(w.status(ctx, "acme")).WithTimeout(patience).Should(And(HaveKeyWithValue("customer", "acme-12"), Not(HaveKey("error"))))
 		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeTrue())
 		Expect(secret.Data).To(HaveKeyWithValue("licence", []byte("key of /licences/acme-12")))
 
-		By("a customer that is none")
+		By("requesting an unknown customer")
 		w.change(ctx, "acme", licence.Config{Customer: "ACME"})
 		Eventually(func() lsv1alpha1.DeployItemPhase { return w.Get(ctx, "acme").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Failed))
 		Expect(w.status(ctx, "acme")(NewGomega(Fail))).To(And(
@@ -191,7 +191,7 @@ var _ = Describe("Examples of the declarative guide", func() {
 		Expect(w.object(ctx, "acme-licence", again)(NewGomega(Fail))).To(BeTrue())
 		Expect(again.ResourceVersion).To(Equal(secret.ResourceVersion))
 
-		By("its deletion")
+		By("deleting the item")
 		w.Delete(ctx, "acme")
 		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeFalse())
 	}, SpecTimeout(8*time.Minute))
@@ -205,7 +205,7 @@ var _ = Describe("Examples of the declarative guide", func() {
 		Expect(w.finished(ctx, "nightly").Status.Phase).To(Equal(phases.Succeeded))
 		Eventually(w.status(ctx, "nightly")).WithTimeout(patience).Should(HaveKeyWithValue("job", "Complete"))
 
-		By("another image makes another Job")
+		By("changing the image, which creates another Job")
 		first := job.UID
 		w.change(ctx, "nightly", batch.Config{Image: "example.org/reports:2.0"})
 		Eventually(func(g Gomega) {
@@ -214,7 +214,7 @@ var _ = Describe("Examples of the declarative guide", func() {
 			g.Expect(job.Spec.Template.Spec.Containers[0].Image).To(Equal("example.org/reports:2.0"))
 		}).WithTimeout(patience).Should(Succeed())
 
-		By("its deletion while the Job runs")
+		By("deleting the item while the Job runs")
 		Expect(w.Landscaper.Mark(ctx, w.Key("nightly"))).To(Succeed())
 		_, err := w.Landscaper.Trigger(ctx, w.Key("nightly"))
 		Expect(err).NotTo(HaveOccurred())

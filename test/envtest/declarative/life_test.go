@@ -28,7 +28,7 @@ var _ = Describe("Life of an item", func() {
 		reads, writes := w.Spent(nil)
 		Expect([]int{reads, writes}).To(Equal([]int{1, 2}), "expected requests: one write for each child, and the read of kube-system: %s", w.Counter.Snapshot())
 
-		By("an update")
+		By("updating the item")
 		before := w.Counter.Snapshot()
 		w.Update(ctx, "item", config(map[string]map[string]string{"a": {"key": "1"}, "c": {"key": "2"}}))
 		Expect(w.Read(ctx, "a").ResourceVersion).To(Equal(a.ResourceVersion), "nothing differs")
@@ -39,7 +39,7 @@ var _ = Describe("Life of an item", func() {
 		Expect(writes).To(Equal(2), "requests: %s", w.Counter.Snapshot().Since(before))
 		Expect(reads).To(BeNumerically("<=", 1), "docs/declarative.md promises this limit: %s", w.Counter.Snapshot().Since(before))
 
-		By("a deletion [R1, R2]")
+		By("deleting the item [R1, R2]")
 		before = w.Counter.Snapshot()
 		w.Delete(ctx, "item")
 		reads, writes = w.Spent(before)

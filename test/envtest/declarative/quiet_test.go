@@ -45,14 +45,14 @@ var _ = Describe("Runs without changes", func() {
 		w.Deploy(ctx, "item", config(two))
 		w.AwaitQuiet(ctx)
 
-		By("calls in the background")
+		By("waiting for background calls")
 		before, calls, version := w.Counter.Snapshot(), handler.count("item")(), w.Get(ctx, "item").ResourceVersion
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
 		reads, writes := w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		Expect(w.Get(ctx, "item").ResourceVersion).To(Equal(version))
 
-		By("another job")
+		By("running another job")
 		w.Again(ctx, "item")
 		reads, writes = w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
@@ -143,7 +143,7 @@ var _ = Describe("Jobs of a declarative deployer", func() {
 		w.set(ctx, "a", "ready")
 		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(testtime.Stretch(5 * time.Second)).Should(Equal(phases.Succeeded))
 
-		By("a finished item does not go back")
+		By("changing the child after the end of the job, which does not change the phase")
 		w.set(ctx, "a", "")
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": ""}))
 		di := w.Get(ctx, "item")

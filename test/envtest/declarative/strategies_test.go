@@ -169,7 +169,7 @@ var _ = Describe("Update strategies that read", func() {
 		Expect(reads+writes).To(BeZero(), "requests: %s", l.Counter.Snapshot().Since(l.before))
 		Expect(l.env.Get(ctx, "item").ResourceVersion).To(Equal(version))
 
-		By("a foreign change")
+		By("editing a child as another client")
 		l.set(ctx, "a", "theirs")
 		Eventually(func() string {
 			child, _ := l.handler.last("item").Children.Named("ConfigMap", "a")

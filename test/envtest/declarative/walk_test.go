@@ -62,7 +62,7 @@ var _ = Describe("Random walks", func() {
 		AddReportEntry("steps", w.steps.Load(), ReportEntryVisibilityAlways)
 		Expect(w.steps.Load()).To(BeNumerically(">", 200), "the actors did act")
 
-		By("at rest")
+		By("waiting until the deployer is idle")
 		Eventually(w.isAsWanted(ctx)).WithTimeout(2*patience).WithPolling(time.Second).Should(Succeed(), "seed %d", w.seed)
 		w.AwaitQuiet(ctx)
 		before := w.Counter.Snapshot()

@@ -77,13 +77,13 @@ var _ = Describe("Watches of a declarative deployer", func() {
 			Expect(watches).To(Equal(once), "watches")
 		}
 
-		By("a new item")
+		By("deploying a new item")
 		w.start(declarative.HandlerFunc(counting))
 		w.Deploy(ctx, "item", config(two))
 		w.Deploy(ctx, "other", config(map[string]map[string]string{"c": {"key": "1"}}))
 		use("one")
 
-		By("a restart")
+		By("restarting the deployer")
 		w.Manager.Stop()
 		counter.take()
 		w.start(declarative.HandlerFunc(counting))

@@ -150,7 +150,7 @@ var _ = Describe("Lists in children", func() {
 			object{"hostAliases": []any{object{"ip": "10.0.0.9", "hostnames": []any{"theirs"}}}}))
 		l.quiet(ctx)
 
-		By("one element of each list changes")
+		By("changing one element of each list")
 		container = object{"ports": []any{port(53, "UDP", "dns"), port(53, "TCP", "renamed")}, "volumeMounts": []any{mount("/x", "y")}}
 		pod["hostAliases"] = []any{object{"ip": "10.0.0.1", "hostnames": []any{"b"}}}
 		l.wants(ctx, deployment(container, pod))
@@ -176,7 +176,7 @@ var _ = Describe("Lists in children", func() {
 		Expect(envNames(l.container(ctx))).To(Equal([]string{"A", "B"}))
 		Expect(l.container(ctx).Args).To(Equal([]string{"one", "two"}))
 
-		By("somebody takes one away")
+		By("removing an element as another client")
 		web := l.deployment(ctx)
 		web.Spec.Template.Spec.Containers[0].Env = web.Spec.Template.Spec.Containers[0].Env[:1]
 		web.Spec.Template.Spec.Containers[0].Args = web.Spec.Template.Spec.Containers[0].Args[:1]
@@ -216,7 +216,7 @@ var _ = Describe("Values in children", func() {
 		l.quiet(ctx)
 		Expect(child(ctx, l, "secret", &corev1.Secret{}).Data).To(Equal(map[string][]byte{"password": []byte("x")}))
 
-		By("written in another way")
+		By("returning the same values in another form")
 		version, generation := l.deployment(ctx).ResourceVersion, l.deployment(ctx).Generation
 		web = deployment(resources("500m", "1Gi"), nil)
 		web["spec"].(object)["minReadySeconds"] = 1
@@ -226,7 +226,7 @@ var _ = Describe("Values in children", func() {
 		Expect(l.deployment(ctx).ResourceVersion).To(Equal(version))
 		l.quiet(ctx)
 
-		By("another order of the environment, by others")
+		By("reordering the environment variables as another client")
 		patch := `[{"op":"replace","path":"/spec/template/spec/containers/0/env","value":[{"name":"B","value":"2"},{"name":"A","value":"1"}]}]`
 		Expect(l.Client.Patch(ctx, l.deployment(ctx), client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
 		l.AwaitQuiet(ctx)
@@ -282,7 +282,7 @@ var _ = Describe("Deployments with an annotation of the deployment controller", 
 			Expect(writes()).To(Equal(1), "requests: %s", l.Counter.Snapshot())
 			Expect(annotated()).To(HaveKeyWithValue(revision, "1"))
 
-			By("a change by the handler")
+			By("changing the child in the handler")
 			l.wants(ctx, deployment(object{"image": "web:2"}, nil))
 			Eventually(annotated).WithContext(ctx).WithTimeout(patience).Should(HaveKey(revision))
 			perChange := 1

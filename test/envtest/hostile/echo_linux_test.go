@@ -89,7 +89,7 @@ var _ = Describe("Secrets that targets repeat", func() {
 			}
 		}
 
-		By("a denied write")
+		By("denying a write")
 		awaitDenied(ctx, len(items), func(name string) string {
 			if strings.HasPrefix(name, "now-") {
 				return "Secret"
@@ -98,7 +98,7 @@ var _ = Describe("Secrets that targets repeat", func() {
 		})
 		found, texts := outputs(ctx, detect, metrics)
 
-		By("a plan")
+		By("planning the item")
 		var mu sync.Mutex
 		each(4, everyThird(stored), func(di *lsv1alpha1.DeployItem) {
 			out := planOf(ctx, di)
@@ -109,7 +109,7 @@ var _ = Describe("Secrets that targets repeat", func() {
 			found = append(found, detect.leaks("the plan of "+di.Name, out)...)
 		})
 
-		By("a denied deletion")
+		By("denying a deletion")
 		leaving := everyThird(stored[1:])
 		each(4, leaving, func(di *lsv1alpha1.DeployItem) {
 			Expect(ls.Mark(ctx, client.ObjectKeyFromObject(di))).To(Succeed())

@@ -95,7 +95,7 @@ var _ = Describe("Deployer with hostile targets", func() {
 		isWorking(ctx, item("expired", "item-0", "target"))
 		watch := newStopwatch(ctx, "healthy", "others")
 
-		By("targets that are new, until one item of each has run to its end")
+		By("deploying to new targets, until one item of each has ended")
 		Expect(ls.Deploy(ctx, item("busy", "first", "target", configMap("busy")))).To(Succeed())
 		for _, name := range []string{"healthy", "others"} {
 			watch.handOut(ctx, item(name, "first", "target", configMap(name)))
@@ -108,14 +108,14 @@ var _ = Describe("Deployer with hostile targets", func() {
 		}
 		report("from hand-out to start of the first item of a new target", "-", "%s", longest.Round(time.Millisecond))
 
-		By("items of a healthy target beside the hostile ones")
+		By("deploying to a healthy target beside the hostile ones")
 		for i := range healthyItems {
 			watch.handOut(ctx, item("healthy", fmt.Sprint("item-", i), "target", configMap(fmt.Sprint("healthy-", i))))
 		}
 		watch.awaitAll(ctx, "healthy", 1+healthyItems)
 		check(watch, "healthy", fmt.Sprintf("beside %d hostile targets, %d items each", len(servers), hostileItems))
 
-		By("items of a healthy target beside those of a busy namespace")
+		By("deploying to a healthy target beside the items of a busy namespace")
 		count := besideBusy(ctx, watch, busy)
 		watch.awaitAll(ctx, "others", 1+count)
 		Eventually(unfinished).WithContext(ctx).WithArguments("busy").WithTimeout(patience).WithPolling(2 * time.Second).Should(BeEmpty())

@@ -52,7 +52,7 @@ var _ = Describe("Pace of the manifest deployer", func() {
 			Expect(writes).To(BeNumerically("<=", 2*mostRuns))
 			Expect(writes).To(BeNumerically(">=", 3))
 
-			By("the failure passes")
+			By("removing the cause of the failure")
 			w.ExceedQuota("")
 			Eventually(w.Data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())
 		}, SpecTimeout(5*time.Minute))

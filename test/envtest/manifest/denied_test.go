@@ -107,7 +107,7 @@ var _ = Describe("Denied deletions", func() {
 			Expect(contract.IsFinal(di.Status.Phase)).To(BeFalse(), "phase %s: another configuration would not help", di.Status.Phase)
 			Expect(w.inventory(ctx, "item")).To(HaveLen(3))
 
-			By("another process is as patient")
+			By("starting another process, which waits too")
 			w.Manager.Kill()
 			w.start()
 			Consistently(func(g Gomega) {
@@ -130,7 +130,7 @@ var _ = Describe("Denied deletions", func() {
 			Expect(di.Status.JobIDFinished).NotTo(Equal("first"))
 			Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "b"), "all other objects are updated")
 
-			By("a change meanwhile")
+			By("changing the item during the wait")
 			last := job{after: w.configMaps(1, "c"), gone: []string{"cm-1", "cm-2"}}
 			Expect(w.Landscaper.Update(ctx, w.Key("item"), config(nil, last.after...))).To(Succeed())
 			Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())

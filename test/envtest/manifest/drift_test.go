@@ -123,19 +123,19 @@ var _ = Describe("Drift correction", func() {
 		Eventually(writes).WithTimeout(patience).Should(Equal(2))
 		Consistently(writes).WithTimeout(4*time.Second).Should(Equal(2), "the third correction is delayed")
 
-		By("another object meanwhile, which is put right at once and alone")
+		By("editing another object, which is corrected at once and alone")
 		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "theirs" })
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		Expect(writes()).To(Equal(3))
 
-		By("a job meanwhile")
+		By("running a job during the fight")
 		started := time.Now()
 		w.Again(ctx, "item")
 		Expect(time.Since(started)).To(BeNumerically("<", 15*time.Second))
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(And(
 			HavePrefix("Warning item: configmaps "+w.Namespace+"/cm-0"), ContainSubstring("a fight with fighter about data.key"))))
 
-		By("after the job")
+		By("waiting after the job")
 		now := w.Counter.Snapshot()
 		Consistently(func() int { _, writes := w.Spent(now); return writes }).WithTimeout(3*time.Second).
 			Should(BeNumerically("<=", 1), "there is no hot loop after the job either")
@@ -179,7 +179,7 @@ var _ = Describe("Drift correction", func() {
 		}
 		Consistently(writes).WithTimeout(2*time.Second).Should(Equal(len(strategies)), func() string { return w.Counter.Snapshot().String() })
 
-		By("another client's write")
+		By("writing as another client")
 		for _, strategy := range strategies {
 			w.Edit(ctx, nameOf(strategy), func(cm *corev1.ConfigMap) { cm.Data["seen"] = "theirs" }) // the policy also replaces the value of "key"
 			Expect(w.Again(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
@@ -209,7 +209,7 @@ var _ = Describe("Drift correction", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		w.heals(ctx, "cm-0", "b")
 
-		By("a job that waits")
+		By("starting a job that waits")
 		missing := map[string]any{"custom": []any{map[string]any{
 			"name": "go", "resourceSelector": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "go", "namespace": w.Namespace}},
 			"requirements": []any{map[string]any{"jsonPath": "data.key", "operator": "exists"}},
@@ -363,7 +363,7 @@ var _ = Describe("Ownership conflicts", func() {
 		}).WithTimeout(patience).Should(HaveField("Message", And(ContainSubstring("cm-0"), ContainSubstring(w.Namespace+"/first"))))
 		Expect(w.Read(ctx, "cm-0")).To(Equal(before))
 
-		By("the second goes, and takes only what is its own")
+		By("deleting the second item, which removes only its own object")
 		Expect(w.Landscaper.Delete(ctx, w.Key("second"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-0")).To(Equal(before))
 		Expect(w.Read(ctx, "cm-1")).To(BeNil())

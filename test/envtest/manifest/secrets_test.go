@@ -275,7 +275,7 @@ var _ = Describe("Secret values", func() {
 			w.arrives(ctx, name, l)
 		}
 
-		By("drift")
+		By("causing drift")
 		secret := &corev1.Secret{}
 		Expect(w.Client.Get(ctx, w.Key("data"), secret)).To(Succeed())
 		secret.Data["x"] = []byte("by hand")

@@ -47,7 +47,7 @@ var _ = Describe("Objects that several items contain", func() {
 				}
 				version := w.liveNamespace(ctx, shared).ResourceVersion
 				Consistently(func() string { return w.liveNamespace(ctx, shared).ResourceVersion }, 2*time.Second, 100*time.Millisecond).
-					Should(Equal(version), "nobody fights")
+					Should(Equal(version), "no item reverts a write of another item")
 
 				Expect(w.Landscaper.Delete(ctx, w.Key("one"))).To(Succeed())
 				live := w.liveNamespace(ctx, shared)

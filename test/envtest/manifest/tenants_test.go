@@ -161,7 +161,7 @@ var _ = Describe("Many targets", func() {
 		w.tenants(ctx, tenantCount, dead)
 		w.start()
 
-		By("all but one answer")
+		By("deploying items on all targets that respond")
 		alive := []string{}
 		for i := range itemsPerTenant {
 			for t := range tenantCount - 1 {
@@ -173,7 +173,7 @@ var _ = Describe("Many targets", func() {
 		w.allSucceed(ctx, alive)
 		usual := w.allAgain(ctx, alive)
 
-		By("the last one joins")
+		By("deploying items on the target that does not respond")
 		late := []string{}
 		for i := range itemsPerTenant {
 			name := fmt.Sprintf("item-dead-%d", i)
@@ -193,13 +193,13 @@ var _ = Describe("Many targets", func() {
 		w.Edit(ctx, alive[0], func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
 		w.heals(ctx, alive[0], "a")
 
-		By("one client and one discovery each")
+		By("counting one client and one discovery per target")
 		Expect(w.metric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))
 		Expect(w.metric("deployerkit_target_clients", "state", "")).To(BeEquivalentTo(tenantCount))
 		Expect(w.metric("deployerkit_target_clients", "state", "up")).To(BeEquivalentTo(tenantCount - 1))
 		Expect(w.metric("deployerkit_target_discoveries_total", "result", "ok")).To(BeEquivalentTo(tenantCount - 1))
 
-		By("the last one answers")
+		By("letting the last target respond")
 		dead.answer()
 		w.allSucceed(ctx, late)
 		Expect(w.metric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))

@@ -154,7 +154,7 @@ var _ = Describe("Waiting items", Ordered, func() {
 			Expect(took).To(HaveEach(BeNumerically("<", testtime.Stretch(10*time.Second))))
 			Expect(w.writesTo("deployments")).To(Equal(len(strategies)))
 
-			By("another job")
+			By("running another job")
 			before := w.writesTo("deployments")
 			for _, name := range names {
 				Expect(w.Again(ctx, name).Status.Phase).To(Equal(phases.Succeeded))

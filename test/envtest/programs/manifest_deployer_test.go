@@ -90,7 +90,7 @@ var _ = Describe("manifest-deployer", func() {
 		Expect(di.Status.ExportReference).NotTo(BeNil())
 		Expect(di.Status.Conditions).NotTo(ContainElement(HaveField("Type", manifest.ConditionDriftDetection)), "all objects in the namespace are watched")
 
-		By("healing")
+		By("correcting drift")
 		Expect(c.Patch(ctx, named(home, "a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"by hand"}}`)))).To(Succeed())
 		Eventually(ctx, value).WithArguments(ctx, home, "a").WithTimeout(patience).Should(Equal("1"))
 
@@ -102,7 +102,7 @@ var _ = Describe("manifest-deployer", func() {
 		Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status", SatisfyAll(
 			HaveField("Phase", lsv1alpha1.DeployItemPhases.Succeeded), HaveField("ExportReference", BeNil()))))
 
-		By("telling what is wrong")
+		By("reporting errors")
 		job = update(ctx, ls, item, `,"nonsense":true`, configMap(home, "a", "2"))
 		Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Failed))
 		Eventually(ctx, events).WithArguments(ctx, item.Name).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))

@@ -86,7 +86,7 @@ var _ = Describe("Secret values", func() {
 		w.through(ctx, network, "token-1")
 		w.startAll(network)
 
-		By("installation")
+		By("deploying the item")
 		for _, v := range victims {
 			di := w.Landscaper.Item(w.Namespace, v.name, w.typeOf(v.deployer), v.config(canary+"1"))
 			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
@@ -94,14 +94,14 @@ var _ = Describe("Secret values", func() {
 		}
 		w.arrive(ctx, victims)
 
-		By("drift")
+		By("causing drift")
 		for _, v := range victims {
 			w.byHand(ctx, v.name)
 		}
 		Eventually(w.passwords(ctx, victims)).WithTimeout(patience).Should(HaveEach(canary + "1"))
 		Expect(leaks(w.public(ctx))).To(BeEmpty())
 
-		By("a killed process, another one, and another password, under chaos")
+		By("killing the process, starting another one, and changing the password under random faults")
 		for _, v := range victims {
 			Expect(w.Landscaper.Update(ctx, w.Key(v.name), v.config(canary+"2"))).To(Succeed())
 			w.again(ctx, v.name)
@@ -116,7 +116,7 @@ var _ = Describe("Secret values", func() {
 		Eventually(w.passwords(ctx, victims)).WithTimeout(patience).Should(HaveEach(canary + "2"))
 		Expect(leaks(w.public(ctx))).To(BeEmpty())
 
-		By("deletion")
+		By("deleting the item")
 		for _, v := range victims {
 			Expect(w.Landscaper.Mark(ctx, w.Key(v.name))).To(Succeed())
 		}

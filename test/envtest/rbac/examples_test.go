@@ -92,7 +92,7 @@ var _ = DescribeTable("an example deployer needs all rights of its rbac.yaml in 
 // life deploys, changes, corrects and deletes an item.
 func (e *example) life(ctx context.Context, w *env, name string) {
 	GinkgoHelper()
-	By("install, and the same drift twice while it waits")
+	By("deploying the item, and causing the same drift twice while it waits")
 	w.create(ctx, name, "cluster", withKind(e.config(w.Namespace)))
 	Eventually(func(g Gomega) []string {
 		w.misdirect(ctx, g)
@@ -100,16 +100,16 @@ func (e *example) life(ctx context.Context, w *env, name string) {
 	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(ContainElement(And(ContainSubstring("changed by"), HaveSuffix("repeated:true"))))
 	w.succeeds(ctx, name)
 
-	By("another configuration")
+	By("changing the configuration")
 	w.update(ctx, name, withKind(e.another(w.Namespace)))
 	w.succeeds(ctx, name)
 
-	By("an error")
+	By("causing an error")
 	w.update(ctx, name, map[string]any{"nonsense": true})
 	w.ends(ctx, name, phases.Failed)
 	Eventually(w.events(ctx, name)).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
 
-	By("deletion")
+	By("deleting the item")
 	w.update(ctx, name, withKind(e.config(w.Namespace)))
 	w.succeeds(ctx, name)
 	w.Delete(ctx, name)

@@ -102,7 +102,7 @@ var _ = Describe("Rights of the manifest deployer", func() {
 			w.Manager.Stop()
 		}
 
-		By("targets that are reached with tokens")
+		By("deploying to targets with tokens")
 		w.under(contract.RevisionJobID)
 		w.start(manifestArgs())
 		w.tokens(ctx)
@@ -136,11 +136,11 @@ func (w *env) manifestLife(ctx context.Context, name string) {
 	w.create(ctx, name, "cluster", manifests(exports, w.configMap("a", "1"), w.configMap("b", "1")))
 	Expect(w.ends(ctx, name, phases.Succeeded).Status.ExportReference).NotTo(BeNil())
 
-	By("drift")
+	By("causing drift")
 	w.edit(ctx, "a", "by hand")
 	Eventually(w.value(ctx, "a")).WithTimeout(patience).Should(Equal("1"))
 
-	By("saying the same at each look, while it waits")
+	By("reporting the same reason in each run while the item waits")
 	for _, one := range []string{"-foreign", "-later"} {
 		Expect(w.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name + one}})).To(Succeed())
 	}
@@ -155,19 +155,19 @@ func (w *env) manifestLife(ctx context.Context, name string) {
 	w.edit(ctx, name+"-later", "v")
 	w.ends(ctx, name, phases.Succeeded)
 
-	By("another value, one object less, and then no export")
+	By("changing the value, removing an object, and then removing the export")
 	w.update(ctx, name, manifests(exports, w.configMap("a", "2")))
 	w.ends(ctx, name, phases.Succeeded)
 	Expect([]string{w.value(ctx, "a")(NewGomega(Fail)), w.value(ctx, "b")(NewGomega(Fail))}).To(Equal([]string{"2", "gone"}))
 	w.update(ctx, name, manifests(nil, w.configMap("a", "2")))
 	Expect(w.ends(ctx, name, phases.Succeeded).Status.ExportReference).To(BeNil())
 
-	By("an error")
+	By("causing an error")
 	w.update(ctx, name, map[string]any{"nonsense": true})
 	w.ends(ctx, name, phases.Failed)
 	Eventually(w.events(ctx, name)).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
 
-	By("deletion")
+	By("deleting the item")
 	w.update(ctx, name, manifests(exports, w.configMap("a", "3")))
 	w.ends(ctx, name, phases.Succeeded)
 	w.Delete(ctx, name)

@@ -118,16 +118,16 @@ func (w *env) mockLife(ctx context.Context, name string) {
 	w.create(ctx, name, "some", mockConfig(map[string]any{"export": map[string]any{"a": 1}}))
 	Expect(w.ends(ctx, name, phases.Succeeded).Status.ExportReference).NotTo(BeNil())
 
-	By("another export")
+	By("changing the export")
 	w.update(ctx, name, mockConfig(map[string]any{"export": map[string]any{"a": 2}}))
 	w.ends(ctx, name, phases.Succeeded)
 
-	By("an error")
+	By("causing an error")
 	w.update(ctx, name, map[string]any{"nonsense": true})
 	w.ends(ctx, name, phases.Failed)
 	Eventually(w.events(ctx, name)).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
 
-	By("deletion")
+	By("deleting the item")
 	w.update(ctx, name, mockConfig(map[string]any{"export": map[string]any{"a": 3}}))
 	w.ends(ctx, name, phases.Succeeded)
 	w.Delete(ctx, name)

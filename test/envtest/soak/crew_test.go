@@ -178,7 +178,7 @@ func (c *crew) end() {
 // healthy returns an error unless both replicas run and one of them leads.
 func (c *crew) healthy() error {
 	if c.leader() == nil {
-		return errors.New("nobody leads")
+		return errors.New("no replica leads")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

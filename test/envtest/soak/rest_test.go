@@ -94,7 +94,7 @@ func (w *env) problems(ctx context.Context) ([]string, error) {
 	}
 	for _, name := range slices.Concat(sorted(s.configMaps), sorted(s.secrets)) {
 		if !known[name] && !s.isGarbage(name) {
-			out = append(out, name+" is nobody's and was left behind")
+			out = append(out, name+" has no owner and was left behind")
 		}
 	}
 	return out, nil

@@ -132,7 +132,7 @@ func (w *env) comeToRest(ctx context.Context, c *crew) {
 	GinkgoHelper()
 	Eventually(func() (string, error) {
 		if c.leader() == nil {
-			return "nobody leads", nil
+			return "no replica leads", nil
 		}
 		problems, err := w.problems(ctx)
 		return strings.Join(problems, "\n"), err

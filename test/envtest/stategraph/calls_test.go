@@ -30,14 +30,14 @@ var _ = Describe("Requests of a graph deployer", func() {
 		Expect(writes).To(Equal(n), "requests: %s", w.Counter.Snapshot().Since(before))
 		Expect(reads).To(BeNumerically("<=", 1), "the only read is that of kube-system: %s", w.Counter.Snapshot().Since(before))
 
-		By("a job that changes nothing")
+		By("running a job without changes")
 		before = w.Counter.Snapshot()
 		w.again(ctx, "item")
 		reads, writes = w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		Consistently(func() int { reads, writes := w.Spent(before); return reads + writes }).WithTimeout(time.Second).Should(BeZero())
 
-		By("a change by hand")
+		By("editing an object")
 		w.edit(ctx, "item-part-7", "by hand")
 		Eventually(w.value(ctx, "item-part-7")).WithTimeout(patience).Should(Equal("a"))
 		reads, writes = w.Spent(before)

@@ -65,7 +65,7 @@ var _ = Describe("Pace of a graph deployer", func() {
 			Expect(made).To(BeNumerically(">=", 3))
 			Expect(writes).To(BeNumerically("<=", 2*mostRuns))
 
-			By("the failure passes")
+			By("removing the cause of the failure")
 			w.ExceedQuota("")
 			Eventually(w.value(ctx, "one-a")).WithTimeout(patience).Should(Equal("x"))
 		}, SpecTimeout(5*time.Minute))

@@ -56,14 +56,14 @@ var _ = Describe("Exports of a graph", func() {
 		Expect(di.Status.ExportReference).To(HaveField("Name", "item-export"))
 		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"host": "item-first", "value": "a", "address": "item-first:a"}))
 
-		By("a change, after a restart")
+		By("changing the item after a restart")
 		w.Manager.Stop()
 		w.start(graph())
 		w.Update(ctx, "item", configured(settings{Value: "b"}))
 		w.succeeded(ctx, "item")
 		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"host": "item-first", "value": "b", "address": "item-first:b"}))
 
-		By("the end of the item")
+		By("deleting the item")
 		w.Delete(ctx, "item")
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(BeNil())
 	}, SpecTimeout(5*time.Minute))

@@ -86,7 +86,7 @@ var _ = Describe("Galera example", func() {
 		w.start(galeraGraph())
 		w.begin(ctx, "galera", w.galeraConfig(3, "100"))
 
-		By("the issuer takes its time")
+		By("waiting for the issuer")
 		blocked := func(name string) stategraph.ComponentStatus {
 			return stategraph.ComponentStatus{Name: name, State: stategraph.StateBlocked, BlockedBy: []string{"certificates"}}
 		}
@@ -101,14 +101,14 @@ var _ = Describe("Galera example", func() {
 		Consistently(func() bool { return w.exists(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(time.Second).Should(BeFalse())
 		w.issue(ctx, "galera")
 
-		By("the database starts, Pod by Pod")
+		By("starting the database, one Pod after the other")
 		Eventually(func() bool { return w.exists(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(patience).Should(BeTrue())
 		stuck.set(w.Namespace+"/galera-0", true)
 		Eventually(w.condition(ctx, "galera")).WithTimeout(patience).Should(And(
 			HavePrefix("False Progressing: haproxy, "), ContainSubstring("blocked by database: StatefulSet.apps "+w.Namespace+"/galera: "), ContainSubstring("1/3")))
 		Expect(w.exists(ctx, &appsv1.Deployment{}, "galera-haproxy")).To(BeFalse())
 
-		By("everything is ready")
+		By("waiting until everything is ready")
 		stuck.set(w.Namespace, false)
 		w.succeeded(ctx, "galera")
 		Expect(w.condition(ctx, "galera")(NewGomega(Fail))).To(Equal("True AllReady: all 6 components are ready"))
@@ -117,7 +117,7 @@ var _ = Describe("Galera example", func() {
 		Expect(w.exists(ctx, request, "galera-tls")).To(BeTrue())
 		Expect(request.Data).To(HaveLen(2), "the fields of the issuer are kept")
 
-		By("deletion, while the database takes its time to go")
+		By("deleting the item while the database takes time to stop")
 		before := w.Counter.Snapshot()
 		w.hold(ctx, &appsv1.StatefulSet{}, "galera", true)
 		Expect(w.Landscaper.Mark(ctx, w.Key("galera"))).To(Succeed())
@@ -149,7 +149,7 @@ var _ = Describe("Galera example", func() {
 		Expect(w.versions(ctx)(NewGomega(Fail))).To(HaveLen(1))
 		used := w.mounted(ctx)(NewGomega(Fail))
 
-		By("the members are restarted, one of which takes its time")
+		By("restarting the members, one of which takes longer")
 		stuck.set(w.Namespace, true)
 		DeferCleanup(stuck.set, w.Namespace, false)
 		Expect(w.Landscaper.Update(ctx, w.Key("galera"), configured(w.galeraConfig(3, "200")))).To(Succeed())
@@ -161,7 +161,7 @@ var _ = Describe("Galera example", func() {
 		Consistently(w.versions(ctx)).WithTimeout(time.Second).Should(And(
 			HaveLen(2), HaveKeyWithValue(used, ContainSubstring("=100")), HaveKeyWithValue(now, ContainSubstring("=200"))))
 
-		By("all run with the new one")
+		By("waiting until all members use the new ConfigMap")
 		stuck.set(w.Namespace, false)
 		w.succeeded(ctx, "galera")
 		Eventually(w.versions(ctx)).WithTimeout(patience).Should(And(HaveLen(1), HaveKey(now)))

@@ -101,7 +101,7 @@ var _ = Describe("Objects of a graph", func() {
 				}
 			}
 		}
-		By("a change finds the same object")
+		By("changing the item, which updates the same object")
 		di := w.Stored(ctx, short)(NewGomega(Fail))
 		before := w.found(ctx, di, "one", "")(NewGomega(Fail))[0]
 		Expect(w.Landscaper.Update(ctx, w.Key(short), configured(settings{Value: "changed"}))).To(Succeed())

@@ -20,7 +20,7 @@ import (
 // signed returns a component with a ConfigMap. The ConfigMap is ready when another client has signed it.
 func signed(name string) stategraph.Resource {
 	return configMap(name, stategraph.ReadyWhen(func(live *corev1.ConfigMap) (stategraph.Readiness, error) {
-		return stategraph.ReadyIf(live.Annotations["signed"] == "true", "nobody signed it"), nil
+		return stategraph.ReadyIf(live.Annotations["signed"] == "true", "the object is not signed"), nil
 	}))
 }
 
@@ -58,7 +58,7 @@ var _ = Describe("Listeners", func() {
 		Consistently(func() int { return probe.count("two") }).WithTimeout(500 * time.Millisecond).Should(Equal(runs))
 		Expect(w.value(ctx, "two-second")(NewGomega(Fail))).To(BeEmpty())
 
-		By("it goes on when the item is finished: a node that is not ready any more is seen")
+		By("changing the object after the end of the job, so that a component is no longer ready")
 		w.sign(ctx, "one-first", false)
 		Eventually(w.states(ctx, "one")).WithTimeout(patience).Should(Equal(map[string]string{"count": "Ready", "first": "Progressing", "second": "Blocked"}))
 		Expect(w.Stored(ctx, "one")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Succeeded), "a finished job does not change")

@@ -54,27 +54,27 @@ var _ = Describe("Postgres example", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "issuer"}, Data: map[string]string{"class": "internal"},
 		})).To(Succeed())
 
-		By("the issuer answers")
+		By("letting the issuer respond")
 		request := &corev1.Secret{}
 		Eventually(func() error { return w.Client.Get(ctx, w.Key("pg-tls"), request) }).WithTimeout(patience).Should(Succeed())
 		Expect(request.Annotations).To(HaveKeyWithValue("example.org/issuer-class", "internal"))
 		answer := mergePatch(map[string]any{"data": map[string][]byte{corev1.TLSCertKey: []byte("pem"), corev1.TLSPrivateKeyKey: []byte("pem")}})
 		Expect(w.Client.Patch(ctx, request, answer, client.FieldOwner("issuer"))).To(Succeed())
 
-		By("the Job creates the users")
+		By("letting the Job create the users")
 		first := w.finishJob(ctx, "pg-users", "")
 		w.succeeded(ctx, "pg")
 		Expect(w.exports(ctx, "pg")(NewGomega(Fail))).To(Equal(map[string]any{
 			"host": "pg." + w.Namespace + ".svc", "port": float64(5432), "secretRef": "pg-tls",
 		}))
 
-		By("other users")
+		By("changing the users")
 		config.Users = append(config.Users, "reports")
 		w.beginUpdate(ctx, "pg", config)
 		w.finishJob(ctx, "pg-users", first)
 		w.succeeded(ctx, "pg")
 
-		By("users that are not allowed: nothing is touched")
+		By("requesting users that are not allowed, which changes nothing")
 		config.Users = []string{"O'Hara"}
 		w.beginUpdate(ctx, "pg", config)
 		Expect(w.Finished(ctx, "pg").Status.LastError.Message).To(ContainSubstring("spec.config.users[0]"))

@@ -87,18 +87,18 @@ var _ = Describe("References", func() {
 		w.succeeded(ctx, "item")
 		Expect(w.value(ctx, "item-page")(NewGomega(Fail))).To(Equal("root"))
 
-		By("a change when the item is finished")
+		By("changing the object after the end of the job")
 		w.secret(ctx, "login", "admin")
 		Eventually(w.value(ctx, "item-page")).WithTimeout(patience).Should(Equal("admin"))
 		w.AwaitQuiet(ctx)
 
-		By("another job, in which nothing is to be done")
+		By("running a job without changes")
 		before := w.Counter.Snapshot()
 		w.again(ctx, "item")
 		reads, writes := w.Spent(before)
 		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "requests: %s", w.Counter.Snapshot().Since(before))
 
-		By("the end of the item")
+		By("deleting the item")
 		w.Delete(ctx, "item")
 		secret := &corev1.Secret{}
 		Expect(w.Client.Get(ctx, w.Key("login"), secret)).To(Succeed())

@@ -88,7 +88,7 @@ var _ = Describe("Removal", func() {
 		w.deploy(ctx, "item", settings{Value: "a"})
 		w.Manager.Stop()
 
-		By("a graph without them, one part of which fails")
+		By("starting a graph without these components, one component of which fails")
 		gate := newGate()
 		failing := stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {
 			if r, err := gate.ready(ctx); err != nil || !r.Ready {
@@ -101,7 +101,7 @@ var _ = Describe("Removal", func() {
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("failing", "Failed"))
 		Expect(w.alive(ctx, "item-zero", "item-one", "item-two")(NewGomega(Fail))).To(HaveLen(3))
 
-		By("it recovers")
+		By("letting the component recover")
 		gate.set("item", true)
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{
 			"stays": "Ready", "failing": "Ready", "two": "Removing", "one": "Blocked", "zero": "Blocked",

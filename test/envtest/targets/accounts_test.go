@@ -61,7 +61,7 @@ var _ = Describe("Targets with service accounts", func() {
 			Expect(err).To(HaveOccurred(), "the server answers nothing useful")
 			Expect(seen.audiences()).To(HaveEach(ConsistOf("far-away")))
 			Expect(seen.audiences()).NotTo(BeEmpty())
-			By("which is worth nothing at the Landscaper")
+			By("reviewing the token in the cluster of Landscaper, which rejects it")
 			review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: seen.all()[0]}}
 			Expect(admin.Create(ctx, review)).To(Succeed())
 			Expect(review.Status.Authenticated).To(BeFalse())
