@@ -20,7 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/internal/calls"
 	"github.com/deployerkit/deployerkit/internal/rewatch"
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
-	"github.com/deployerkit/deployerkit/targets/internal/pacer"
+	"github.com/deployerkit/deployerkit/targets/internal/limits"
 )
 
 // refusedAgainAfter is the minimum time between two reads of the same secret while the target rejects the credentials
@@ -36,13 +36,13 @@ const refusedAgainAfter = 10 * time.Second
 type Client struct {
 	client.Client
 
-	pool   *Pool
-	cfg    *rest.Config // contains no credentials
-	http   *http.Client
-	wire   *wire
-	mapper *mapper
-	ctx    context.Context // canceled when the client leaves the pool
-	end    context.CancelFunc
+	pool      *Pool
+	cfg       *rest.Config // contains no credentials
+	http      *http.Client
+	transport *transport
+	mapper    *mapper
+	ctx       context.Context // canceled when the client leaves the pool
+	end       context.CancelFunc
 
 	// The lock of the pool guards the fields key, ties and pins.
 	key, place string
@@ -87,7 +87,7 @@ func (c *Client) Pin() (release func(), ok bool) {
 // the Target is resolved the next time. A response with the status 401 has the same effect, except that it causes at
 // most one read of the secret every ten seconds.
 func (c *Client) Invalidate() {
-	if current := c.wire.link.Load(); current.tokens != nil {
+	if current := c.transport.link.Load(); current.tokens != nil {
 		current.tokens.Drop()
 	}
 	c.pool.forget(c)
@@ -102,7 +102,7 @@ func (c *Client) refused(l *link, token string) {
 	}
 	now := c.pool.o.Clock.Now()
 	c.mu.Lock()
-	again := c.wire.link.Load() != l || !c.forgotten.IsZero() && now.Sub(c.forgotten) < refusedAgainAfter
+	again := c.transport.link.Load() != l || !c.forgotten.IsZero() && now.Sub(c.forgotten) < refusedAgainAfter
 	if !again {
 		c.forgotten = now
 	}
@@ -120,18 +120,17 @@ func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
 	}
 	c := &Client{pool: p, key: m.key, place: m.place, fixed: m.tokens == nil, ties: map[types.NamespacedName]struct{}{}}
 	c.ctx, c.end = context.WithCancel(p.ctx)
-	c.wire = &wire{
-		health: &health{first: p.o.MinPause, most: p.o.MaxPause}, clk: p.o.Clock, timeout: p.o.RequestTimeout,
-		refused: c.refused, count: p.metrics.request, slots: make(chan struct{}, p.o.Limits.Requests), watches: pacer.New(),
-		answers: &answers{
-			limits: &p.o.Limits, base: m.access.path(), who: budget.Owner{Namespace: namespace, Target: m.key},
-			reading: p.reading, decoding: p.decoding, hit: p.metrics.limit,
-		},
+	c.transport = &transport{
+		health: &health{first: p.o.MinPause, most: p.o.MaxPause}, refused: c.refused, count: p.metrics.request,
+		target: limits.NewTarget(limits.Options{
+			Limits: limits.Limits(p.o.Limits), Memory: p.memory, Owner: budget.Owner{Namespace: namespace, Target: m.key},
+			Path: m.access.path(), Timeout: p.o.RequestTimeout, Clock: p.o.Clock, CountExceeded: p.metrics.limit,
+		}),
 	}
-	c.wire.link.Store(l)
+	c.transport.link.Store(l)
 	c.cfg = m.access.config(p.o.Policy)
 	c.cfg.BearerToken, c.cfg.TLSClientConfig, c.cfg.Dial, c.cfg.Proxy = "", rest.TLSClientConfig{}, nil, nil
-	c.cfg.Transport = calls.Transport(calls.Target)(c.wire)
+	c.cfg.Transport = calls.Transport(calls.Target)(c.transport)
 	if p.o.WrapTransport != nil {
 		c.cfg.Wrap(p.o.WrapTransport)
 	}
@@ -160,14 +159,13 @@ func (c *Client) build() error {
 	if err != nil {
 		return err
 	}
-	within := &limited{Client: plain, limits: &c.pool.o.Limits, hit: c.pool.metrics.limit}
-	within.current.Store(&plain)
+	limited := limits.NewClient(plain, &c.transport.target.Limits, c.pool.metrics.limit)
 	c.mapper.changed = func() {
 		if renewed, err := create(); err == nil { // the arguments are the same, so there is no error
-			within.current.Store(&renewed)
+			limited.SetSender(renewed)
 		}
 	}
-	c.Client = within
+	c.Client = limited
 	return nil
 }
 
@@ -177,9 +175,9 @@ func (c *Client) rotate(m *clientConfig) error {
 	if err != nil {
 		return err
 	}
-	old := c.wire.link.Swap(l)
+	old := c.transport.link.Swap(l)
 	old.transport.CloseIdleConnections()
-	c.wire.health.reset()
+	c.transport.health.reset()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forgotten = time.Time{}
@@ -189,7 +187,7 @@ func (c *Client) rotate(m *clientConfig) error {
 // await waits until the target has responded once. If the target is down, or does not respond within
 // PoolOptions.GetTimeout, await returns an error, so that the target does not block workers.
 func (c *Client) await(ctx context.Context) error {
-	why, due := c.wire.health.down(c.pool.o.Clock.Now())
+	why, due := c.transport.health.down(c.pool.o.Clock.Now())
 	attempt := c.attempt(why == nil, due)
 	if why != nil {
 		return why
@@ -206,7 +204,7 @@ func (c *Client) await(ctx context.Context) error {
 
 // ready returns nil if the target is connected and up.
 func (c *Client) ready() error {
-	if why, _ := c.wire.health.down(c.pool.o.Clock.Now()); why != nil {
+	if why, _ := c.transport.health.down(c.pool.o.Clock.Now()); why != nil {
 		return why
 	}
 	c.mu.Lock()
@@ -243,7 +241,7 @@ func (c *Client) attempt(up, due bool) context.Context {
 // succeeded, the request is a discovery. After that, it is a ping.
 func (c *Client) connect(done context.CancelFunc) {
 	defer done()
-	l := c.wire.link.Load()
+	l := c.transport.link.Load()
 	c.mu.Lock()
 	connected := c.connected
 	c.mu.Unlock()
@@ -251,7 +249,7 @@ func (c *Client) connect(done context.CancelFunc) {
 	if connected {
 		err = c.ping()
 	} else if err = c.mapper.load(c.ctx); err == nil {
-		c.wire.health.settle()
+		c.transport.health.settle()
 	}
 	c.judge(l, err)
 	c.mu.Lock()
@@ -264,16 +262,16 @@ func (c *Client) connect(done context.CancelFunc) {
 // replaced during the attempt, if the target is already marked as down and the request was therefore not sent, or if
 // the deployer had no memory for the response in time.
 func (c *Client) judge(l *link, err error) {
-	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || budget.IsExhausted(err) || c.wire.link.Load() != l {
+	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || budget.IsExhausted(err) || c.transport.link.Load() != l {
 		return
 	}
 	c.pool.metrics.event("unreachable")
-	c.wire.health.trip(c.pool.o.Clock.Now(), c.scrub(l, err))
+	c.transport.health.trip(c.pool.o.Clock.Now(), c.scrub(l, err))
 }
 
 // ping sends a request to the target. Any complete response counts as success.
 func (c *Client) ping() error {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, c.pool.o.ConnectTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.pool.o.ConnectTimeout, limits.ErrNoResponse)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.cfg.Host, "/")+"/version", http.NoBody)
 	if err != nil {
@@ -283,7 +281,7 @@ func (c *Client) ping() error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxErrorBody))
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, limits.MaxErrorSize))
 	return errors.Join(err, resp.Body.Close())
 }
 
@@ -293,7 +291,7 @@ func (c *Client) scrub(l *link, err error) error {
 	if l.tokens != nil {
 		token, _ = l.tokens.Known()
 	}
-	if text := hide(token, err.Error()); text != err.Error() {
+	if text := redactToken(token, err.Error()); text != err.Error() {
 		return errors.New(text)
 	}
 	return err

@@ -4,6 +4,7 @@ package targets
 
 import (
 	"fmt"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -108,3 +109,22 @@ func (e *ConfigError) ConfigFault() bool { return true }
 func fault(path, reason string) *ConfigError {
 	return &ConfigError{Field: path, Reason: reason}
 }
+
+// UnreachableError is returned if a target cannot be used at the moment. Until RetryAfter has passed, every use of the
+// client for this target fails immediately, without a request. Use errors.As to find the error.
+type UnreachableError struct {
+	// RetryAfter is how long to wait before the next attempt. It is greater than zero.
+	RetryAfter time.Duration
+	// Err is the last failure. It is nil while the first attempt to connect is still in progress.
+	Err error
+}
+
+func (e *UnreachableError) Error() string {
+	if e.Err == nil {
+		return "target does not answer yet"
+	}
+	return fmt.Sprintf("target cannot be reached: %v", e.Err)
+}
+
+// Unwrap returns the last failure.
+func (e *UnreachableError) Unwrap() error { return e.Err }

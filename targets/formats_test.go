@@ -193,7 +193,7 @@ func TestRefusedEvents(t *testing.T) {
 		"too deep JSON [F2]":        {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", managedBy(strings.Repeat(`{"f:a":`, 600)+"{}"+strings.Repeat("}", 600)))), ""},
 		"an endless flood [F3]":     {bytes.Repeat(frame(t, watch.Modified, partial(t, "a")), 20_000), "WatchEvents"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("refuses "+name, func(t *testing.T) {
 			api := newAPI(t, "t")
 			api.answer(http.StatusOK, protobufWatch, tc.event)
 			p := newPool(t, targets.PoolOptions{MinPause: time.Minute})
@@ -248,7 +248,7 @@ func TestWatchWithoutEvents(t *testing.T) {
 		"partial content [F2]":    {http.StatusPartialContent, "application/json", bytes.Repeat(event, 1<<20), "Page"},
 		"Protobuf, not JSON [F2]": {http.StatusAccepted, protobufType, partial(t, "a"), ""},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("limits the response with "+name, func(t *testing.T) {
 			api := newAPI(t, "t")
 			api.answer(tc.status, tc.format, tc.body)
 			_, err := metadataClient(t, get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
@@ -261,8 +261,8 @@ func TestWatchWithoutEvents(t *testing.T) {
 // would otherwise do.
 func TestUntypedResponses(t *testing.T) {
 	list := encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 3)})
-	for name, format := range map[string]string{"none [F2]": "", "an invalid one [F2]": "; x", "Protobuf [F2]": protobufType} {
-		t.Run(name, func(t *testing.T) {
+	for name, format := range map[string]string{"absent [F2]": "", "invalid [F2]": "; x", "Protobuf [F2]": protobufType} {
+		t.Run("does not decode a list as Protobuf if the Content-Type is "+name, func(t *testing.T) {
 			api := newAPI(t, "t")
 			accepted := api.answer(http.StatusOK, format, list)
 			c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))
@@ -274,7 +274,7 @@ func TestUntypedResponses(t *testing.T) {
 			}
 		})
 	}
-	t.Run("JSON without a type is decoded", func(t *testing.T) {
+	t.Run("decodes JSON without a Content-Type", func(t *testing.T) {
 		api := newAPI(t, "t")
 		api.answer(http.StatusOK, "", []byte(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"a"}}]}`))
 		c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))
@@ -282,6 +282,14 @@ func TestUntypedResponses(t *testing.T) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
+}
+
+// sentence returns the name of a subtest.
+func sentence(decoded bool, name string) string {
+	if decoded {
+		return "decodes " + name
+	}
+	return "does not decode " + name
 }
 
 // TestErrorResponses checks which error responses are decoded. Other responses still yield an error with their code.
@@ -304,7 +312,7 @@ func TestErrorResponses(t *testing.T) {
 		"JSON with many values [F2]":      {false, "application/json", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch","details":{"causes":[{}` + strings.Repeat(",{}", 50_000) + `]}}`), false},
 		"a Status in JSON without a type": {true, "", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch"}`), true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(sentence(tc.decoded, name), func(t *testing.T) {
 			api := newAPI(t, "t")
 			api.answer(http.StatusForbidden, tc.format, tc.body)
 			m := metadataClient(t, get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t"))))

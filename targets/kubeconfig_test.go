@@ -47,12 +47,12 @@ func TestRESTConfigAccepts(t *testing.T) {
 		policy targets.Policy
 		want   rest.Config
 	}{
-		"token": {
+		"a token": {
 			kubeconfig(okCluster, okUser, ""),
 			targets.Policy{},
 			rest.Config{Host: "https://api.example.com:6443/clusters/a", BearerToken: canary},
 		},
-		"all that is allowed": {
+		"all allowed fields": {
 			kubeconfig(okCluster+`, tls-server-name: other, certificate-authority-data: `+b64(ca)+`, disable-compression: true, extensions: [{name: x, extension: {a: 1}}]`,
 				`client-certificate-data: `+b64(cert)+`, client-key-data: `+b64(key)+`, extensions: []`, "preferences: {colors: true}"),
 			targets.Policy{},
@@ -72,14 +72,14 @@ func TestRESTConfigAccepts(t *testing.T) {
 			targets.Policy{},
 			rest.Config{Host: "https://10.0.0.1", BearerToken: "t"},
 		},
-		"allowed by the operator: insecure, http": {
+		"an insecure server that the operator allows": {
 			kubeconfig(`server: "http://127.0.0.1:8080", insecure-skip-tls-verify: true`, okUser, ""),
 			targets.Policy{AllowInsecureTLS: true, AllowHTTP: true, AllowPrivateHosts: true},
 			rest.Config{Host: "http://127.0.0.1:8080", BearerToken: canary, TLSClientConfig: rest.TLSClientConfig{Insecure: true}},
 		},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+		t.Run("accepts "+name, func(t *testing.T) {
 			got, err := targets.RESTConfig([]byte(tc.text), tc.policy)
 			if err != nil {
 				t.Fatal(err)
@@ -218,7 +218,7 @@ func bomb() string {
 
 func TestRESTConfigRefuses(t *testing.T) {
 	for name, tc := range refusedKubeconfigs() {
-		t.Run(name, func(t *testing.T) {
+		t.Run("refuses "+name, func(t *testing.T) {
 			got, err := targets.RESTConfig([]byte(tc.text), targets.Policy{})
 			refused, ok := errors.AsType[*targets.ConfigError](err)
 			if !ok {
@@ -261,7 +261,7 @@ func TestPolicyAllowsOneThing(t *testing.T) {
 		"AllowPrivateHosts": {"server: https://127.0.0.1", only(func(p *targets.Policy) { p.AllowPrivateHosts = true })},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name+" allows one field", func(t *testing.T) {
 			text := []byte(kubeconfig(tc.cluster, okUser, ""))
 			if got, err := targets.RESTConfig(text, tc.policy); err != nil {
 				t.Errorf("refused although allowed: %v", err)

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
-	"unicode"
 
-	"github.com/deployerkit/deployerkit/targets/internal/budget"
+	"github.com/deployerkit/deployerkit/targets/internal/limits"
 )
 
 // Limits protects the deployer from targets that send too many or too large responses and events. The operator sets the
@@ -68,66 +66,21 @@ func (l Limits) Validate() error {
 	return errors.Join(faults...)
 }
 
-// FlagOf returns the flag for a field of Limits in the programs of this module. For example, the flag for WatchEvents
-// is --target-limit-watch-events.
-func FlagOf(option string) string {
-	var out strings.Builder
-	out.WriteString("--target-limit")
-	for _, c := range option {
-		if unicode.IsUpper(c) {
-			out.WriteByte('-')
-		}
-		out.WriteRune(unicode.ToLower(c))
-	}
-	return out.String()
-}
+// FlagForLimit returns the flag for a field of Limits in the programs of this module. For example, the flag for
+// WatchEvents is --target-limit-watch-events.
+func FlagForLimit(option string) string { return limits.FlagFor(option) }
 
-// LimitError is returned if a response exceeds one of the Limits. Use errors.As to find it.
-type LimitError struct {
-	// Option is the name of the field of Limits that sets the limit. It is empty if the limit is fixed.
-	Option string
-	// Reason describes how the response exceeded the limit.
-	Reason string
-}
-
-func (e *LimitError) Error() string {
-	if e.Option == "" {
-		return "the response of the target " + e.Reason
-	}
-	return fmt.Sprintf("the response of the target %s (%s)", e.Reason, raisedBy(e.Option))
-}
-
-// raisedBy describes how to raise a limit.
-func raisedBy(option string) string {
-	return fmt.Sprintf("targets.Limits.%s or the flag %s raises this limit", option, FlagOf(option))
-}
-
-// maxAnswerDepth is the maximum nesting depth of a response. In practice, schemas of CustomResourceDefinitions are
-// nested most deeply. Their depth is below 200.
-const maxAnswerDepth = 500
-
-// check returns an error if a response is nested too deeply, or if decoding it would take too much memory. The
-// parameters are the depth of the response, and the memory for decoding it, in bytes.
-func (l *Limits) check(depth int, cost int64) error {
-	if depth > maxAnswerDepth {
-		return &LimitError{Reason: "is nested more than 500 levels deep"}
-	}
-	if cost > l.Decoding {
-		return &LimitError{Option: "Decoding", Reason: "has too many values: decoding it would take more memory than all responses together may use"}
-	}
-	return nil
-}
+// LimitError is returned if a response exceeds one of the Limits. Use errors.As to find it. Its field Option is the name
+// of the field of Limits that sets the limit, or empty if the limit is fixed. Its field Reason describes how the response
+// exceeded the limit.
+type LimitError = limits.Error
 
 // ReserveMemory returns a context for one call of a client, such as a dynamic client, that was created from
 // Client.Config and Client.HTTPClient. The memory for decoding the response counts against Limits.Decoding until the
 // function `release` is called. Call `release` when the call of the client has returned. The methods of Client call
 // ReserveMemory themselves. If a caller does not call ReserveMemory, the time until the response is decoded is
 // estimated.
-func ReserveMemory(ctx context.Context) (held context.Context, release func()) {
-	ctx, h := budget.WithHold(ctx)
-	return ctx, h.Release
-}
-
-func tooLarge(option, what string, limit int64) *LimitError {
-	return &LimitError{Option: option, Reason: fmt.Sprintf("has more than %d bytes, the limit for %s", limit, what)}
+func ReserveMemory(ctx context.Context) (reserved context.Context, release func()) {
+	ctx, reservation := limits.WithReservation(ctx)
+	return ctx, reservation.Release
 }

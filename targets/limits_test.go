@@ -58,7 +58,7 @@ func wantLimit(t *testing.T, err error, option string) {
 	}
 }
 
-func TestHostileAnswers(t *testing.T) {
+func TestHostileResponses(t *testing.T) {
 	key := client.ObjectKey{Namespace: "default", Name: "a"}
 	read := func(ctx context.Context, c client.Client) error { return c.Get(ctx, key, configMaps(true)) }
 	typed := func(ctx context.Context, c client.Client) error { return c.Get(ctx, key, &corev1.ConfigMap{}) }
@@ -87,7 +87,7 @@ func TestHostileAnswers(t *testing.T) {
 		"a very deep object [F2]":    {hostile.Deep(100_000), []func(context.Context, client.Client) error{read}, ""},
 		"another format [F2]":        {hostile.ContentType("application/vnd.kubernetes.protobuf"), []func(context.Context, client.Client) error{read, typed}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("refuses "+name, func(t *testing.T) {
 			for i, call := range tc.calls {
 				s := hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), tc.behaviour))
 				var limits targets.Limits
@@ -108,10 +108,10 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestHostileTogether checks that many concurrent responses take no more memory than a single response, if each of them
+// TestConcurrentHostileResponses checks that many concurrent responses take no more memory than a single response, if each of them
 // is within the limits.
-func TestHostileTogether(t *testing.T) {
-	t.Run("the budget is one for all targets [F2]", func(t *testing.T) {
+func TestConcurrentHostileResponses(t *testing.T) {
+	t.Run("share one budget, whatever their targets are [F2]", func(t *testing.T) {
 		p := newPool(t, targets.PoolOptions{RequestTimeout: 5 * time.Minute}) // the timeout also covers the time that a response waits for the budget
 		var clients []*targets.Client
 		for i := range 10 {
@@ -181,7 +181,7 @@ func TestLists(t *testing.T) {
 func TestHostileDiscovery(t *testing.T) {
 	for name, aggregated := range map[string]bool{"aggregated [F3]": true, "one by one [F3]": false} {
 		for _, count := range []int{1500, 200_000} {
-			t.Run(fmt.Sprintf("%d groups, %s", count, name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("refuses %d groups that are served %s", count, name), func(t *testing.T) {
 				s := hostileServer(t, hostile.Groups(count, aggregated))
 				p := newPool(t, targets.PoolOptions{GetTimeout: 20 * time.Second})
 				_, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t"))))
@@ -195,7 +195,7 @@ func TestHostileDiscovery(t *testing.T) {
 			})
 		}
 	}
-	t.Run("few requests at a time [F3]", func(t *testing.T) {
+	t.Run("sends at most 32 requests at a time [F3]", func(t *testing.T) {
 		aGroup := func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/apis/g") }
 		s := hostileServer(t, hostile.When(aGroup, hostile.Trickle(100*time.Microsecond)), hostile.Groups(900, false))
 		p := newPool(t, targets.PoolOptions{GetTimeout: 30 * time.Second})
@@ -214,7 +214,7 @@ func TestFlood(t *testing.T) {
 		"from the beginning [F3]": {"", "WatchObjects"},
 		"from a version [F3]":     {"1", "WatchEvents"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("ends a watch "+name, func(t *testing.T) {
 			s := hostileServer(t, hostile.When(hostile.Watches, hostile.Flood()))
 			p := newPool(t, targets.PoolOptions{MinPause: time.Minute})
 			target := resolved("a", string(s.Kubeconfig("t")))

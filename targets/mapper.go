@@ -6,16 +6,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
+
+	"github.com/deployerkit/deployerkit/targets/internal/limits"
 )
 
 const (
@@ -50,7 +49,7 @@ type mapper struct {
 
 // load discovers the kinds of the target. If an API service does not respond, the kinds of its group stay as they are.
 func (m *mapper) load(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, limits.ErrNoResponse)
 	defer cancel()
 	ctx, release := ReserveMemory(ctx)
 	defer release()
@@ -107,39 +106,6 @@ func (m *mapper) Serves(version schema.GroupVersion) bool { return m.current().s
 // CanRead reports whether the objects of a resource can be read.
 func (m *mapper) CanRead(resource schema.GroupVersionResource) bool {
 	return m.current().supports(resource, "get")
-}
-
-// Deletable discovers the resources of the target whose objects can be listed and deleted, each in its preferred
-// version. The result `missing` contains the names of group versions whose API service does not respond. Deletable
-// returns an error if the target does not respond.
-func (c *Client) Deletable(ctx context.Context) (found []metav1.APIResource, missing []string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.mapper.timeout, errNoAnswer)
-	defer cancel()
-	ctx, release := ReserveMemory(ctx)
-	defer release()
-	lists, err := discovery.ServerPreferredResourcesWithContext(ctx, c.mapper.disco)
-	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
-	if err != nil && !partial {
-		return nil, nil, fmt.Errorf("discover the kinds of the target: %w", err)
-	}
-	for version := range failed {
-		missing = append(missing, version.String())
-	}
-	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			missing = append(missing, list.GroupVersion)
-			continue
-		}
-		for _, resource := range list.APIResources {
-			resource.Group, resource.Version = version.Group, version.Version
-			found = append(found, resource)
-		}
-	}
-	slices.SortFunc(found, func(a, b metav1.APIResource) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
-	})
-	return found, missing, nil
 }
 
 func (m *mapper) current() *discovered {
@@ -203,34 +169,4 @@ func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.
 
 func (m *mapper) ResourceSingularizer(resource string) (string, error) {
 	return ask(m, "", func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
-}
-
-// kinds discovers the kinds of a target. It limits the number of API group versions, because client-go sends one
-// request for each of them, all at the same time.
-type kinds struct {
-	*discovery.DiscoveryClient
-	limits *Limits
-	hit    func(string)
-}
-
-func (k *kinds) ServerGroupsAndResourcesWithContext(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
-	return discovery.ServerGroupsAndResourcesWithContext(ctx, k)
-}
-
-func (k *kinds) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
-	*metav1.APIGroupList, map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error,
-) {
-	groups, resources, failed, err := k.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
-	if err != nil || groups == nil {
-		return groups, resources, failed, err
-	}
-	versions := 0
-	for i := range groups.Groups {
-		versions += len(groups.Groups[i].Versions)
-	}
-	if versions > k.limits.Groups {
-		k.hit("groups")
-		return nil, nil, nil, &LimitError{Option: "Groups", Reason: fmt.Sprintf("names %d API group versions, more than %d", versions, k.limits.Groups)}
-	}
-	return groups, resources, failed, nil
 }

@@ -227,7 +227,7 @@ func (l *lookups) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RE
 	return l.RESTMapper.RESTMapping(gk, versions...)
 }
 
-func TestRemembering(t *testing.T) {
+func TestCachingMapper(t *testing.T) {
 	known := meta.NewDefaultRESTMapper(nil)
 	known.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	under := &lookups{RESTMapper: known}

@@ -72,7 +72,7 @@ func (p *Pool) Collect(ch chan<- prometheus.Metric) {
 	p.metrics.discoveries.Collect(ch)
 	p.metrics.requests.Collect(ch)
 	p.metrics.limits.Collect(ch)
-	for name, b := range map[string]*budget.Budget{"reading": p.reading, "decoding": p.decoding} {
+	for name, b := range map[string]*budget.Budget{"reading": p.memory.Reading, "decoding": p.memory.Decoding} {
 		used, waits := b.State()
 		ch <- prometheus.MustNewConstMetric(p.metrics.budget, prometheus.GaugeValue, float64(used), name)
 		ch <- prometheus.MustNewConstMetric(p.metrics.waits, prometheus.CounterValue, float64(waits), name)
@@ -94,7 +94,7 @@ func (p *Pool) states() map[string]int {
 }
 
 func (c *Client) state() string {
-	if why, _ := c.wire.health.down(c.pool.o.Clock.Now()); why != nil {
+	if why, _ := c.transport.health.down(c.pool.o.Clock.Now()); why != nil {
 		return "down"
 	}
 	c.mu.Lock()

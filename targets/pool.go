@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/targets/internal/budget"
+	"github.com/deployerkit/deployerkit/targets/internal/limits"
 )
 
 // PoolOptions configures a Pool. The zero value supports only Targets with a kubeconfig.
@@ -88,7 +88,7 @@ type Pool struct {
 	life    sync.Mutex // guards closing the pool and starting goroutines; always locked last
 	running sync.WaitGroup
 
-	reading, decoding *budget.Budget // shared by all clients
+	memory limits.Memory // shared by all clients
 
 	mu      sync.Mutex
 	clients map[string]*list.Element       // by Client.key; values are *Client
@@ -109,7 +109,7 @@ type tied struct {
 func NewPool(o PoolOptions) *Pool {
 	o.setDefaults()
 	p := &Pool{o: o, metrics: newPoolMetrics(), clients: map[string]*list.Element{}, used: list.New(), ties: map[types.NamespacedName]*tied{}}
-	p.reading, p.decoding = budget.New("read", raisedBy("Reading"), p.o.Limits.Reading), budget.New("decoded", raisedBy("Decoding"), p.o.Limits.Decoding)
+	p.memory = limits.NewMemory(limits.Limits(p.o.Limits))
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -133,7 +133,7 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	for p.used.Len() > 0 {
 		c := clientOf(p.used.Front())
-		c.wire.closed.Store(true)
+		c.transport.closed.Store(true)
 		p.drop(c)
 	}
 	p.mu.Unlock()
@@ -271,7 +271,7 @@ func (p *Pool) drop(c *Client) {
 		delete(p.ties, id)
 	}
 	c.end()
-	c.wire.link.Load().transport.CloseIdleConnections()
+	c.transport.link.Load().transport.CloseIdleConnections()
 }
 
 func (p *Pool) unpin(c *Client) {

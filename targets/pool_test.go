@@ -165,14 +165,14 @@ func TestPoolDoesNotRotateWhatOthersUse(t *testing.T) {
 	if get(t, p, resolved("b", api.content(t, "new"))) != moved || !isDone(shared) {
 		t.Error("the last target did not follow, or the client that nobody uses goes on")
 	}
-	t.Run("nor at another server", func(t *testing.T) {
+	t.Run("creates another client for another server", func(t *testing.T) {
 		api.accept("only")
 		here := get(t, p, resolved("alone", api.content(t, "only")))
 		if get(t, p, resolved("alone", elsewhere.content(t, "new"))) == here || !isDone(here) {
 			t.Error("another server, but the same client")
 		}
 	})
-	t.Run("nor of a Target that only has the same name", func(t *testing.T) {
+	t.Run("creates another client for a Target that only has the same name", func(t *testing.T) {
 		elsewhere.accept("first", "other")
 		first := get(t, p, resolved("c", elsewhere.content(t, "first")))
 		namesake := resolved("c", elsewhere.content(t, "other"))
@@ -349,15 +349,15 @@ func TestPoolReadsContent(t *testing.T) {
 	p := newPool(t, targets.PoolOptions{})
 	first := get(t, p, resolved("first", api.content(t, "t")))
 	forms := map[string]string{
-		"kubeconfig itself":      bare,
-		"YAML around":            "kubeconfig: |\n  " + strings.ReplaceAll(bare, "\n", "\n  "),
-		"object, not string":     "other: 1\nkubeconfig:\n  " + strings.ReplaceAll(bare, "\n", "\n  "),
-		"a string as a whole":    fmt.Sprintf("%q", bare),
-		"beside a disabled form": strings.TrimSuffix(api.content(t, "t"), "}") + `,"oidcConfig":{}}`,
-		"null of the other form": strings.TrimSuffix(api.content(t, "t"), "}") + `,"selfConfig":null}`,
+		"a kubeconfig":                   bare,
+		"a kubeconfig in YAML":           "kubeconfig: |\n  " + strings.ReplaceAll(bare, "\n", "\n  "),
+		"an object":                      "other: 1\nkubeconfig:\n  " + strings.ReplaceAll(bare, "\n", "\n  "),
+		"a string":                       fmt.Sprintf("%q", bare),
+		"a kubeconfig beside oidcConfig": strings.TrimSuffix(api.content(t, "t"), "}") + `,"oidcConfig":{}}`,
+		"a kubeconfig beside null":       strings.TrimSuffix(api.content(t, "t"), "}") + `,"selfConfig":null}`,
 	}
 	for name, content := range forms {
-		t.Run(name, func(t *testing.T) {
+		t.Run("reads "+name, func(t *testing.T) {
 			if get(t, p, resolved(name, content)) != first {
 				t.Error("is read in another way")
 			}
@@ -377,7 +377,7 @@ func TestPoolReadsContent(t *testing.T) {
 // TestOtherTargetTypesAreResolved checks that Targets of other types can be resolved, and are rejected only if a client
 // is requested.
 func TestOtherTargetTypesAreResolved(t *testing.T) {
-	t.Run("no kubeconfig is looked for in other types [H-8]", func(t *testing.T) {
+	t.Run("does not read a kubeconfig in a Target of another type [H-8]", func(t *testing.T) {
 		r, _, _ := setup(nil)
 		for _, content := range []string{`{"region":"eu"}`, `["a"]`, `"text"`, `{"users":"eu","clusters":3}`} {
 			other := inline(content)
@@ -406,7 +406,7 @@ func TestClientConfigHoldsNoCredentials(t *testing.T) {
 
 // TestHostileServer tests responses and redirects of a hostile server.
 func TestHostileServer(t *testing.T) {
-	t.Run("sends the token back", func(t *testing.T) {
+	t.Run("cannot show the token in an error", func(t *testing.T) {
 		api := newAPI(t, canary)
 		c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, canary)))
 		api.accept()
@@ -416,7 +416,7 @@ func TestHostileServer(t *testing.T) {
 		}
 		mustHideCanary(t, err)
 	})
-	t.Run("sends nonsense with the token", func(t *testing.T) {
+	t.Run("cannot show the token in an invalid response", func(t *testing.T) {
 		api := newAPI(t, canary)
 		api.handle = func(w http.ResponseWriter, r *http.Request) bool {
 			fmt.Fprint(w, r.Header.Get("Authorization"))
@@ -426,7 +426,7 @@ func TestHostileServer(t *testing.T) {
 		mustHideCanary(t, err)
 	})
 	for _, code := range []int{301, 302, 303, 307, 308} {
-		t.Run(fmt.Sprintf("redirects with %d", code), func(t *testing.T) {
+		t.Run(fmt.Sprintf("cannot redirect a client with the code %d", code), func(t *testing.T) {
 			trap, api := newAPI(t, canary), newAPI(t, canary)
 			c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, canary)))
 			api.set(func() {
@@ -448,7 +448,7 @@ func TestHostileServer(t *testing.T) {
 			}
 		})
 	}
-	t.Run("makes clients wait", func(t *testing.T) {
+	t.Run("cannot make a client wait for long", func(t *testing.T) {
 		api := newAPI(t, canary)
 		calls := 0
 		api.handle = func(w http.ResponseWriter, _ *http.Request) bool {

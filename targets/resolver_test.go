@@ -91,17 +91,17 @@ func TestResolve(t *testing.T) {
 		want   string
 		gets   int32
 	}{
-		"inline config":             {target: inline(`{"a": 1}`), want: `{"a": 1}`},
-		"neither config nor secret": {target: &lsv1alpha1.Target{}},
-		"key: raw bytes":            {target("creds", "a.b"), map[string]string{"a.b": "  not: [yaml", "o": "x"}, "  not: [yaml", 1},
-		"key: empty value":          {target("creds", "k"), map[string]string{"k": ""}, "", 1},
-		"no key: YAML to one JSON object": {
+		"an inline configuration":                       {target: inline(`{"a": 1}`), want: `{"a": 1}`},
+		"a Target without a configuration and a secret": {target: &lsv1alpha1.Target{}},
+		"a key to raw bytes":                            {target("creds", "a.b"), map[string]string{"a.b": "  not: [yaml", "o": "x"}, "  not: [yaml", 1},
+		"a key to an empty value":                       {target("creds", "k"), map[string]string{"k": ""}, "", 1},
+		"a secret without a key to one JSON object": {
 			target("creds", ""),
 			map[string]string{"text": "hello", "map": "a: 1\nb: [x, {z: true}]\n", "json": `{"c":null}`, "empty": ""},
 			`{"empty":null,"json":{"c":null},"map":{"a":1,"b":["x",{"z":true}]},"text":"hello"}`, 1,
 		},
-		"no key: empty secret": {target("creds", ""), map[string]string{}, `{}`, 1},
-		"null config beside a secret": {
+		"an empty secret without a key": {target("creds", ""), map[string]string{}, `{}`, 1},
+		"a secret beside the configuration null": {
 			func() *lsv1alpha1.Target {
 				both := target("creds", "k")
 				both.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(" null "))
@@ -110,7 +110,7 @@ func TestResolve(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+		t.Run("resolves "+name, func(t *testing.T) {
 			r, reader, _ := setup(tc.data)
 			before := tc.target.DeepCopy()
 			got, err := r.Resolve(t.Context(), tc.target)
@@ -128,7 +128,7 @@ func TestResolve(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nil", func(t *testing.T) {
+	t.Run("returns nil for nil", func(t *testing.T) {
 		r, _, _ := setup(nil)
 		if got, err := r.Resolve(t.Context(), nil); got != nil || err != nil {
 			t.Errorf("Resolve(nil) = %v, %v, want nil, nil", got, err)
@@ -149,20 +149,20 @@ func TestResolveFaults(t *testing.T) {
 		config bool
 		text   []string
 	}{
-		"both config and secret":   {both, nil, nil, targets.SpecInvalid, true, []string{"spec.config", "spec.secretRef"}},
-		"reference without a name": {target("", "k"), nil, nil, targets.SpecInvalid, true, []string{"spec.secretRef.name"}},
-		"secret missing":           {target("creds", ""), nil, nil, targets.SecretMissing, false, []string{"creds", "not found"}},
-		"secret of another name":   {target("other", ""), map[string]string{}, nil, targets.SecretMissing, false, []string{"other"}},
-		"not allowed":              {target("creds", ""), nil, forbidden, targets.SecretUnreadable, false, []string{"creds", "forbidden"}},
-		"a 404 that does not name the secret proves nothing [F70]": {target("creds", ""), nil, unserved, targets.SecretUnreadable, false, []string{"creds"}},
-		"no answer":              {target("creds", ""), nil, context.DeadlineExceeded, targets.SecretUnreadable, false, []string{"creds"}},
-		"key missing":            {target("creds", "kubeconfig"), map[string]string{"k": canary}, nil, targets.ContentInvalid, true, []string{"creds", `"kubeconfig"`}},
-		"value is no YAML":       {target("creds", ""), map[string]string{"ok": "x", "bad": canary + ": [" + canary}, nil, targets.ContentInvalid, true, []string{"creds", `"bad"`}},
-		"unknown YAML alias":     {target("creds", ""), map[string]string{"bad": "*" + canary}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
-		"bytes that are no text": {target("creds", ""), map[string]string{"bad": canary + "\xff\xfe"}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
+		"a configuration and a secret":              {both, nil, nil, targets.SpecInvalid, true, []string{"spec.config", "spec.secretRef"}},
+		"a reference without a name":                {target("", "k"), nil, nil, targets.SpecInvalid, true, []string{"spec.secretRef.name"}},
+		"a missing secret":                          {target("creds", ""), nil, nil, targets.SecretMissing, false, []string{"creds", "not found"}},
+		"a secret with another name":                {target("other", ""), map[string]string{}, nil, targets.SecretMissing, false, []string{"other"}},
+		"a forbidden secret":                        {target("creds", ""), nil, forbidden, targets.SecretUnreadable, false, []string{"creds", "forbidden"}},
+		"a 404 that does not name the secret [F70]": {target("creds", ""), nil, unserved, targets.SecretUnreadable, false, []string{"creds"}},
+		"a missing response":                        {target("creds", ""), nil, context.DeadlineExceeded, targets.SecretUnreadable, false, []string{"creds"}},
+		"a missing key":                             {target("creds", "kubeconfig"), map[string]string{"k": canary}, nil, targets.ContentInvalid, true, []string{"creds", `"kubeconfig"`}},
+		"a value that is not YAML":                  {target("creds", ""), map[string]string{"ok": "x", "bad": canary + ": [" + canary}, nil, targets.ContentInvalid, true, []string{"creds", `"bad"`}},
+		"an unknown YAML alias":                     {target("creds", ""), map[string]string{"bad": "*" + canary}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
+		"bytes that are not text":                   {target("creds", ""), map[string]string{"bad": canary + "\xff\xfe"}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+		t.Run("returns an error for "+name, func(t *testing.T) {
 			r, reader, _ := setup(nil)
 			reader.set(tc.data, tc.err)
 			got, err := r.Resolve(t.Context(), tc.target)
@@ -211,12 +211,12 @@ func TestResolveReadsOncePerAge(t *testing.T) {
 	clk.SetTime(clk.Now().Add(time.Second))
 	resolveWant(t, r, reader, "new", 2)
 
-	t.Run("another key of the same secret costs no read", func(t *testing.T) {
+	t.Run("reads another key of the same secret without a request", func(t *testing.T) {
 		if got, err := r.Resolve(t.Context(), target("creds", "")); err != nil || got.Content != `{"k":"new"}` || reader.gets.Load() != 2 {
 			t.Errorf("Resolve() = %v, %v after %d reads", got, err, reader.gets.Load())
 		}
 	})
-	t.Run("the same name in another namespace is another secret", func(t *testing.T) {
+	t.Run("reads a secret with the same name in another namespace", func(t *testing.T) {
 		other := target("creds", "k")
 		other.Namespace = "other"
 		if got, err := r.Resolve(t.Context(), other); err == nil {
@@ -249,12 +249,12 @@ func TestFailuresAreReadAgain(t *testing.T) {
 		data map[string]string
 		err  error
 	}{
-		"missing":     {nil, nil},
-		"unreadable":  {nil, context.DeadlineExceeded},
-		"key missing": {map[string]string{"x": "y"}, nil},
+		"a missing secret":     {nil, nil},
+		"an unreadable secret": {nil, context.DeadlineExceeded},
+		"a missing key":        {map[string]string{"x": "y"}, nil},
 	}
 	for name, step := range steps {
-		t.Run(name, func(t *testing.T) {
+		t.Run("reads the secret again after "+name, func(t *testing.T) {
 			r, reader, _ := setup(nil)
 			reader.set(step.data, step.err)
 			if _, err := r.Resolve(t.Context(), target("creds", "k")); err == nil {

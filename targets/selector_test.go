@@ -4,6 +4,7 @@ package targets_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -68,7 +69,7 @@ func TestMatches(t *testing.T) {
 		"a fault behind the first match is not met yet": {"Validate finds it", []lsv1alpha1.TargetSelector{yes, byLabels(need("env", "bad"))}, true},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+		t.Run(fmt.Sprintf("returns %t for %s", tc.want, name), func(t *testing.T) {
 			target := cluster()
 			got, err := targets.Matches(target, tc.selectors)
 			if err != nil || got != tc.want {
@@ -79,12 +80,12 @@ func TestMatches(t *testing.T) {
 			}
 		})
 	}
-	t.Run("no target is accepted by every selector [L24]", func(t *testing.T) {
+	t.Run("returns true without a Target [L24]", func(t *testing.T) {
 		if got, err := targets.Matches(nil, []lsv1alpha1.TargetSelector{no}); err != nil || !got {
 			t.Errorf("Matches(nil) = %t, %v, want true", got, err)
 		}
 	})
-	t.Run("a target without labels and annotations [C2]", func(t *testing.T) {
+	t.Run("compares a Target without labels and annotations [C2]", func(t *testing.T) {
 		if got, err := targets.Matches(&lsv1alpha1.Target{}, []lsv1alpha1.TargetSelector{no}); err != nil || !got {
 			t.Errorf("Matches() = %t, %v, want true", got, err)
 		}
@@ -106,7 +107,7 @@ func TestOperators(t *testing.T) {
 		"lt":     {need("size", "lt", "6"), need("env", "lt", "6")},
 	}
 	for operator, tc := range cases {
-		t.Run("operator "+operator+" [L24] [C2]", func(t *testing.T) {
+		t.Run("evaluates the operator "+operator+" [L24] [C2]", func(t *testing.T) {
 			if got, err := targets.Matches(cluster(), []lsv1alpha1.TargetSelector{byLabels(tc.match)}); err != nil || !got {
 				t.Errorf("Matches(%v) = %t, %v, want true", tc.match, got, err)
 			}
@@ -122,18 +123,18 @@ func TestInvalidRequirements(t *testing.T) {
 		bad  lsv1alpha1.Requirement
 		path string
 	}{
-		"unknown operator":  {need("env", "like", "x"), "operator"},
-		"no operator":       {need("env", ""), "operator"},
-		"bad key":           {need("a b", "exists"), "key"},
-		"no key":            {need("", "exists"), "key"},
-		"in without values": {need("env", "in"), "values"},
-		"= with two values": {need("env", "=", "a", "b"), "values"},
-		"exists with value": {need("env", "exists", "a"), "values"},
-		"gt without number": {need("env", "gt", "a"), "values[0]"},
-		"value is no label": {need("env", "in", "a", "b c"), "values[1][env]"},
+		"an unknown operator":      {need("env", "like", "x"), "operator"},
+		"an empty operator":        {need("env", ""), "operator"},
+		"an invalid key":           {need("a b", "exists"), "key"},
+		"an empty key":             {need("", "exists"), "key"},
+		"in, but without values":   {need("env", "in"), "values"},
+		"= and two values":         {need("env", "=", "a", "b"), "values"},
+		"exists and a value":       {need("env", "exists", "a"), "values"},
+		"gt, but without a number": {need("env", "gt", "a"), "values[0]"},
+		"an invalid value":         {need("env", "in", "a", "b c"), "values[1][env]"},
 	}
 	for name, tc := range cases {
-		t.Run(name+" [L24] [C2]", func(t *testing.T) {
+		t.Run("refuses a requirement with "+name+" [L24] [C2]", func(t *testing.T) {
 			good := need("env", "exists")
 			for part, selector := range map[string]lsv1alpha1.TargetSelector{
 				"labels":      byLabels(good, tc.bad),

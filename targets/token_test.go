@@ -104,7 +104,7 @@ func TestOIDC(t *testing.T) {
 	if get(t, p, resolved("b", api.oidc(`,"audience":["y","x"]`))) != c {
 		t.Error("the same account, server and audience, but another client")
 	}
-	t.Run("polls make neither tokens nor clients [H-25]", func(t *testing.T) {
+	t.Run("creates neither tokens nor clients for repeated calls [H-25]", func(t *testing.T) {
 		for range 50 {
 			if get(t, p, target) != c {
 				t.Fatal("another client")
@@ -120,7 +120,7 @@ func TestOIDC(t *testing.T) {
 	if get(t, p, elsewhere) == c || len(ls.requests) != 2 {
 		t.Error("the account of the same name in another namespace is another one")
 	}
-	t.Run("a token is replaced after four fifths of its life, whatever the number of requests", func(t *testing.T) {
+	t.Run("replaces a token after four fifths of its lifetime", func(t *testing.T) {
 		api.accept(canary+"-1", canary+"-3")
 		ls.pass(799 * time.Second)
 		if err := use(t.Context(), c); err != nil || len(ls.requests) != 2 {
@@ -140,7 +140,7 @@ func TestOIDC(t *testing.T) {
 			t.Errorf("%d requests, want one more", len(ls.requests))
 		}
 	})
-	t.Run("the old one serves while no new one can be had, until it expires", func(t *testing.T) {
+	t.Run("uses the old token until it expires if no new token can be created", func(t *testing.T) {
 		ls.pass(900 * time.Second)
 		ls.set(func() { ls.fails = errBoom })
 		if err := use(t.Context(), c); err != nil {
@@ -152,7 +152,7 @@ func TestOIDC(t *testing.T) {
 		}
 		ls.set(func() { ls.fails = nil })
 	})
-	t.Run("a refused one is replaced", func(t *testing.T) {
+	t.Run("replaces a token that the target rejected", func(t *testing.T) {
 		api.accept(canary + "-5")
 		if err := use(t.Context(), c); !apierrors.IsUnauthorized(err) {
 			t.Errorf("error %v", err)
@@ -170,11 +170,11 @@ func TestOIDC(t *testing.T) {
 
 var errBoom = errors.New("boom")
 
-// TestOIDCIsNoConfusedDeputy checks that a token is not sent to the server of a Target if it is also valid at the
+// TestOIDCRefusals checks that a token is not sent to the server of a Target if it is also valid at the
 // Landscaper cluster.
-func TestOIDCIsNoConfusedDeputy(t *testing.T) {
+func TestOIDCRefusals(t *testing.T) {
 	const audience = `,"audience":["x"]`
-	t.Run("off until enabled", func(t *testing.T) {
+	t.Run("refuses a Target unless the operator enables it", func(t *testing.T) {
 		ls, api := newLandscaper(), newAPI(t)
 		wantFault(t, newPool(t, ls.options(targets.Policy{})), resolved("a", api.oidc(audience)), "oidcConfig")
 		wantFault(t, newPool(t, targets.PoolOptions{Policy: oidcPolicy}), resolved("a", api.oidc(audience)), "oidcConfig")
@@ -182,7 +182,7 @@ func TestOIDCIsNoConfusedDeputy(t *testing.T) {
 			t.Error("a token was created or sent")
 		}
 	})
-	t.Run("no token that is good at the Landscaper", func(t *testing.T) {
+	t.Run("refuses a token that is valid for the Landscaper cluster", func(t *testing.T) {
 		ls, api := newLandscaper(), newAPI(t, canary+"-1")
 		ls.goodHere = true
 		wantFault(t, newPool(t, ls.options(oidcPolicy)), resolved("a", api.oidc(audience)), "oidcConfig.audience")
@@ -190,7 +190,7 @@ func TestOIDCIsNoConfusedDeputy(t *testing.T) {
 			t.Errorf("%d tokens were created, and the target saw %q", len(ls.requests), api.seen)
 		}
 	})
-	t.Run("no token that the Landscaper cannot judge", func(t *testing.T) {
+	t.Run("refuses a token that the Landscaper cluster cannot review", func(t *testing.T) {
 		ls, api := newLandscaper(), newAPI(t, canary+"-1")
 		ls.goodHere, ls.unknown = true, true
 		_ = wantUnreachable(t, newPool(t, ls.options(oidcPolicy)), "a", api.oidc(audience))
@@ -198,7 +198,7 @@ func TestOIDCIsNoConfusedDeputy(t *testing.T) {
 			t.Errorf("the target saw %q", api.seen)
 		}
 	})
-	t.Run("known audiences need no token to be refused", func(t *testing.T) {
+	t.Run("refuses an audience of the Landscaper cluster without creating a token", func(t *testing.T) {
 		ls, api := newLandscaper(), newAPI(t, canary+"-1")
 		policy := targets.Policy{EnableOIDC: true, LandscaperAudiences: []string{"ls"}}
 		p := newPool(t, ls.options(policy))
@@ -222,7 +222,7 @@ func TestOIDCIsNoConfusedDeputy(t *testing.T) {
 		audience + `,"expirationSeconds":1`: "oidcConfig.expirationSeconds",
 	}
 	for more, field := range faults {
-		t.Run("faulty "+more, func(t *testing.T) {
+		t.Run("refuses the field "+more, func(t *testing.T) {
 			ls, api := newLandscaper(), newAPI(t)
 			wantFault(t, newPool(t, ls.options(oidcPolicy)), resolved("a", api.oidc(more)), field)
 		})
@@ -257,7 +257,7 @@ func TestSelf(t *testing.T) {
 	if len(ls.requests) != 1 || ls.requests[0] != "garden/robot for [], 86400 s" || ls.reviews > 0 {
 		t.Errorf("requests %q, %d reviews", ls.requests, ls.reviews)
 	}
-	t.Run("only the service account's token is sent [H-26]", func(t *testing.T) {
+	t.Run("sends only the token of the service account [H-26]", func(t *testing.T) {
 		api.handle = nil
 		for _, token := range api.seen {
 			if token != canary+"-1" {
@@ -268,12 +268,12 @@ func TestSelf(t *testing.T) {
 			t.Error("the deployer's own credentials are in the target's configuration")
 		}
 	})
-	t.Run("off until enabled", func(t *testing.T) {
+	t.Run("refuses a Target unless the operator enables it", func(t *testing.T) {
 		o.Policy.EnableSelf = false
 		wantFault(t, newPool(t, o), resolved("a", content), "selfConfig")
 		wantFault(t, newPool(t, targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}}), resolved("a", content), "selfConfig")
 	})
-	t.Run("faulty", func(t *testing.T) {
+	t.Run("refuses a Target with an invalid field", func(t *testing.T) {
 		for bad, field := range map[string]string{
 			`{"selfConfig":{}}`: "selfConfig.serviceAccount.name",
 			`{"selfConfig":{"serviceAccount":{"name":"a","namespace":"` + canary + `"}}}`:         "selfConfig.serviceAccount",
@@ -285,10 +285,10 @@ func TestSelf(t *testing.T) {
 	})
 }
 
-// TestClientCertificateStaysHome checks that the deployer's own client certificate is not sent to a Target with
+// TestClientCertificateOfTheDeployer checks that the deployer's own client certificate is not sent to a Target with
 // selfConfig.
-func TestClientCertificateStaysHome(t *testing.T) {
-	t.Run("no client certificate is shown [H-26]", func(t *testing.T) {
+func TestClientCertificateOfTheDeployer(t *testing.T) {
+	t.Run("is not sent to a target [H-26]", func(t *testing.T) {
 		ls, api := newLandscaper(), newAPI(t, canary+"-1")
 		shown := watchCertificates(api)
 		_, cert, key := pki(t)

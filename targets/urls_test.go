@@ -9,7 +9,7 @@ import (
 )
 
 func TestPrivateHostNamesTheFlag(t *testing.T) {
-	t.Run("that allows it [F49]", func(t *testing.T) {
+	t.Run("in the error [F49]", func(t *testing.T) {
 		server, err := url.Parse("https://127.0.0.1:6443")
 		if err != nil {
 			t.Fatal(err)

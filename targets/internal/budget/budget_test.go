@@ -51,12 +51,12 @@ func TestBudgetIsFair(t *testing.T) {
 	ask("evil", "c")
 	ask("good", "d")
 	first.Release()
-	t.Run("the namespace that holds nothing first [F2]", func(t *testing.T) {
+	t.Run("serves the namespace that uses no memory first [F2]", func(t *testing.T) {
 		if got := <-order; got != "good/d" {
 			t.Errorf("%s is first", got)
 		}
 	})
-	t.Run("then the target that holds nothing [F2]", func(t *testing.T) {
+	t.Run("then serves the target that uses no memory [F2]", func(t *testing.T) {
 		if got := <-order; got != "evil/c" {
 			t.Errorf("%s is second", got)
 		}

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// TestPace checks that a watch is opened at most 100 times a minute, regardless of how it ends. It also checks that
+// TestPacer checks that a watch is opened at most 100 times a minute, regardless of how it ends. It also checks that
 // working watches are not delayed.
-func TestPace(t *testing.T) {
+func TestPacer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		life   time.Duration
 		failed bool
 		most   int
 		least  int
 	}{
-		"ends at once, by the server [F6]":        {0, true, 10, 4},
-		"ends after a second, by the server [F6]": {time.Second, true, 10, 4},
-		"ends at once, by the client [F6]":        {0, false, 100, 60},
-		"ends after 30 s [F6]":                    {30 * time.Second, true, 3, 2},
+		"the server ends at once [F6]":        {0, true, 10, 4},
+		"the server ends after a second [F6]": {time.Second, true, 10, 4},
+		"the client ends at once [F6]":        {0, false, 100, 60},
+		"ends after 30 s [F6]":                {30 * time.Second, true, 3, 2},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("paces a watch that "+name, func(t *testing.T) {
 			p := New()
 			start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			now, opened := start, 0

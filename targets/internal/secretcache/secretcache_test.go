@@ -15,11 +15,11 @@ func TestSecretsAreBounded(t *testing.T) {
 		return types.NamespacedName{Namespace: "garden", Name: fmt.Sprint(i)}
 	}
 	for what, tc := range map[string]struct{ size, add, want int }{
-		"in bytes [F1]": {1 << 20, 100, 31},
-		"in number":     {10, 1000, MaxSecrets},
-		"one too large": {maxBytes + 1, 1, 0},
+		"secrets that are too large together [F1]": {1 << 20, 100, 31},
+		"secrets if there are too many":            {10, 1000, MaxSecrets},
+		"a secret that is too large":               {maxBytes + 1, 1, 0},
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run("drops "+what, func(t *testing.T) {
 			s := New()
 			for i := range tc.add {
 				s.Add(name(i), map[string][]byte{"kubeconfig": make([]byte, tc.size)}, time.Time{})

@@ -22,7 +22,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
 	"github.com/deployerkit/deployerkit/internal/rewatch"
-	"github.com/deployerkit/deployerkit/targets/internal/pacer"
+	"github.com/deployerkit/deployerkit/targets/internal/limits"
 )
 
 // pipes is an in-memory network for a synctest bubble.
@@ -79,7 +79,7 @@ func TestWatchesInAMinute(t *testing.T) {
 		"a redirect [F6]":                 watches(hostile.Redirect("https://example.com")),
 		"an object that is no event [F6]": watches(hostile.Deep(5)),
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("sends few requests to a target that responds with "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				if n := requestsInAMinute(t, behaviour); n > 100 || n < 3 {
 					t.Errorf("%d requests in a minute, want 3 to 100", n)
@@ -128,18 +128,21 @@ func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(network) }()
 
-	w := &wire{
-		health: &health{first: time.Second, most: time.Minute}, clk: clock.RealClock{}, timeout: time.Minute, refused: func(*link, string) {},
-		count: func(string, string) {}, answers: testAnswers(Limits{}), slots: make(chan struct{}, 32), watches: pacer.New(),
+	l := limits.Limits(Limits{}.withDefaults())
+	transport := &transport{
+		health: &health{first: time.Second, most: time.Minute}, refused: func(*link, string) {}, count: func(string, string) {},
+		target: limits.NewTarget(limits.Options{
+			Limits: l, Memory: limits.NewMemory(l), Timeout: time.Minute, Clock: clock.RealClock{}, CountExceeded: func(string) {},
+		}),
 	}
-	w.link.Store(&link{transport: &http.Transport{DialContext: network.dial}})
-	client, err := metadata.NewForConfigAndClient(&rest.Config{Host: "http://target"}, &http.Client{Transport: rewatch.Wrap(w)})
+	transport.link.Store(&link{transport: &http.Transport{DialContext: network.dial}})
+	client, err := metadata.NewForConfigAndClient(&rest.Config{Host: "http://target"}, &http.Client{Transport: rewatch.Wrap(transport)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	informer := metadatainformer.NewFilteredMetadataInformer(client, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "", 0, cache.Indexers{}, nil)
 	informer.Informer().RunWithContext(ctx)
-	w.link.Load().transport.CloseIdleConnections()
+	transport.link.Load().transport.CloseIdleConnections()
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}

@@ -20,7 +20,7 @@ import (
 func TestQuotedToken(t *testing.T) {
 	const token = "k4n4ry.of-the/token+UxYzMqvTsa=="
 	for name, quote := range hostile.Quotings() {
-		t.Run(name+" [F8]", func(t *testing.T) {
+		t.Run("removes a token that is quoted as "+name+" [F8]", func(t *testing.T) {
 			cause := map[string]any{"reason": "FieldValueInvalid", "field": quote(token), "message": "is " + quote(token)}
 			for form, answer := range map[string]hostile.Behaviour{
 				"message": hostile.Echo(http.StatusForbidden, quote),

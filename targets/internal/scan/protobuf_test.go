@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package protoscan
+package scan
 
 import (
 	"bytes"
@@ -68,23 +68,31 @@ func metadata() *metav1.PartialObjectMetadata {
 	}
 }
 
-func TestEvent(t *testing.T) {
+func TestProtobufEvent(t *testing.T) {
 	raw := encode(t, metadata())
 	text := event(t, "MODIFIED", raw)
-	kind, scan, err := Event(text)
-	if min := int64(8*costOfField + len(text)*costOfByte); err != nil || kind != "MODIFIED" || scan.Cost < min || scan.Cost > 4*min || scan.Depth != 2 {
-		t.Errorf("type %q, %+v, %v, want MODIFIED, a cost of at least %d and the depth 2", kind, scan, err, min)
-	}
-	status := encode(t, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone", Code: 410})
-	if kind, scan, err := Event(event(t, "ERROR", status)); err != nil || kind != "ERROR" || scan.Cost < int64((len(status)-len(prefix))*costOfStatusByte) {
-		t.Errorf("a Status: type %q, %+v, %v", kind, scan, err)
-	}
-	if kind, _, err := Event(append(text, event(t, "ERROR", raw)...)); err != nil || kind != "ERROR" {
-		t.Errorf("a second type: %q, %v, want the last one, as the decoder", kind, err)
-	}
+	t.Run("counts the fields and bytes of metadata, and the depth of managedFields", func(t *testing.T) {
+		least := int64(8*costOfField + len(text)*costOfByte)
+		if got, err := ProtobufEvent(text); err != nil || got.Type != "MODIFIED" || got.Memory < least || got.Memory > 4*least || got.Depth != 2 {
+			t.Errorf("got %+v, %v, want the type MODIFIED, a memory of at least %d and the depth 2", got, err, least)
+		}
+	})
+	t.Run("counts the bytes of a Status", func(t *testing.T) {
+		status := encode(t, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone", Code: 410})
+		least := int64((len(status) - len(prefix)) * costOfStatusByte)
+		if got, err := ProtobufEvent(event(t, "ERROR", status)); err != nil || got.Type != "ERROR" || got.Memory < least {
+			t.Errorf("got %+v, %v, want the type ERROR and a memory of at least %d", got, err, least)
+		}
+	})
+	t.Run("returns the last type, like the decoder", func(t *testing.T) {
+		if got, err := ProtobufEvent(append(text, event(t, "ERROR", raw)...)); err != nil || got.Type != "ERROR" {
+			t.Errorf("got %+v, %v, want the type ERROR", got, err)
+		}
+	})
 }
 
-func TestOtherFormats(t *testing.T) {
+// TestProtobufRefusesOtherFormats checks that everything except metadata and a Status is refused.
+func TestProtobufRefusesOtherFormats(t *testing.T) {
 	raw := encode(t, metadata())
 	for name, text := range map[string][]byte{
 		"another kind [F2]":                encode(t, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}),
@@ -100,20 +108,20 @@ func TestOtherFormats(t *testing.T) {
 		"a field number out of range [F2]": append(bytes.Clone(raw), 0x80, 0x80, 0x80, 0x80, 0x80, 0x01, 0),
 		"metadata that ends early [F2]":    unknown(t, "meta.k8s.io/v1", "PartialObjectMetadata", []byte{0x0a, 0x02, 0x0a, 0x05}),
 	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := Object(text); !errors.Is(err, ErrFormat) {
-				t.Errorf("error %v", err)
+		t.Run("refuses "+name, func(t *testing.T) {
+			if _, err := Protobuf(text); !errors.Is(err, ErrFormat) {
+				t.Errorf("got the error %v, want ErrFormat", err)
 			}
-			if _, _, err := Event(event(t, "ADDED", text)); !errors.Is(err, ErrFormat) {
-				t.Errorf("in an event: error %v", err)
+			if _, err := ProtobufEvent(event(t, "ADDED", text)); !errors.Is(err, ErrFormat) {
+				t.Errorf("got the error %v for an event, want ErrFormat", err)
 			}
 		})
 	}
 }
 
-// TestCost decodes events that take as much memory as possible. The estimate must be at least the memory that the
+// TestProtobufMemory decodes events that take as much memory as possible. The estimate must be at least the memory that the
 // decoders of client-go allocate.
-func TestCost(t *testing.T) {
+func TestProtobufMemory(t *testing.T) {
 	const size = 300_000
 	fill := func(part ...byte) []byte { return bytes.Repeat(part, size/len(part)) }
 	field := func(number protowire.Number, value []byte) []byte {
@@ -156,14 +164,14 @@ func TestCost(t *testing.T) {
 		"fields as JSON [F2]":       meta(field(17, field(7, field(1, []byte("{"+strings.Repeat(`"":{},`, size/6)+`"":{}}`))))),
 		"deep fields [F2]":          meta(field(17, field(7, field(1, []byte(strings.Repeat(`{"":`, 2000)+"1"+strings.Repeat("}", 2000)))))),
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("estimates enough memory for "+name, func(t *testing.T) {
 			text := event(t, "ADDED", raw)
-			_, scan, err := Event(text)
+			estimated, err := ProtobufEvent(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := memoryOf(t, text); got > scan.Cost {
-				t.Errorf("decoding %d bytes took %d bytes of memory, the estimate is %d", len(text), got, scan.Cost)
+			if got := memoryOf(t, text); got > estimated.Memory {
+				t.Errorf("decoding %d bytes took %d bytes of memory, the estimate is %d", len(text), got, estimated.Memory)
 			}
 		})
 	}
@@ -201,18 +209,18 @@ func memoryOf(t *testing.T, text []byte) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // a small number
 }
 
-// FuzzEvent checks that Event agrees with the decoder about the type of an event and the kind of its object, and that it
+// FuzzProtobufEvent checks that ProtobufEvent agrees with the decoder about the type of an event and the kind of its object, and that it
 // never panics.
-func FuzzEvent(f *testing.F) {
+func FuzzProtobufEvent(f *testing.F) {
 	f.Add(event(f, "ADDED", encode(f, metadata())))
 	f.Add(event(f, "ERROR", encode(f, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone"})))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		kind, scan, err := Event(text)
+		scanned, err := ProtobufEvent(text)
 		if err != nil {
 			return
 		}
-		if scan.Cost < int64(len(text)) {
-			t.Errorf("the estimate %d is less than %d bytes", scan.Cost, len(text))
+		if scanned.Memory < int64(len(text)) {
+			t.Errorf("the estimate %d is less than %d bytes", scanned.Memory, len(text))
 		}
 		got := &metav1.WatchEvent{}
 		if got.Unmarshal(text) != nil {
@@ -224,8 +232,8 @@ func FuzzEvent(f *testing.F) {
 		default:
 			t.Errorf("an object of type %T (%v)", obj, err)
 		}
-		if got.Type != kind {
-			t.Errorf("type %q, the decoder returns %q", kind, got.Type)
+		if got.Type != scanned.Type {
+			t.Errorf("got the type %q, the decoder returns %q", scanned.Type, got.Type)
 		}
 	})
 }

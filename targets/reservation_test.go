@@ -82,7 +82,7 @@ func TestHeldUntilDecoded(t *testing.T) {
 		if !slices.Contains(want, name) {
 			continue
 		}
-		t.Run(name+" [F2]", func(t *testing.T) {
+		t.Run(name+" releases the memory of its response [F2]", func(t *testing.T) {
 			s := hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), hostile.Nodes(50_000)))
 			p := newPool(t, targets.PoolOptions{})
 			c := get(t, p, resolved("a", string(s.Kubeconfig("t"))))

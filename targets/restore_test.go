@@ -18,7 +18,7 @@ import (
 // TestRestoredTarget continues a watch after the target was restored from a backup. The target has not reached the
 // version of the watch again yet.
 func TestRestoredTarget(t *testing.T) {
-	t.Run("the watch begins anew [F60]", func(t *testing.T) {
+	t.Run("expires the version of a watch [F60]", func(t *testing.T) {
 		api := newAPI(t, "t1")
 		api.set(func() {
 			api.handle = func(w http.ResponseWriter, r *http.Request) bool {

@@ -80,7 +80,7 @@ func large() map[string]string {
 func TestReadingIsBounded(t *testing.T) {
 	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
 	for name, text := range large() {
-		t.Run(name+" [F1]", func(t *testing.T) {
+		t.Run("bounds the memory for "+name+" [F1]", func(t *testing.T) {
 			inner, err := json.Marshal(map[string]string{"kubeconfig": text})
 			if err != nil {
 				t.Fatal(err)
@@ -140,7 +140,7 @@ func TestDocumentIsStrict(t *testing.T) {
 		"very deep [F1]":                  "preferences: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "\n" + good,
 		"UTF-16 [F1]":                     "\xff\xfe" + strings.Join(strings.Split(good, ""), "\x00") + "\x00",
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("refuses "+name, func(t *testing.T) {
 			_, err := targets.RESTConfig([]byte(text), targets.Policy{})
 			if fault, ok := errors.AsType[*targets.ConfigError](err); !ok || fault.Field != "kubeconfig" {
 				t.Errorf("error %v, want one of field kubeconfig", err)

@@ -50,9 +50,9 @@ func exhaust(t *testing.T, p *targets.Pool, budget string) (release func()) {
 	return end
 }
 
-// TestWaitsForABudgetAreNobodysFault checks that a target stays healthy while its complete response waits for the
+// TestTargetsAreHealthyDuringWaits checks that a target stays healthy while its complete response waits for the
 // budget.
-func TestWaitsForABudgetAreNobodysFault(t *testing.T) {
+func TestTargetsAreHealthyDuringWaits(t *testing.T) {
 	limits := map[string]targets.Limits{"reading": {Reading: 350_000}, "decoding": {Decoding: 25_000_000}}
 	key := client.ObjectKey{Namespace: "default", Name: "a"}
 	for budget, option := range map[string]string{"reading": "Reading", "decoding": "Decoding"} {
@@ -63,7 +63,7 @@ func TestWaitsForABudgetAreNobodysFault(t *testing.T) {
 				t.Errorf("error %v, want one that names targets.Limits.%s", err, option)
 			}
 		}
-		t.Run("while it waits for "+budget+" [F4]", func(t *testing.T) {
+		t.Run("while a response waits for memory for "+budget+" [F4]", func(t *testing.T) {
 			clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 			p := newPool(t, targets.PoolOptions{Clock: clk, Limits: limits[budget]})
 			target := resolved("patient", string(largeServer(t).Kubeconfig("t")))
@@ -86,7 +86,7 @@ func TestWaitsForABudgetAreNobodysFault(t *testing.T) {
 				t.Errorf("when there is a share: %v", err)
 			}
 		})
-		t.Run("after it waited in vain for "+budget+" [F4]", func(t *testing.T) {
+		t.Run("after a response did not get memory for "+budget+" [F4]", func(t *testing.T) {
 			p := newPool(t, targets.PoolOptions{RequestTimeout: 2 * time.Second, Limits: limits[budget]})
 			target := resolved("patient", string(largeServer(t).Kubeconfig("t")))
 			c := get(t, p, target)
@@ -101,7 +101,7 @@ func TestWaitsForABudgetAreNobodysFault(t *testing.T) {
 			}
 		})
 	}
-	t.Run("while its kinds wait for decoding [F4]", func(t *testing.T) {
+	t.Run("while a discovery waits for memory for decoding [F4]", func(t *testing.T) {
 		p := newPool(t, targets.PoolOptions{ConnectTimeout: testtime.Stretch(time.Second), GetTimeout: 200 * time.Millisecond, Limits: limits["decoding"]})
 		release := exhaust(t, p, "decoding")
 		target := resolved("patient", string(hostileServer(t, hostile.Groups(900, true)).Kubeconfig("t")))

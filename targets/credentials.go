@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/targets/internal/limits"
+	"github.com/deployerkit/deployerkit/targets/internal/token"
+)
+
+// link contains one set of credentials and the connections that were made with these credentials. A rotation creates a
+// new link, so that no request uses a connection that was authenticated with an old certificate.
+type link struct {
+	transport *http.Transport
+	fixed     string        // a bearer token that does not change; empty if `tokens` is set or a client certificate is used
+	tokens    *token.Source // nil if the credentials do not change
+}
+
+// newLink creates a link. cfg is the REST config that access.config returned. The link has its own transport, because
+// client-go never releases the transports that it creates.
+func newLink(cfg *rest.Config, tokens *token.Source) (*link, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
+	if len(cfg.CAData) > 0 {
+		conf.RootCAs = x509.NewCertPool()
+		conf.RootCAs.AppendCertsFromPEM(cfg.CAData)
+	}
+	if len(cfg.CertData) > 0 {
+		pair, err := tls.X509KeyPair(cfg.CertData, cfg.KeyData)
+		if err != nil {
+			return nil, fault("kubeconfig", "has a client certificate that cannot be used")
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	transport := utilnet.SetTransportDefaults(&http.Transport{
+		Proxy: cfg.Proxy, DialContext: cfg.Dial, TLSClientConfig: conf, DisableCompression: cfg.DisableCompression,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+	})
+	return &link{transport: transport, fixed: cfg.BearerToken, tokens: tokens}, nil
+}
+
+func (l *link) token(ctx context.Context) (string, error) {
+	if l.tokens == nil {
+		return l.fixed, nil
+	}
+	created, err := l.tokens.Token(ctx)
+	if errors.Is(err, token.ErrAccepted) {
+		return "", fault("oidcConfig.audience", "is an audience of Landscaper's API server, so the token would also be valid there")
+	}
+	return created, err
+}
+
+// authenticated is a transport that adds a token to requests, and removes the token from responses, because client-go
+// may log headers, and error responses may quote the request. The token may be empty.
+type authenticated struct {
+	next  http.RoundTripper
+	token string
+}
+
+func (a *authenticated) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Del("Authorization")
+	if a.token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	resp, err := a.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	for _, values := range resp.Header {
+		for i := range values {
+			values[i] = redactToken(a.token, values[i])
+		}
+	}
+	if resp.StatusCode < http.StatusBadRequest {
+		return resp, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, limits.MaxErrorSize))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(redactResponse(a.token, text)))
+	return resp, nil
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// kinds discovers the kinds of a target. It limits the number of API group versions, because client-go sends one
+// request for each of them, all at the same time.
+type kinds struct {
+	*discovery.DiscoveryClient
+	limits *Limits
+	hit    func(string)
+}
+
+func (k *kinds) ServerGroupsAndResourcesWithContext(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return discovery.ServerGroupsAndResourcesWithContext(ctx, k)
+}
+
+func (k *kinds) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
+	*metav1.APIGroupList, map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error,
+) {
+	groups, resources, failed, err := k.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
+	if err != nil || groups == nil {
+		return groups, resources, failed, err
+	}
+	versions := 0
+	for i := range groups.Groups {
+		versions += len(groups.Groups[i].Versions)
+	}
+	if versions > k.limits.Groups {
+		k.hit("groups")
+		return nil, nil, nil, &LimitError{Option: "Groups", Reason: fmt.Sprintf("names %d API group versions, more than %d", versions, k.limits.Groups)}
+	}
+	return groups, resources, failed, nil
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// failuresUntilDown is the number of consecutive requests without a response after which a target counts as down.
+const failuresUntilDown = 3
+
+// stalledAfter and slowAfter are how long a request may be in progress before its target counts as stalled and as
+// unhealthy. The time starts again whenever the target completes the response to another request.
+const stalledAfter, slowAfter = 100 * time.Millisecond, 2 * time.Second
+
+// health tracks whether a target responds. While the target is down, only one request is sent at a time, and the pause
+// between two requests grows. A health is safe for concurrent use.
+type health struct {
+	first, most time.Duration // the shortest and the longest pause
+
+	mu       sync.Mutex
+	failures int // number of consecutive requests without a complete response
+	settled  bool
+	isDown   bool
+	trying   bool
+	pause    time.Duration
+	next     time.Time
+	last     error
+
+	requests  uint64
+	underWay  map[uint64]time.Time // start times of the requests without a complete response
+	completed time.Time            // time of the last complete response
+}
+
+// admit returns nil if a request may be made. The caller must then call report or withdraw.
+func (h *health) admit(now time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.isDown {
+		return nil
+	}
+	if h.trying || now.Before(h.next) {
+		return h.unreachable(now)
+	}
+	h.trying = true
+	return nil
+}
+
+// report records the result of an admitted request. The argument err is nil if the target has sent a complete response,
+// whatever the response contains.
+func (h *health) report(now time.Time, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trying = false
+	if err == nil {
+		h.failures, h.isDown, h.last, h.completed = 0, false, nil, now
+		if h.settled { // before that, one response does not reset the pause, so that the target is not called in a loop
+			h.pause = 0
+		}
+		return
+	}
+	h.failures++
+	h.last = err
+	if h.isDown || h.failures >= failuresUntilDown {
+		h.fall(now)
+	}
+}
+
+// withdraw records that an admitted request ended without a result, for example because its caller gave up.
+func (h *health) withdraw() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trying = false
+}
+
+// trip marks the target as down immediately.
+func (h *health) trip(now time.Time, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trying, h.last = false, err
+	h.fall(now)
+}
+
+// settle records that the first discovery has succeeded. It also forgets all failures.
+func (h *health) settle() {
+	h.reset()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settled = true
+}
+
+// reset forgets all failures, for example because there are new credentials.
+func (h *health) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failures, h.isDown, h.trying, h.pause, h.last = 0, false, false, 0, nil
+}
+
+// down returns the reason why the target is down, or nil if it is up. The second result reports whether the next
+// attempt to reach the target is due.
+func (h *health) down(now time.Time) (why *UnreachableError, due bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.isDown {
+		return nil, false
+	}
+	return h.unreachable(now), !h.trying && !now.Before(h.next)
+}
+
+func (h *health) fall(now time.Time) {
+	if h.isDown && now.Before(h.next) {
+		return // the requests that were in progress when the target went down must not prolong the pause
+	}
+	h.isDown = true
+	h.pause = min(max(2*h.pause, h.first), h.most)
+	h.next = now.Add(h.pause - time.Duration(rand.Int64N(int64(h.pause)/10+1)))
+}
+
+func (h *health) unreachable(now time.Time) *UnreachableError {
+	return &UnreachableError{RetryAfter: max(h.next.Sub(now), 100*time.Millisecond), Err: h.last}
+}
+
+// state returns the health at the given time.
+func (h *health) state(now time.Time) Health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isDown || h.failures > 0 {
+		return HealthBad
+	}
+	switch waited := h.waited(now); {
+	case waited >= slowAfter:
+		return HealthBad
+	case waited >= stalledAfter:
+		return HealthStalled
+	case !h.settled:
+		return HealthUnknown
+	}
+	return HealthGood
+}
+
+// waited returns how long a request has been in progress since the last complete response. The caller holds the lock.
+func (h *health) waited(now time.Time) (longest time.Duration) {
+	for _, since := range h.underWay {
+		if since.Before(h.completed) {
+			since = h.completed
+		}
+		longest = max(longest, now.Sub(since))
+	}
+	return longest
+}
+
+// pendingRequest records when one request waits for its target. health uses this to detect slow targets.
+type pendingRequest struct {
+	h   *health
+	clk clock.PassiveClock
+	id  uint64
+}
+
+// begin records that a request is in progress. The request counts as in progress until Suspend is called.
+func (h *health) begin(clk clock.PassiveClock) *pendingRequest {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.requests++
+	t := &pendingRequest{h: h, clk: clk, id: h.requests}
+	if h.underWay == nil {
+		h.underWay = map[uint64]time.Time{}
+	}
+	h.underWay[t.id] = clk.Now()
+	return t
+}
+
+// Suspend records that the request is not waiting for its target: it has ended, or it waits until the deployer has memory
+// for the response.
+func (r *pendingRequest) Suspend() {
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	delete(r.h.underWay, r.id)
+}
+
+// Resume records that the request waits for its target again.
+func (r *pendingRequest) Resume() {
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	r.h.underWay[r.id] = r.clk.Now()
+}
+
+// Complete records that the response has arrived completely. Call it before the request waits for memory of the
+// deployer. That wait does not count as slowness of the target.
+func (r *pendingRequest) Complete() {
+	r.Suspend()
+	r.h.report(r.clk.Now(), nil)
+}
+
+// EndWatch records that a watch has exceeded a limit.
+func (r *pendingRequest) EndWatch(err error) { r.h.trip(r.clk.Now(), err) }
