@@ -125,17 +125,17 @@ func TestDecide(t *testing.T) {
 		results  []result
 		want     []string
 	}{
-		"new":                     {isNew: true, results: []result{{ours, nil}}, want: []string{"apply", "end applied"}},
-		"new, with foreign field": {isNew: true, results: []result{{nil, conflictWithManager("kubectl", ".data.key")}, {ours, nil}}, want: []string{"apply", "apply forced", "end applied"}},
-		"new, of another item": {
+		"a new object is applied": {isNew: true, results: []result{{ours, nil}}, want: []string{"apply", "end applied"}},
+		"a new object with a field of another manager is applied again": {isNew: true, results: []result{{nil, conflictWithManager("kubectl", ".data.key")}, {ours, nil}}, want: []string{"apply", "apply forced", "end applied"}},
+		"a new object that another item owns is an error": {
 			isNew: true, results: []result{{nil, conflictWithManager("x", `.metadata.labels."`+ownership.LabelItem+`"`)}, {theirs, nil}},
 			want: []string{"apply", "read", "end belongs to deploy item ns/other (UID other) and is left unchanged, because it is not known whether that item still exists; if it does not, remove the label deployerkit.dev/item from the object"},
 		},
-		"seen unchanged":         {seen: &observe.State{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
-		"seen unchanged, forced": {seen: &observe.State{UID: "u", Key: "k"}, options: Options{Force: true}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
-		"seen changed":           {seen: &observe.State{UID: "u", Key: "x"}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
-		"seen changed, not now":  {seen: &observe.State{UID: "u", Key: "x"}, options: Options{MayHeal: func(Drift) bool { return false }}, results: []result{{nil, errDenied}}, want: []string{"ask", "end postponed"}},
-		"seen deleting":          {seen: &observe.State{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
+		"an object that a watch shows unchanged needs no request":           {seen: &observe.State{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
+		"an object that a watch shows unchanged is applied in a forced run": {seen: &observe.State{UID: "u", Key: "k"}, options: Options{Force: true}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
+		"an object that a watch shows changed is applied":                   {seen: &observe.State{UID: "u", Key: "x"}, results: []result{{ours, nil}}, want: []string{"apply forced of u", "end applied"}},
+		"an object that a watch shows changed is not corrected yet":         {seen: &observe.State{UID: "u", Key: "x"}, options: Options{MayHeal: func(Drift) bool { return false }}, results: []result{{nil, errDenied}}, want: []string{"ask", "end postponed"}},
+		"an object that a watch shows in deletion is waited for":            {seen: &observe.State{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
 		"a wait for a deletion that a watch reports names the finalizers [F79]": {
 			seen: &observe.State{UID: "u", Deleting: true, Finalizers: []string{"a/b", "c/d"}},
 			want: []string{"end is being deleted, held by finalizers a/b, c/d, and is created again when it is gone"},
@@ -152,47 +152,47 @@ func TestDecide(t *testing.T) {
 			strategy: Recreate, results: []result{{held, nil}, {other, nil}, {}},
 			want: []string{"read", "apply forced dry of u", "delete of u", "end is being deleted, held by finalizers a/b, and is created again when it is gone"},
 		},
-		"said to be unchanged":                                             {strategy: Update, same: true, want: []string{"end unchanged"}},
-		"said to be unchanged, forced":                                     {strategy: Update, same: true, options: Options{Force: true}, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
-		"said to be unchanged, new manifest":                               {strategy: Update, same: true, entry: func(e *Entry) { e.Hash = "x" }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
-		"said to be unchanged, unfinished":                                 {strategy: Update, same: true, entry: func(e *Entry) { e.Pending = true }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
-		"said to be unchanged, never written":                              {strategy: Update, same: true, isNew: true, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
-		"said to be unchanged, but deleting":                               {strategy: Update, same: true, seen: &observe.State{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
-		"said to be unchanged, recreate":                                   {strategy: Recreate, same: true, want: []string{"end unchanged"}},
-		"said to be unchanged, other manifest that waits for the deletion": {strategy: OnDelete, same: true, entry: func(e *Entry) { e.Hash = "x" }, want: []string{"end unchanged"}},
-		"replaced by another":                                              {results: []result{{nil, otherUID()}, {ours, nil}}, want: []string{"apply forced of u", "apply", "end applied"}},
-		"immutable field":                                                  {results: []result{{nil, immutableChange()}, {ours, nil}}, want: []string{"apply forced of u", "read", "end Forbidden: field is immutable"}},
-		"immutable field, may be recreated": {
+		"an object that the caller declares unchanged needs no request":                                                {strategy: Update, same: true, want: []string{"end unchanged"}},
+		"an object that the caller declares unchanged is updated in a forced run":                                      {strategy: Update, same: true, options: Options{Force: true}, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"an object that the caller declares unchanged is updated with a new manifest":                                  {strategy: Update, same: true, entry: func(e *Entry) { e.Hash = "x" }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"an object that the caller declares unchanged is updated after an interrupted write":                           {strategy: Update, same: true, entry: func(e *Entry) { e.Pending = true }, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"an object that the caller declares unchanged is created if it was never written":                              {strategy: Update, same: true, isNew: true, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
+		"an object that the caller declares unchanged is waited for in deletion":                                       {strategy: Update, same: true, seen: &observe.State{UID: "u", Deleting: true}, want: []string{"end is being deleted, and is created again when it is gone"}},
+		"an object with the strategy Recreate that the caller declares unchanged needs no request":                     {strategy: Recreate, same: true, want: []string{"end unchanged"}},
+		"an object with the strategy OnDelete that the caller declares unchanged needs no request with a new manifest": {strategy: OnDelete, same: true, entry: func(e *Entry) { e.Hash = "x" }, want: []string{"end unchanged"}},
+		"an object that was replaced is applied again":                                                                 {results: []result{{nil, otherUID()}, {ours, nil}}, want: []string{"apply forced of u", "apply", "end applied"}},
+		"a change of an immutable field is an error":                                                                   {results: []result{{nil, immutableChange()}, {ours, nil}}, want: []string{"apply forced of u", "read", "end Forbidden: field is immutable"}},
+		"a change of an immutable field recreates the object if that is allowed": {
 			options: Options{Recreate: true}, results: []result{{nil, immutableChange()}, {ours, nil}, {}},
 			want: []string{"apply forced of u", "read", "delete of u", "end is replaced, because an immutable field changed"},
 		},
-		"an item of a list whose key was changed": {
+		"a list item whose key was changed is corrected": {
 			results: []result{{nil, duplicateName()}, {other, nil}, {ours, nil}, {ours, nil}},
 			want:    []string{"apply forced of u", "read", "update", "apply forced of u", "end applied"},
 		},
-		"an item of a list whose key was changed, and a conflict": {
+		"a conflict during the correction of a list item ends the write": {
 			results: []result{{nil, duplicateName()}, {other, nil}, {nil, conflictWithManager("kubectl", ".data.key")}},
 			want:    []string{"apply forced of u", "read", "update", "end changed while it was written"},
 		},
-		"an item of a list whose key cannot be corrected": {
+		"a list item whose key cannot be corrected is an error": {
 			results: []result{{nil, duplicateName()}, {other, nil}, {nil, immutableChange()}},
 			want:    []string{"apply forced of u", "read", "update", "end Duplicate value: \"x\""},
 		},
-		"an item of a list of an object that belongs to another item": {
+		"a list item of an object that another item owns is not corrected": {
 			results: []result{{nil, duplicateName()}, {theirs, nil}}, want: []string{"apply forced of u", "read", "end Duplicate value: \"x\""},
 		},
-		"policy immutable, there":  {policy: Immutable, results: []result{{ours, nil}}, want: []string{"read", "end unchanged"}},
-		"policy immutable, theirs": {policy: Immutable, isNew: true, results: []result{{unowned, nil}}, want: []string{"read", "end"}},
-		"policy fallback, theirs":  {policy: Fallback, isNew: true, results: []result{{unowned, nil}}, want: []string{"read", "end"}},
-		"policy fallback, gone":    {policy: Fallback, isNew: true, results: []result{{}, {ours, nil}}, want: []string{"read", "apply", "end applied"}},
-		"on delete, there":         {strategy: OnDelete, results: []result{{ours, nil}}, want: []string{"read", "end unchanged"}},
-		"on delete, gone":          {strategy: OnDelete, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
-		"recreate, changed": {
+		"the policy Immutable keeps an existing object":           {policy: Immutable, results: []result{{ours, nil}}, want: []string{"read", "end unchanged"}},
+		"the policy Immutable ignores an object without an owner": {policy: Immutable, isNew: true, results: []result{{unowned, nil}}, want: []string{"read", "end"}},
+		"the policy Fallback ignores an object without an owner":  {policy: Fallback, isNew: true, results: []result{{unowned, nil}}, want: []string{"read", "end"}},
+		"the policy Fallback creates a missing object":            {policy: Fallback, isNew: true, results: []result{{}, {ours, nil}}, want: []string{"read", "apply", "end applied"}},
+		"the strategy OnDelete keeps an existing object":          {strategy: OnDelete, results: []result{{ours, nil}}, want: []string{"read", "end unchanged"}},
+		"the strategy OnDelete creates a missing object":          {strategy: OnDelete, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
+		"the strategy Recreate deletes and creates a changed object": {
 			strategy: Recreate, results: []result{{ours, nil}, {other, nil}, {}},
 			want: []string{"read", "apply forced dry of u", "delete of u", "end is being deleted, and is created again when it is gone"},
 		},
-		"update, gone":              {strategy: Update, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
-		"update, changed by others": {strategy: Update, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
+		"the strategy Update creates a missing object":          {strategy: Update, results: []result{{}, {ours, nil}}, want: []string{"read", "create", "end applied"}},
+		"the strategy Update corrects changes of other clients": {strategy: Update, results: []result{{ours, nil}, {ours, nil}}, want: []string{"read", "update", "end applied"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := desiredMap(max(tc.policy, ""), tc.strategy)

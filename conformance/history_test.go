@@ -86,7 +86,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-func TestHistoryThatIsNotWhole(t *testing.T) {
+func TestIncompleteHistory(t *testing.T) {
 	_, h := recorded(t)
 	h.add(watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "too old"}})
 	if got := h.Faults(); len(got) != 1 || !strings.Contains(got[0], "history of namespace ns: the watch failed") {
@@ -98,7 +98,7 @@ func TestHistoryThatIsNotWhole(t *testing.T) {
 	h.Stop()
 }
 
-func TestJobThatEndsTwice(t *testing.T) {
+func TestJobMustNotFinishTwice(t *testing.T) {
 	ended := func(phase lsv1alpha1.DeployItemPhase, seconds int64) item {
 		di := good()
 		di.Status.Phase, di.Status.JobIDFinished = phase, di.Status.JobID
@@ -111,10 +111,10 @@ func TestJobThatEndsTwice(t *testing.T) {
 		versions []item
 		want     bool
 	}{
-		"once":               {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 5)}, false},
-		"with another phase": {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Failed, 5)}, true},
-		"at another time":    {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 6)}, true},
-		"of two jobs":        {[]item{ended(phases.Failed, 9), next}, false},
+		"job that finished once":                     {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 5)}, false},
+		"job that finished again with another phase": {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Failed, 5)}, true},
+		"job that finished again at another time":    {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 6)}, true},
+		"two jobs that finished once":                {[]item{ended(phases.Failed, 9), next}, false},
 	} {
 		found := ""
 		for _, c := range rules {

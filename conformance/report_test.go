@@ -74,7 +74,7 @@ rows
 	}
 }
 
-func TestWriteTableTellsARevisionThatDoesNotApplyInOneLine(t *testing.T) {
+func TestWriteTableShowsInapplicableRevisionInOneLine(t *testing.T) {
 	r := &conformance.Report{Subject: "sample"}
 	for _, name := range []string{"succeeds", "deployer"} {
 		r.Results = append(r.Results, conformance.Result{
@@ -135,7 +135,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 var errFull = errors.New("no space left")
 
-func TestReportTellsThatItCouldNotBeWritten(t *testing.T) {
+func TestReportReturnsWriteErrors(t *testing.T) {
 	if err := report(t).WriteTable(full{}); !errors.Is(err, errFull) {
 		t.Errorf("WriteTable(...): want %v, got %v", errFull, err)
 	}

@@ -63,12 +63,12 @@ func TestRules(t *testing.T) {
 		})
 	}
 	for name, now := range map[string]func(item){
-		"vanished":     func(di item) { di.Status.JobIDFinished = "" },
-		"another's":    func(di item) { di.Status.JobIDFinished = "7" },
-		"old phase":    func(di item) { di.Status.JobID, di.Status.JobIDFinished, di.Status.Phase = "", "", phases.InitDelete },
-		"went back":    func(di item) { di.Status.ObservedGeneration = 1 },
-		"no deployer":  func(di item) { di.Status.Deployer.Name = "" },
-		"Delete fails": func(di item) { di.Status.Phase, di.Status.LastError = phases.DeleteFailed, nil },
+		"the finished ID is removed":             func(di item) { di.Status.JobIDFinished = "" },
+		"the finished ID is that of another job": func(di item) { di.Status.JobIDFinished = "7" },
+		"a phase of an older revision":           func(di item) { di.Status.JobID, di.Status.JobIDFinished, di.Status.Phase = "", "", phases.InitDelete },
+		"observedGeneration decreases":           func(di item) { di.Status.ObservedGeneration = 1 },
+		"the deployer is not named":              func(di item) { di.Status.Deployer.Name = "" },
+		"a failed deletion without an error":     func(di item) { di.Status.Phase, di.Status.LastError = phases.DeleteFailed, nil },
 	} {
 		bad := good()
 		now(bad)

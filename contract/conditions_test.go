@@ -71,13 +71,13 @@ func TestRemoveAndGetCondition(t *testing.T) {
 	base := []lsv1alpha1.Condition{cond("A", "True", 0), cond("B", "True", 0), cond("A", "False", 0)}
 	keep := append([]lsv1alpha1.Condition(nil), base...)
 	if diff := cmp.Diff([]lsv1alpha1.Condition{keep[1]}, contract.RemoveCondition(base, "A")); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := contract.RemoveCondition(base[:1], "A"); got != nil {
 		t.Errorf("nothing left: %+v", got)
 	}
 	if diff := cmp.Diff(keep, contract.RemoveCondition(base, "C")); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	got := contract.GetCondition(base, "B")
 	got.Message = "changed"
@@ -113,15 +113,15 @@ func TestOwnConditions(t *testing.T) {
 			return true
 		})
 	}
-	t.Run("are all in one list [F53]", func(t *testing.T) {
+	t.Run("OwnConditions contains each condition type of the package [F53]", func(t *testing.T) {
 		if diff := cmp.Diff(want, contract.OwnConditions()); diff != "" || len(want) == 0 {
 			t.Errorf("-declared +listed\n%s", diff)
 		}
 	})
-	t.Run("are not shared [F53]", func(t *testing.T) {
+	t.Run("OwnConditions returns a new slice for each call [F53]", func(t *testing.T) {
 		contract.OwnConditions()[0] = "changed"
 		if diff := cmp.Diff(want, contract.OwnConditions()); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
@@ -147,7 +147,7 @@ func TestReasons(t *testing.T) {
 		}
 		return true
 	})
-	t.Run("are all in one list [E1]", func(t *testing.T) {
+	t.Run("Reasons contains each reason of the package [E1]", func(t *testing.T) {
 		if diff := cmp.Diff(want, contract.Reasons()); diff != "" || len(want) == 0 {
 			t.Errorf("-declared +listed\n%s", diff)
 		}

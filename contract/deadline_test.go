@@ -20,10 +20,10 @@ func TestTimeout(t *testing.T) {
 		want    time.Duration
 		limited bool
 	}{
-		"nil":        {nil, 10 * time.Minute, true},
-		"default":    {item(), 10 * time.Minute, true},
-		"own":        {item(timeout(time.Hour)), time.Hour, true},
-		"none [H-2]": {item(timeout(0)), 0, false},
+		"nil":                           {nil, 10 * time.Minute, true},
+		"default":                       {item(), 10 * time.Minute, true},
+		"timeout of the spec":           {item(timeout(time.Hour)), time.Hour, true},
+		"timeout zero means none [H-2]": {item(timeout(0)), 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,17 +48,17 @@ func TestDeadline(t *testing.T) {
 		d    contract.Decision
 		want time.Time
 	}{
-		"annotation":                {ran(phInit, initTime), contract.Decision{Revision: contract.RevisionAnnotation}, at(5)},
-		"job":                       {ran(phInit, initTime), contract.Decision{Revision: contract.RevisionJobID}, at(6)},
-		"job without init time":     {ran(phInit), contract.Decision{Revision: contract.RevisionJobID}, at(5)},
-		"own timeout":               {ran(phInit, timeout(time.Minute)), contract.Decision{Revision: contract.RevisionAnnotation}, at(-4)},
-		"none [H-2]":                {ran(phInit, timeout(0)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
-		"negative":                  {ran(phInit, timeout(-1)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
-		"nothing says when [C-11]":  {item(), contract.Decision{Revision: contract.RevisionJobID}, time.Time{}},
-		"nil":                       {nil, contract.Decision{}, time.Time{}},
-		"background, owed":          {ran(phSucceeded, owed(-2)), contract.Decision{Revision: contract.RevisionJobID, Background: true}, at(8)},
-		"background, first attempt": {ran(phSucceeded), contract.Decision{Revision: contract.RevisionJobID, Background: true}, time.Time{}},
-		"background, nothing is owed": {ran(phSucceeded, func(di *lsv1alpha1.DeployItem) {
+		"annotation":                        {ran(phInit, initTime), contract.Decision{Revision: contract.RevisionAnnotation}, at(5)},
+		"job":                               {ran(phInit, initTime), contract.Decision{Revision: contract.RevisionJobID}, at(6)},
+		"job without init time":             {ran(phInit), contract.Decision{Revision: contract.RevisionJobID}, at(5)},
+		"timeout of the spec":               {ran(phInit, timeout(time.Minute)), contract.Decision{Revision: contract.RevisionAnnotation}, at(-4)},
+		"timeout zero means none [H-2]":     {ran(phInit, timeout(0)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
+		"negative":                          {ran(phInit, timeout(-1)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
+		"item without any time [C-11]":      {item(), contract.Decision{Revision: contract.RevisionJobID}, time.Time{}},
+		"nil":                               {nil, contract.Decision{}, time.Time{}},
+		"pending background run":            {ran(phSucceeded, owed(-2)), contract.Decision{Revision: contract.RevisionJobID, Background: true}, at(8)},
+		"first attempt of a background run": {ran(phSucceeded), contract.Decision{Revision: contract.RevisionJobID, Background: true}, time.Time{}},
+		"background run that is not pending": {ran(phSucceeded, func(di *lsv1alpha1.DeployItem) {
 			di.Status.Conditions = []lsv1alpha1.Condition{cond(contract.ConditionBackground, "False", -2)}
 		}), contract.Decision{Background: true}, time.Time{}},
 	} {
@@ -79,13 +79,13 @@ func TestAbortDeadline(t *testing.T) {
 		di   *lsv1alpha1.DeployItem
 		want time.Time
 	}{
-		"nil":                        {nil, at(5)},
-		"no abort-time [C6]":         {ran(phProgressing), at(5)},
-		"asked before it was seen":   {ran(phProgressing, asked(-2)), at(3)},
-		"re-stamped later [C-9]":     {ran(phProgressing, asked(2)), at(5)},
-		"unreadable":                 {ran(phProgressing, note(keyAbort, "soon")), at(5)},
-		"left over from another run": {ran(phProgressing, asked(-60)), at(5)},
-		"without a run":              {item(asked(-2)), at(3)},
+		"nil":                                     {nil, at(5)},
+		"item without abort-time [C6]":            {ran(phProgressing), at(5)},
+		"abort-time before the pickup":            {ran(phProgressing, asked(-2)), at(3)},
+		"abort-time that was changed later [C-9]": {ran(phProgressing, asked(2)), at(5)},
+		"invalid abort-time":                      {ran(phProgressing, note(keyAbort, "soon")), at(5)},
+		"abort-time of an earlier run":            {ran(phProgressing, asked(-60)), at(5)},
+		"item without a run":                      {item(asked(-2)), at(3)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,9 +103,9 @@ func TestTimeoutErrors(t *testing.T) {
 		got  *lsv1alpha1.Error
 		want lsv1alpha1.Error
 	}{
-		"run":              {contract.TimeoutError(nil, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s"}},
-		"run with a cause": {contract.TimeoutError(cause, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s; last error: boom"}},
-		"abort":            {contract.AbortTimeoutError(cause, epoch), lsv1alpha1.Error{Operation: "WaitingForAbort", Reason: "AbortingTimeout", Message: "not aborted in time; last error: boom"}},
+		"timeout of a run":                    {contract.TimeoutError(nil, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s"}},
+		"timeout of a run that failed before": {contract.TimeoutError(cause, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s; last error: boom"}},
+		"timeout of an abort":                 {contract.AbortTimeoutError(cause, epoch), lsv1alpha1.Error{Operation: "WaitingForAbort", Reason: "AbortingTimeout", Message: "not aborted in time; last error: boom"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,19 +122,19 @@ func TestTimeoutErrors(t *testing.T) {
 	}
 }
 
-// TestTimeAlwaysEnds checks that a run whose deployer always fails ends at its deadline [H-3].
-func TestTimeAlwaysEnds(t *testing.T) {
+// TestFailingRunEndsAtDeadline checks that a run whose deployer always fails ends at its deadline [H-3].
+func TestFailingRunEndsAtDeadline(t *testing.T) {
 	t.Parallel()
 	for name, di := range map[string]*lsv1alpha1.DeployItem{
-		"job [H-3]":                          item(job("a", "", 0)),
-		"job that deletes [H-3]":             ran(phSucceeded, job("b", "a", 0), deleted(-1), finalizer),
-		"annotation [H-3]":                   item(),
-		"annotation that deletes [H-3]":      ran(phSucceeded, deleted(-1), finalizer, generation(4)),
-		"force before a deletion [H-3]":      ran(phSucceeded, deleted(-1), finalizer, generation(4), op("force-reconcile")),
-		"background [H-3]":                   ran(phSucceeded, job("a", "a", -9), op("force-reconcile")),
-		"found without any time [C-11]":      item(phased(phProgressing), observed(3)),
-		"job found without any time [C-11]":  item(phased(phProgressing), observed(3), job("a", "", 0), func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }),
-		"Landscaper's clock is ahead [C-11]": item(job("a", "", 3)),
+		"job [H-3]":                               item(job("a", "", 0)),
+		"job that deletes [H-3]":                  ran(phSucceeded, job("b", "a", 0), deleted(-1), finalizer),
+		"annotation [H-3]":                        item(),
+		"annotation that deletes [H-3]":           ran(phSucceeded, deleted(-1), finalizer, generation(4)),
+		"force-reconcile before a deletion [H-3]": ran(phSucceeded, deleted(-1), finalizer, generation(4), op("force-reconcile")),
+		"background run [H-3]":                    ran(phSucceeded, job("a", "a", -9), op("force-reconcile")),
+		"annotation run without any time [C-11]":  item(phased(phProgressing), observed(3)),
+		"job without any time [C-11]":             item(phased(phProgressing), observed(3), job("a", "", 0), func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }),
+		"Landscaper's clock is ahead [C-11]":      item(job("a", "", 3)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

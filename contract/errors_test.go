@@ -33,18 +33,18 @@ func TestCodes(t *testing.T) {
 		err  error
 		want codes
 	}{
-		"nil":                {nil, nil},
-		"foreign":            {errBoom, nil},
-		"plain":              {a, codes{"A"}},
-		"outer first, once":  {wrapped, codes{"B", "A"}},
-		"wrapped":            {fmt.Errorf("y: %w", a), codes{"A"}},
-		"joined [H-15]":      {errors.Join(errBoom, fmt.Errorf("%w", wrapped)), codes{"B", "A"}},
-		"two verbs [H-15]":   {fmt.Errorf("%w and %w", errBoom, a), codes{"A"}},
-		"aggregate [H-15]":   {utilerrors.NewAggregate([]error{errBoom, utilerrors.NewAggregate([]error{a})}), codes{"A"}},
-		"fault":              {fmt.Errorf("z: %w", &contract.Fault{Codes: codes{"F"}, Err: a}), codes{"F", "A"}},
-		"nil pointer":        {(*lserrors.Error)(nil), nil},
-		"nil pointer within": {errors.Join((*lserrors.Error)(nil), a), codes{"A"}},
-		"cyclic":             {&cyclic{}, nil},
+		"nil":                 {nil, nil},
+		"error without codes": {errBoom, nil},
+		"plain":               {a, codes{"A"}},
+		"nested errors, the outer one first and each code once": {wrapped, codes{"B", "A"}},
+		"wrapped":             {fmt.Errorf("y: %w", a), codes{"A"}},
+		"joined [H-15]":       {errors.Join(errBoom, fmt.Errorf("%w", wrapped)), codes{"B", "A"}},
+		"two verbs %w [H-15]": {fmt.Errorf("%w and %w", errBoom, a), codes{"A"}},
+		"aggregate [H-15]":    {utilerrors.NewAggregate([]error{errBoom, utilerrors.NewAggregate([]error{a})}), codes{"A"}},
+		"fault":               {fmt.Errorf("z: %w", &contract.Fault{Codes: codes{"F"}, Err: a}), codes{"F", "A"}},
+		"nil pointer":         {(*lserrors.Error)(nil), nil},
+		"joined nil pointer":  {errors.Join((*lserrors.Error)(nil), a), codes{"A"}},
+		"cyclic":              {&cyclic{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,16 +74,16 @@ func TestNewError(t *testing.T) {
 		err  error
 		want lsv1alpha1.Error
 	}{
-		"foreign":                       {errBoom, lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "boom"}},
-		"Landscaper's":                  {ls, lsv1alpha1.Error{Operation: "Apply", Reason: "Denied", Message: "apply x: boom", Codes: codes{"A"}}},
-		"outer text is kept [H-32]":     {fmt.Errorf("outer: %w", ls), lsv1alpha1.Error{Operation: "Apply", Reason: "Denied", Message: "outer: apply x: boom", Codes: codes{"A"}}},
-		"joined [H-15]":                 {errors.Join(errBoom, ls), lsv1alpha1.Error{Operation: "Apply", Reason: "Denied", Message: "boom; apply x: boom", Codes: codes{"A"}}},
-		"the outermost says the reason": {lserrors.NewWrappedError(ls, "Outer", "Why", "all", "B"), lsv1alpha1.Error{Operation: "Outer", Reason: "Why", Message: "all: apply x: boom", Codes: codes{"B", "A"}}},
-		"fault without reason":          {&contract.Fault{Message: "f", Err: errBoom}, lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "f: boom"}},
-		"fault without message":         {&contract.Fault{Reason: "F", Err: errBoom}, lsv1alpha1.Error{Operation: "op", Reason: "F", Message: "boom"}},
-		"nil pointer":                   {(*lserrors.Error)(nil), lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "nil *errors.Error returned as an error"}},
-		"bad bytes and lines":           {errors.New("a\xffb\r\n\tc"), lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "a\uFFFDb; c"}},
-		"percent signs stay [H-38]":     {errors.New("100%d"), lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "100%d"}},
+		"error without codes": {errBoom, lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "boom"}},
+		"error of Landscaper": {ls, lsv1alpha1.Error{Operation: "Apply", Reason: "Denied", Message: "apply x: boom", Codes: codes{"A"}}},
+		"wrapped error of Landscaper keeps the outer text [H-32]": {fmt.Errorf("outer: %w", ls), lsv1alpha1.Error{Operation: "Apply", Reason: "Denied", Message: "outer: apply x: boom", Codes: codes{"A"}}},
+		"joined [H-15]": {errors.Join(errBoom, ls), lsv1alpha1.Error{Operation: "Apply", Reason: "Denied", Message: "boom; apply x: boom", Codes: codes{"A"}}},
+		"nested errors of Landscaper have the reason of the outer one": {lserrors.NewWrappedError(ls, "Outer", "Why", "all", "B"), lsv1alpha1.Error{Operation: "Outer", Reason: "Why", Message: "all: apply x: boom", Codes: codes{"B", "A"}}},
+		"fault without reason":            {&contract.Fault{Message: "f", Err: errBoom}, lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "f: boom"}},
+		"fault without message":           {&contract.Fault{Reason: "F", Err: errBoom}, lsv1alpha1.Error{Operation: "op", Reason: "F", Message: "boom"}},
+		"nil pointer":                     {(*lserrors.Error)(nil), lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "nil *errors.Error returned as an error"}},
+		"invalid UTF-8 and several lines": {errors.New("a\xffb\r\n\tc"), lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "a\uFFFDb; c"}},
+		"percent signs are kept [H-38]":   {errors.New("100%d"), lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "100%d"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +98,7 @@ func TestNewError(t *testing.T) {
 	}
 }
 
-func TestNewErrorIsShort(t *testing.T) {
+func TestNewErrorLimitsLength(t *testing.T) {
 	t.Parallel()
 	e := contract.NewError(errors.New(strings.Repeat("ä", 4000)), strings.Repeat("o", 500), strings.Repeat("r", 500), epoch)
 	if len(e.Message) > 1024 || !utf8.ValidString(e.Message) || !strings.HasSuffix(e.Message, "bytes cut)") {
@@ -109,9 +109,9 @@ func TestNewErrorIsShort(t *testing.T) {
 	}
 }
 
-// TestCodesLeaveTheError checks that Codes does not change its argument, even if the argument consists of joined
-// errors.
-func TestCodesLeaveTheError(t *testing.T) {
+// TestCodesDoesNotChangeTheError checks that Codes does not change its argument, even if the argument consists of
+// joined errors.
+func TestCodesDoesNotChangeTheError(t *testing.T) {
 	t.Parallel()
 	joined := errors.Join(errors.New("first"), errors.New("second"), lserrors.NewError("o", "r", "third", "A"))
 	before := joined.Error()

@@ -221,18 +221,18 @@ func checkDecision(t *testing.T, name any, d contract.Decision) {
 		name string
 		ok   bool
 	}{
-		{"no action means never due and not forceable", d.Action != contract.ActionNone || (!d.Due && !d.Forceable && len(d.Remove) == 0)},
-		{"due means forceable", !d.Due || d.Forceable},
-		{"new means due", !d.New || d.Due},
-		{"background is never new", !d.Background || !d.New},
-		{"background never deletes or aborts", !d.Background || d.Action == contract.ActionReconcile || d.Action == contract.ActionForceReconcile},
-		{"unchanged is new and reconciles", !d.Unchanged || (d.New && d.Action == contract.ActionReconcile)},
-		{"expired is due and not new", !d.Expired || (d.Due && !d.New && d.Action != contract.ActionAbort)},
-		{"skip uninstall deletes", !d.SkipUninstall || d.Action == contract.ActionDelete},
-		{"a new job is new", !d.NewJob || d.New},
-		{"paused is neither due nor forceable", !d.Paused || (!d.Due && !d.Forceable && !d.New && !d.Background && !d.Unchanged && !d.NewJob)},
-		{"held back means paused", !d.Held || d.Paused},
-		{"there is a reason", d.Reason != ""},
+		{"a decision without an action is neither due nor forceable", d.Action != contract.ActionNone || (!d.Due && !d.Forceable && len(d.Remove) == 0)},
+		{"a due run is forceable", !d.Due || d.Forceable},
+		{"a new run is due", !d.New || d.Due},
+		{"a background run is not new", !d.Background || !d.New},
+		{"a background run neither deletes nor aborts", !d.Background || d.Action == contract.ActionReconcile || d.Action == contract.ActionForceReconcile},
+		{"an unchanged run is new and reconciles", !d.Unchanged || (d.New && d.Action == contract.ActionReconcile)},
+		{"an expired run is due and not new", !d.Expired || (d.Due && !d.New && d.Action != contract.ActionAbort)},
+		{"only a deletion skips the uninstall", !d.SkipUninstall || d.Action == contract.ActionDelete},
+		{"a new job is a new run", !d.NewJob || d.New},
+		{"a paused item is neither due nor forceable", !d.Paused || (!d.Due && !d.Forceable && !d.New && !d.Background && !d.Unchanged && !d.NewJob)},
+		{"only the run of a paused item is held back", !d.Held || d.Paused},
+		{"a decision has a reason", d.Reason != ""},
 	} {
 		if !law.ok {
 			t.Fatalf("%v: %s is broken by %+v", name, law.name, d)

@@ -37,48 +37,48 @@ func TestApply(t *testing.T) {
 		o    contract.Outcome
 		want func(*status)
 	}{
-		"job succeeds: phase and jobIDFinished together [C10]": {ran(phProgressing, pending, oldErrors, waits), succeeded, func(s *status) {
+		"successful job sets phase and jobIDFinished [C10]": {ran(phProgressing, pending, oldErrors, waits), succeeded, func(s *status) {
 			s.Phase, s.JobIDFinished, s.LastError, s.Conditions = phSucceeded, "b", nil, theirs
 			s.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: mt(0)}
 		}},
-		"job fails [C10]": {ran(phProgressing, pending, waits), failed, func(s *status) {
+		"failed job sets phase and jobIDFinished [C10]": {ran(phProgressing, pending, waits), failed, func(s *status) {
 			s.Phase, s.JobIDFinished, s.Conditions = phFailed, "b", theirs
 			s.LastError, s.FirstError, s.LastErrors = boom(), boom(), []*lsv1alpha1.Error{boom()}
 			s.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: mt(0)}
 		}},
-		"job is tried again": {ran(phProgressing, pending), retry, func(s *status) {
+		"job that is retried": {ran(phProgressing, pending), retry, func(s *status) {
 			s.LastError, s.FirstError, s.LastErrors = boom(), boom(), []*lsv1alpha1.Error{boom()}
 		}},
-		"job waits [C9]": {ran(phInit, pending, oldErrors), contract.Outcome{Phase: phProgressing, Waiting: true, Message: "pods\nof x"}, func(s *status) {
+		"job that waits [C9]": {ran(phInit, pending, oldErrors), contract.Outcome{Phase: phProgressing, Waiting: true, Message: "pods\nof x"}, func(s *status) {
 			s.Phase, s.LastError = phProgressing, nil
 			s.Conditions = []lsv1alpha1.Condition{waiting(0, "pods; of x")}
 		}},
-		"job waits without a word": {ran(phInit, pending), contract.Outcome{Waiting: true}, func(s *status) {
+		"job that waits without a message": {ran(phInit, pending), contract.Outcome{Waiting: true}, func(s *status) {
 			s.Conditions = []lsv1alpha1.Condition{waiting(0, "the deployer is not done yet")}
 		}},
-		"annotation succeeds [C10]": {ran(phProgressing, oldErrors), succeeded, func(s *status) {
+		"successful annotation run [C10]": {ran(phProgressing, oldErrors), succeeded, func(s *status) {
 			s.Phase, s.LastError = phSucceeded, nil
 		}},
-		"annotation fails, no history [C10]": {ran(phProgressing), failed, func(s *status) {
+		"failed annotation run has no error history [C10]": {ran(phProgressing), failed, func(s *status) {
 			s.Phase, s.LastError = phFailed, boom()
 		}},
-		"annotation knows no DeleteFailed [C10]": {ran(phDeleting, deleted(-6), finalizer), contract.Outcome{Phase: phDeleteFailed, Final: true, Err: boom()}, func(s *status) {
+		"failed deletion under the annotation revision has the phase Failed [C10]": {ran(phDeleting, deleted(-6), finalizer), contract.Outcome{Phase: phDeleteFailed, Final: true, Err: boom()}, func(s *status) {
 			s.Phase, s.LastError = phFailed, boom()
 		}},
-		"annotation knows no InitDelete [C9]": {ran(phProgressing, deleted(-6), finalizer), contract.Outcome{Phase: phInitDelete, Waiting: true, Message: "x"}, func(s *status) {
+		"deletion under the annotation revision does not have the phase InitDelete [C9]": {ran(phProgressing, deleted(-6), finalizer), contract.Outcome{Phase: phInitDelete, Waiting: true, Message: "x"}, func(s *status) {
 			s.Phase, s.Conditions = phInit, []lsv1alpha1.Condition{waiting(0, "x")}
 		}},
-		"final without a final phase": {ran(phProgressing, pending), contract.Outcome{Phase: phProgressing, Final: true, Err: boom()}, func(s *status) {
+		"final outcome without a final phase": {ran(phProgressing, pending), contract.Outcome{Phase: phProgressing, Final: true, Err: boom()}, func(s *status) {
 			s.Phase, s.JobIDFinished = phFailed, "b"
 			s.LastError, s.FirstError, s.LastErrors = boom(), boom(), []*lsv1alpha1.Error{boom()}
 			s.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: mt(0)}
 		}},
-		"final without any phase": {ran(phProgressing, pending), contract.Outcome{Final: true}, func(s *status) {
+		"final outcome without a phase": {ran(phProgressing, pending), contract.Outcome{Final: true}, func(s *status) {
 			s.Phase, s.JobIDFinished = phSucceeded, "b"
 			s.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: mt(0)}
 		}},
-		"a final phase that ends nothing": {ran(phProgressing, pending), contract.Outcome{Phase: phSucceeded}, func(*status) {}},
-		"Delete done leaves the phase":    {ran(phDeleting, pending, deleted(-1), finalizer), contract.Outcome{Done: true}, func(*status) {}},
+		"outcome with a final phase that is not final": {ran(phProgressing, pending), contract.Outcome{Phase: phSucceeded}, func(*status) {}},
+		"finished deletion keeps the phase":            {ran(phDeleting, pending, deleted(-1), finalizer), contract.Outcome{Done: true}, func(*status) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,14 +112,14 @@ func TestApplyBackground(t *testing.T) {
 		o    contract.Outcome
 		want []lsv1alpha1.Condition
 	}{
-		"first success":    {ran(phSucceeded, done), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
-		"success at last":  {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
-		"failure":          {ran(phSucceeded, done), contract.Outcome{Err: boom("X")}, state("True", "Failed", "boom", 0, 0, "X")},
-		"failure again":    {ran(phSucceeded, done, owed(-7)), contract.Outcome{Err: boom()}, state("True", "Failed", "boom", -7, 0)},
-		"waits":            {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phProgressing, Waiting: true, Message: "pods"}, state("True", "Waiting", "pods", -7, 0)},
-		"unrecoverable":    {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phFailed, Final: true, Err: boom("X")}, state("False", "Failed", "boom", 0, 0, "X")},
-		"deadline":         {ran(phSucceeded, done, owed(-10)), contract.EndedByLibrary(contract.RevisionJobID, false, contract.TimeoutError(boom(), contract.DefaultTimeout, epoch)), state("False", "TimedOut", "not finished within 10m0s; last error: boom", 0, 0, "ERR_TIMEOUT")},
-		"on a failed item": {ran(phFailed, done, oldErrors), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
+		"first success":            {ran(phSucceeded, done), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
+		"success after failures":   {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
+		"failure":                  {ran(phSucceeded, done), contract.Outcome{Err: boom("X")}, state("True", "Failed", "boom", 0, 0, "X")},
+		"failure after a failure":  {ran(phSucceeded, done, owed(-7)), contract.Outcome{Err: boom()}, state("True", "Failed", "boom", -7, 0)},
+		"waits":                    {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phProgressing, Waiting: true, Message: "pods"}, state("True", "Waiting", "pods", -7, 0)},
+		"unrecoverable":            {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phFailed, Final: true, Err: boom("X")}, state("False", "Failed", "boom", 0, 0, "X")},
+		"deadline":                 {ran(phSucceeded, done, owed(-10)), contract.EndedByLibrary(contract.RevisionJobID, false, contract.TimeoutError(boom(), contract.DefaultTimeout, epoch)), state("False", "TimedOut", "not finished within 10m0s; last error: boom", 0, 0, "ERR_TIMEOUT")},
+		"success of a failed item": {ran(phFailed, done, oldErrors), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,10 +147,10 @@ func TestApplyFinalWithoutPhase(t *testing.T) {
 		o    contract.Outcome
 		want phase
 	}{
-		"failed [C10]":              {ran(phInit, job("b", "a", -6)), contract.Outcome{Final: true, Err: boom()}, phFailed},
-		"succeeded [C10]":           {ran(phInit, job("b", "a", -6)), contract.Outcome{Final: true}, phSucceeded},
-		"failed deletion [C10]":     {ran(phInitDelete, job("b", "a", -6), finalizer, deleted(-6)), contract.Outcome{Final: true, Err: boom()}, phDeleteFailed},
-		"deletion, annotation [C4]": {ran(phInit, finalizer, deleted(-6)), contract.Outcome{Final: true, Err: boom()}, phFailed},
+		"failed job [C10]":                                   {ran(phInit, job("b", "a", -6)), contract.Outcome{Final: true, Err: boom()}, phFailed},
+		"successful job [C10]":                               {ran(phInit, job("b", "a", -6)), contract.Outcome{Final: true}, phSucceeded},
+		"failed deletion by a job [C10]":                     {ran(phInitDelete, job("b", "a", -6), finalizer, deleted(-6)), contract.Outcome{Final: true, Err: boom()}, phDeleteFailed},
+		"failed deletion under the annotation revision [C4]": {ran(phInit, finalizer, deleted(-6)), contract.Outcome{Final: true, Err: boom()}, phFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,9 +162,9 @@ func TestApplyFinalWithoutPhase(t *testing.T) {
 	}
 }
 
-// TestFinishDoesNotWriteThroughPointers checks that Apply does not change a shallow copy of the status that was made
+// TestApplyDoesNotChangeCopies checks that Apply does not change a shallow copy of the status that was made
 // before. The copy and the status share their pointers.
-func TestFinishDoesNotWriteThroughPointers(t *testing.T) {
+func TestApplyDoesNotChangeCopies(t *testing.T) {
 	t.Parallel()
 	di := ran(phProgressing, job("b", "a", -6))
 	di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: mt(-5)}
@@ -172,7 +172,7 @@ func TestFinishDoesNotWriteThroughPointers(t *testing.T) {
 	before := shared.DeepCopy()
 	contract.Apply(di, contract.Evaluate(di, options()), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, epoch, epoch)
 	if diff := cmp.Diff(before, &shared); diff != "" {
-		t.Error(diff)
+		t.Errorf("-before +after:\n%s", diff)
 	}
 	if di.Status.TransitionTimes.FinishedTime.IsZero() {
 		t.Error("no finishedTime")

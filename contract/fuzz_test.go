@@ -137,7 +137,7 @@ func (c *choices) Uint64() uint64 {
 	return b<<56 | b<<24 | b
 }
 
-// FuzzLaws does the same as TestLaws, but the fuzz input determines the random choices.
+// FuzzLaws does the same as TestContractInvariants, but the fuzz input determines the random choices.
 func FuzzLaws(f *testing.F) {
 	for seed := range uint64(60) {
 		r, data := rand.New(rand.NewPCG(seed, 2)), make([]byte, 120)

@@ -22,16 +22,16 @@ func TestNeverDeployed(t *testing.T) {
 		di   *lsv1alpha1.DeployItem
 		want bool
 	}{
-		"nil":                          {nil, false},
-		"virgin [H-6]":                 {item(finalizer, job("a", "", 0)), true},
-		"empty provider status":        {item(func(di *lsv1alpha1.DeployItem) { di.Status.ProviderStatus = &runtime.RawExtension{} }), true},
-		"phase":                        {item(phased(phInit)), false},
-		"reconcile time":               {item(reconciled(0)), false},
-		"provider status":              {item(func(di *lsv1alpha1.DeployItem) { di.Status.ProviderStatus = raw("{}") }), false},
-		"export":                       {item(func(di *lsv1alpha1.DeployItem) { di.Status.ExportReference = &lsv1alpha1.ObjectReference{} }), false},
-		"started without target [H-6]": {ran(phFailed, deployed("False")), true},
-		"condition True":               {ran(phFailed, deployed("True")), false},
-		"unknown history":              {ran(phFailed), false},
+		"nil":                       {nil, false},
+		"new item with a job [H-6]": {item(finalizer, job("a", "", 0)), true},
+		"empty provider status":     {item(func(di *lsv1alpha1.DeployItem) { di.Status.ProviderStatus = &runtime.RawExtension{} }), true},
+		"phase":                     {item(phased(phInit)), false},
+		"lastReconcileTime":         {item(reconciled(0)), false},
+		"provider status":           {item(func(di *lsv1alpha1.DeployItem) { di.Status.ProviderStatus = raw("{}") }), false},
+		"export":                    {item(func(di *lsv1alpha1.DeployItem) { di.Status.ExportReference = &lsv1alpha1.ObjectReference{} }), false},
+		"failed item that was never deployed [H-6]": {ran(phFailed, deployed("False")), true},
+		"failed item that was deployed":             {ran(phFailed, deployed("True")), false},
+		"failed item without the condition":         {ran(phFailed), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,14 +24,14 @@ func TestHookFailed(t *testing.T) {
 		di   *lsv1alpha1.DeployItem
 		want func(*lsv1alpha1.DeployItemStatus)
 	}{
-		"annotation [Lx3]": {ran(phSucceeded), func(s *lsv1alpha1.DeployItemStatus) {
+		"annotation revision [Lx3]": {ran(phSucceeded), func(s *lsv1alpha1.DeployItemStatus) {
 			s.LastError = lastErr("ExecuteHooks", "boom", 0, 0)
 			s.LastError.Reason = "HookFailed"
 		}},
 		"finished job": {ran(phSucceeded, job("a", "a", -9), oldErrors), func(s *lsv1alpha1.DeployItemStatus) {
 			s.Conditions = background(lsv1alpha1.ConditionUnknown, 0)
 		}},
-		"finished job with a run owed": {ran(phSucceeded, job("a", "a", -9), owed(-2)), func(s *lsv1alpha1.DeployItemStatus) {
+		"finished job with a pending background run": {ran(phSucceeded, job("a", "a", -9), owed(-2)), func(s *lsv1alpha1.DeployItemStatus) {
 			s.Conditions = background(lsv1alpha1.ConditionTrue, -2)
 		}},
 	} {
@@ -56,10 +56,10 @@ func TestHookFailed(t *testing.T) {
 func TestHookRecovered(t *testing.T) {
 	t.Parallel()
 	for name, di := range map[string]*lsv1alpha1.DeployItem{
-		"annotation":   ran(phSucceeded),
-		"finished job": ran(phSucceeded, job("a", "a", -9)),
+		"annotation revision": ran(phSucceeded),
+		"finished job":        ran(phSucceeded, job("a", "a", -9)),
 	} {
-		t.Run(name+": takes back the error and nothing else", func(t *testing.T) {
+		t.Run(name+": only the error is removed", func(t *testing.T) {
 			t.Parallel()
 			want, d := di.DeepCopy(), contract.Evaluate(di, options())
 			contract.HookFailed(di, d, errBoom, epoch)
@@ -73,7 +73,7 @@ func TestHookRecovered(t *testing.T) {
 			contract.HookRecovered(nil, d)
 		})
 	}
-	t.Run("an error of a run stays", func(t *testing.T) {
+	t.Run("the error of a run is kept", func(t *testing.T) {
 		t.Parallel()
 		di := ran(phSucceeded, oldErrors)
 		want, d := di.DeepCopy(), contract.Evaluate(di, options())
@@ -84,15 +84,15 @@ func TestHookRecovered(t *testing.T) {
 	})
 }
 
-// TestHookRecoveredLeavesAnOwedRun checks that a pending background run stays pending when the hooks succeed again.
-func TestHookRecoveredLeavesAnOwedRun(t *testing.T) {
+// TestHookRecoveredKeepsPendingRun checks that a pending background run stays pending when the hooks succeed again.
+func TestHookRecoveredKeepsPendingRun(t *testing.T) {
 	t.Parallel()
 	di := ran(phSucceeded, job("a", "a", -9), owed(-2))
 	d := contract.Evaluate(di, options())
 	contract.HookFailed(di, d, errBoom, epoch)
 	contract.HookRecovered(di, d)
 	if again := contract.Evaluate(di, options()); !again.Due || !again.Background {
-		t.Errorf("%+v", again)
+		t.Errorf("Evaluate(...) = %+v, want a due background run", again)
 	}
 	if contract.ShowsHookFailure(di, d) {
 		t.Error("the status still shows the hook failure after HookRecovered")

@@ -46,9 +46,9 @@ func short(o contract.Outcome) string {
 	return s
 }
 
-// TestJudgeNil covers a call that returned nil under the job-ID revision, for every phase that the deployer may have
-// set.
-func TestJudgeNil(t *testing.T) {
+// TestJudgeSuccessOfJob covers a call that returned nil under the job-ID revision, for every phase that the deployer
+// may have set.
+func TestJudgeSuccessOfJob(t *testing.T) {
 	t.Parallel()
 	matrix := []struct {
 		left                              phase
@@ -100,20 +100,20 @@ func TestJudgeNil(t *testing.T) {
 	}
 }
 
-func TestJudgeAnnotation(t *testing.T) {
+func TestJudgeSuccessOfAnnotationRun(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		r    contract.CallResult
 		want string
 	}{
-		"Delete, left alone":   {contract.CallResult{Action: contract.ActionDelete, Phase: phInit}, "done"},
-		"Delete, InitDelete":   {contract.CallResult{Action: contract.ActionDelete, Phase: phInitDelete}, "final Failed InvalidPhase"},
-		"Delete, Deleting":     {contract.CallResult{Action: contract.ActionDelete, Phase: phDeleting}, "wait Deleting"},
-		"Delete, Failed":       {contract.CallResult{Action: contract.ActionDelete, Phase: phFailed}, "final Failed DeployerFailed"},
-		"Delete, DeleteFailed": {contract.CallResult{Action: contract.ActionDelete, Phase: phDeleteFailed}, "final Failed DeployerFailed"},
-		"Delete, config error": {contract.CallResult{Action: contract.ActionDelete, Err: errConfig}, "final Failed BadConfig"},
-		"Abort of a deletion":  {contract.CallResult{Action: contract.ActionAbort, Deleting: true}, "final Failed Aborted consumed"},
-		"Reconcile":            {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit}, "done+final Succeeded"},
+		"Delete keeps the phase Init":          {contract.CallResult{Action: contract.ActionDelete, Phase: phInit}, "done"},
+		"Delete sets the phase InitDelete":     {contract.CallResult{Action: contract.ActionDelete, Phase: phInitDelete}, "final Failed InvalidPhase"},
+		"Delete sets the phase Deleting":       {contract.CallResult{Action: contract.ActionDelete, Phase: phDeleting}, "wait Deleting"},
+		"Delete sets the phase Failed":         {contract.CallResult{Action: contract.ActionDelete, Phase: phFailed}, "final Failed DeployerFailed"},
+		"Delete sets the phase DeleteFailed":   {contract.CallResult{Action: contract.ActionDelete, Phase: phDeleteFailed}, "final Failed DeployerFailed"},
+		"Delete returns a configuration error": {contract.CallResult{Action: contract.ActionDelete, Err: errConfig}, "final Failed BadConfig"},
+		"Abort ends a deletion":                {contract.CallResult{Action: contract.ActionAbort, Deleting: true}, "final Failed Aborted consumed"},
+		"Reconcile keeps the phase Init":       {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit}, "done+final Succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,31 +135,31 @@ func TestJudgeErrors(t *testing.T) {
 		r      contract.CallResult
 		want   string
 	}{
-		"error":                      {"tried again", contract.CallResult{Action: rec, Err: errBoom, Phase: phInit}, "again ReconcileFailed"},
-		"error with Progressing":     {"the rest makes progress", contract.CallResult{Action: rec, Err: errBoom, Phase: phProgressing}, "again Progressing ReconcileFailed"},
-		"error with Deleting":        {"the rest makes progress", contract.CallResult{Action: del, Err: errBoom, Phase: phDeleting}, "again Deleting DeleteFailed"},
-		"error with Succeeded":       {"the error wins", contract.CallResult{Action: rec, Err: errBoom, Phase: phSucceeded}, "again ReconcileFailed"},
-		"error with Failed":          {"the deployer's verdict is kept", contract.CallResult{Action: rec, Err: errBoom, Phase: phFailed}, "final Failed ReconcileFailed"},
-		"error with DeleteFailed":    {"the deployer's verdict is kept", contract.CallResult{Action: del, Err: errBoom, Phase: phDeleteFailed}, "final DeleteFailed DeleteFailed"},
-		"error with unknown phase":   {"the error wins", contract.CallResult{Action: rec, Err: errBoom, Phase: phUnknown}, "again ReconcileFailed"},
-		"code":                       {"pointless to retry", contract.CallResult{Action: rec, Err: errConfig}, "final Failed BadConfig"},
-		"code, wrapped":              {"found inside", contract.CallResult{Action: rec, Err: fmt.Errorf("x: %w", errConfig)}, "final Failed BadConfig"},
-		"code, joined [H-15]":        {"found inside", contract.CallResult{Action: rec, Err: errors.Join(errBoom, errConfig)}, "final Failed BadConfig"},
-		"code in Delete":             {"DeleteFailed", contract.CallResult{Action: del, Err: errConfig}, "final DeleteFailed BadConfig"},
-		"harmless code":              {"tried again", contract.CallResult{Action: rec, Err: lserrors.NewError("o", "Hook", "m", lsv1alpha1.ErrorWebhook)}, "again Hook"},
-		"waiting":                    {"not a failure", contract.CallResult{Action: rec, Waiting: true, Message: "pods"}, "wait Progressing"},
-		"waiting, phase set":         {"waiting wins over the phase", contract.CallResult{Action: rec, Waiting: true, Phase: phFailed}, "wait Progressing"},
-		"waiting in Delete":          {"Deleting", contract.CallResult{Action: del, Waiting: true}, "wait Deleting"},
-		"waiting joined with error":  {"the error wins", contract.CallResult{Action: rec, Waiting: true, Err: errBoom}, "again ReconcileFailed"},
-		"waiting in Abort":           {"not aborted yet", contract.CallResult{Action: abort, Waiting: true}, "wait"},
-		"Abort error":                {"tried until its deadline", contract.CallResult{Action: abort, Err: errBoom}, "again AbortFailed"},
-		"Abort unrecoverable":        {"even then", contract.CallResult{Action: abort, Err: errConfig, Phase: phFailed}, "again BadConfig"},
-		"force error [Lx8]":          {"the annotation stays", contract.CallResult{Action: force, Err: errBoom}, "again ForceReconcileFailed"},
-		"force unrecoverable [Lx8]":  {"would repeat without end", contract.CallResult{Action: force, Err: errConfig}, "final Failed BadConfig consumed"},
-		"force waiting [Lx8]":        {"later polls reconcile", contract.CallResult{Action: force, Waiting: true}, "wait Progressing consumed"},
-		"nil pointer as error":       {"an error that says so", contract.CallResult{Action: rec, Err: (*lserrors.Error)(nil)}, "again ReconcileFailed"},
-		"no action":                  {"judged like Reconcile", contract.CallResult{}, "done+final Succeeded"},
-		"Reconcile on a terminating": {"Delete follows", contract.CallResult{Action: rec, Phase: phInit}, "done"},
+		"error of Reconcile":                                        {"tried again", contract.CallResult{Action: rec, Err: errBoom, Phase: phInit}, "again ReconcileFailed"},
+		"error with the phase Progressing":                          {"the rest makes progress", contract.CallResult{Action: rec, Err: errBoom, Phase: phProgressing}, "again Progressing ReconcileFailed"},
+		"error with the phase Deleting":                             {"the rest makes progress", contract.CallResult{Action: del, Err: errBoom, Phase: phDeleting}, "again Deleting DeleteFailed"},
+		"error with the phase Succeeded":                            {"the error wins", contract.CallResult{Action: rec, Err: errBoom, Phase: phSucceeded}, "again ReconcileFailed"},
+		"error with the phase Failed":                               {"the deployer's verdict is kept", contract.CallResult{Action: rec, Err: errBoom, Phase: phFailed}, "final Failed ReconcileFailed"},
+		"error with the phase DeleteFailed":                         {"the deployer's verdict is kept", contract.CallResult{Action: del, Err: errBoom, Phase: phDeleteFailed}, "final DeleteFailed DeleteFailed"},
+		"error with an unknown phase":                               {"the error wins", contract.CallResult{Action: rec, Err: errBoom, Phase: phUnknown}, "again ReconcileFailed"},
+		"error with an unrecoverable code":                          {"pointless to retry", contract.CallResult{Action: rec, Err: errConfig}, "final Failed BadConfig"},
+		"wrapped error with an unrecoverable code":                  {"found inside", contract.CallResult{Action: rec, Err: fmt.Errorf("x: %w", errConfig)}, "final Failed BadConfig"},
+		"joined error with an unrecoverable code [H-15]":            {"found inside", contract.CallResult{Action: rec, Err: errors.Join(errBoom, errConfig)}, "final Failed BadConfig"},
+		"error of Delete with an unrecoverable code":                {"DeleteFailed", contract.CallResult{Action: del, Err: errConfig}, "final DeleteFailed BadConfig"},
+		"error with a recoverable code":                             {"tried again", contract.CallResult{Action: rec, Err: lserrors.NewError("o", "Hook", "m", lsv1alpha1.ErrorWebhook)}, "again Hook"},
+		"wait in Reconcile":                                         {"not a failure", contract.CallResult{Action: rec, Waiting: true, Message: "pods"}, "wait Progressing"},
+		"wait with the phase Failed":                                {"waiting wins over the phase", contract.CallResult{Action: rec, Waiting: true, Phase: phFailed}, "wait Progressing"},
+		"wait in Delete":                                            {"Deleting", contract.CallResult{Action: del, Waiting: true}, "wait Deleting"},
+		"wait that is joined with an error":                         {"the error wins", contract.CallResult{Action: rec, Waiting: true, Err: errBoom}, "again ReconcileFailed"},
+		"wait in Abort":                                             {"not aborted yet", contract.CallResult{Action: abort, Waiting: true}, "wait"},
+		"error of Abort":                                            {"tried until its deadline", contract.CallResult{Action: abort, Err: errBoom}, "again AbortFailed"},
+		"error of Abort with an unrecoverable code":                 {"even then", contract.CallResult{Action: abort, Err: errConfig, Phase: phFailed}, "again BadConfig"},
+		"error of ForceReconcile [Lx8]":                             {"the annotation stays", contract.CallResult{Action: force, Err: errBoom}, "again ForceReconcileFailed"},
+		"error of ForceReconcile with an unrecoverable code [Lx8]":  {"would repeat without end", contract.CallResult{Action: force, Err: errConfig}, "final Failed BadConfig consumed"},
+		"wait in ForceReconcile [Lx8]":                              {"later polls reconcile", contract.CallResult{Action: force, Waiting: true}, "wait Progressing consumed"},
+		"nil pointer as error":                                      {"an error that says so", contract.CallResult{Action: rec, Err: (*lserrors.Error)(nil)}, "again ReconcileFailed"},
+		"result without an action":                                  {"judged like Reconcile", contract.CallResult{}, "done+final Succeeded"},
+		"Reconcile of a deleted item under the annotation revision": {"Delete follows", contract.CallResult{Action: rec, Phase: phInit}, "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func TestJudgeErrors(t *testing.T) {
 	}
 }
 
-func TestJudgeTexts(t *testing.T) {
+func TestJudgeMessages(t *testing.T) {
 	t.Parallel()
 	own := &lsv1alpha1.Error{Message: "two\nlines", Codes: []lsv1alpha1.ErrorCode{"X"}}
 	stamped := func(e lsv1alpha1.Error) *lsv1alpha1.Error {
@@ -183,27 +183,27 @@ func TestJudgeTexts(t *testing.T) {
 		r    contract.CallResult
 		want *lsv1alpha1.Error
 	}{
-		"synthesised [C10]": {
+		"failure without an error gets a message [C10]": {
 			contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed},
 			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and returned no error"}),
 		},
-		"the deployer's own [C10]": {
+		"error that the deployer set is kept [C10]": {
 			contract.CallResult{Action: contract.ActionDelete, Phase: phDeleteFailed, LastError: own},
 			stamped(lsv1alpha1.Error{Operation: "Delete", Reason: "DeployerFailed", Message: "two; lines", Codes: own.Codes}),
 		},
-		"an empty own one [C10]": {
+		"empty error that the deployer set is replaced [C10]": {
 			contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed, LastError: &lsv1alpha1.Error{Operation: "x"}},
 			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and returned no error"}),
 		},
-		"aborted, whatever it set [C4]": {
+		"abort replaces the error that the deployer set [C4]": {
 			contract.CallResult{Action: contract.ActionAbort, Phase: phSucceeded, LastError: own},
 			stamped(lsv1alpha1.Error{Operation: "Abort", Reason: "Aborted", Message: "the run was aborted"}),
 		},
-		"aborted, with what it waited for [F64]": {
+		"abort names the last wait [F64]": {
 			contract.CallResult{Action: contract.ActionAbort, Cause: &lsv1alpha1.Error{Message: "Deployment.apps a/b: is not ready"}},
 			stamped(lsv1alpha1.Error{Operation: "Abort", Reason: "Aborted", Message: "the run was aborted; last error: Deployment.apps a/b: is not ready"}),
 		},
-		"left alone": {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit, LastError: own}, nil},
+		"error of an earlier run is not repeated": {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit, LastError: own}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -215,14 +215,14 @@ func TestJudgeTexts(t *testing.T) {
 	}
 }
 
-func TestTimedOut(t *testing.T) {
+func TestEndedByLibrary(t *testing.T) {
 	t.Parallel()
 	e := contract.TimeoutError(nil, 0, epoch)
 	if got := short(contract.EndedByLibrary(contract.RevisionJobID, true, e)); got != "final DeleteFailed ProgressingTimeout consumed" {
-		t.Error(got)
+		t.Errorf("EndedByLibrary(...) = %q, want %q", got, "final DeleteFailed ProgressingTimeout consumed")
 	}
 	if got := short(contract.EndedByLibrary(contract.RevisionAnnotation, true, e)); got != "final Failed ProgressingTimeout consumed" {
-		t.Error(got)
+		t.Errorf("EndedByLibrary(...) = %q, want %q", got, "final Failed ProgressingTimeout consumed")
 	}
 }
 
@@ -233,23 +233,23 @@ func TestJudgeKeepPhase(t *testing.T) {
 		r    contract.CallResult
 		want string
 	}{
-		"Reconcile leaves Init":                 {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit}, "wait Init"},
-		"Reconcile leaves Progressing":          {contract.CallResult{Action: contract.ActionReconcile, Phase: phProgressing}, "wait Progressing"},
-		"Reconcile leaves Succeeded":            {contract.CallResult{Action: contract.ActionReconcile, Phase: phSucceeded}, "done+final Succeeded"},
-		"Reconcile leaves Failed":               {contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed}, "final Failed DeployerFailed"},
-		"Reconcile leaves Deleting":             {contract.CallResult{Action: contract.ActionReconcile, Phase: phDeleting}, "final Failed InvalidPhase"},
-		"Reconcile fails in Init":               {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit, Err: errBoom}, "again Init ReconcileFailed"},
-		"Reconcile fails in Progressing":        {contract.CallResult{Action: contract.ActionReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ReconcileFailed"},
-		"Reconcile fails in Succeeded":          {contract.CallResult{Action: contract.ActionReconcile, Phase: phSucceeded, Err: errBoom}, "again ReconcileFailed"},
-		"Reconcile fails in Failed":             {contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed, Err: errBoom}, "final Failed ReconcileFailed"},
-		"Reconcile fails for good":              {contract.CallResult{Action: contract.ActionReconcile, Phase: phProgressing, Err: errConfig}, "final Failed BadConfig"},
-		"Delete fails in InitDelete":            {contract.CallResult{Action: contract.ActionDelete, Phase: phInitDelete, Err: errBoom}, "again InitDelete DeleteFailed"},
-		"Delete fails in Deleting":              {contract.CallResult{Action: contract.ActionDelete, Phase: phDeleting, Err: errBoom}, "again Deleting DeleteFailed"},
-		"Delete fails in Progressing":           {contract.CallResult{Action: contract.ActionDelete, Phase: phProgressing, Err: errBoom}, "again DeleteFailed"},
-		"Delete, nothing left":                  {contract.CallResult{Action: contract.ActionDelete}, "done"},
-		"ForceReconcile leaves Progressing":     {contract.CallResult{Action: contract.ActionForceReconcile, Phase: phProgressing}, "wait Progressing consumed"},
-		"ForceReconcile fails in Progressing":   {contract.CallResult{Action: contract.ActionForceReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ForceReconcileFailed"},
-		"WaitFor is the same, whatever it left": {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit, Waiting: true}, "wait Progressing"},
+		"Reconcile keeps the phase Init":            {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit}, "wait Init"},
+		"Reconcile sets the phase Progressing":      {contract.CallResult{Action: contract.ActionReconcile, Phase: phProgressing}, "wait Progressing"},
+		"Reconcile sets the phase Succeeded":        {contract.CallResult{Action: contract.ActionReconcile, Phase: phSucceeded}, "done+final Succeeded"},
+		"Reconcile sets the phase Failed":           {contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed}, "final Failed DeployerFailed"},
+		"Reconcile sets the phase Deleting":         {contract.CallResult{Action: contract.ActionReconcile, Phase: phDeleting}, "final Failed InvalidPhase"},
+		"Reconcile fails in Init":                   {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit, Err: errBoom}, "again Init ReconcileFailed"},
+		"Reconcile fails in Progressing":            {contract.CallResult{Action: contract.ActionReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ReconcileFailed"},
+		"Reconcile fails in Succeeded":              {contract.CallResult{Action: contract.ActionReconcile, Phase: phSucceeded, Err: errBoom}, "again ReconcileFailed"},
+		"Reconcile fails in Failed":                 {contract.CallResult{Action: contract.ActionReconcile, Phase: phFailed, Err: errBoom}, "final Failed ReconcileFailed"},
+		"Reconcile returns an unrecoverable error":  {contract.CallResult{Action: contract.ActionReconcile, Phase: phProgressing, Err: errConfig}, "final Failed BadConfig"},
+		"Delete fails in InitDelete":                {contract.CallResult{Action: contract.ActionDelete, Phase: phInitDelete, Err: errBoom}, "again InitDelete DeleteFailed"},
+		"Delete fails in Deleting":                  {contract.CallResult{Action: contract.ActionDelete, Phase: phDeleting, Err: errBoom}, "again Deleting DeleteFailed"},
+		"Delete fails in Progressing":               {contract.CallResult{Action: contract.ActionDelete, Phase: phProgressing, Err: errBoom}, "again DeleteFailed"},
+		"Delete sets no phase":                      {contract.CallResult{Action: contract.ActionDelete}, "done"},
+		"ForceReconcile sets the phase Progressing": {contract.CallResult{Action: contract.ActionForceReconcile, Phase: phProgressing}, "wait Progressing consumed"},
+		"ForceReconcile fails in Progressing":       {contract.CallResult{Action: contract.ActionForceReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ForceReconcileFailed"},
+		"WaitFor precedes the phase":                {contract.CallResult{Action: contract.ActionReconcile, Phase: phInit, Waiting: true}, "wait Progressing"},
 	} {
 		t.Run(name+" [F44]", func(t *testing.T) {
 			t.Parallel()

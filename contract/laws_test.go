@@ -214,17 +214,17 @@ func (w *world) checkJob(d contract.Decision, before, after *lsv1alpha1.DeployIt
 	case !finishes && after.Phase != before.Phase && contract.IsFinal(after.Phase):
 		w.fail("(c) a final phase without a finish: %+v", d)
 	case after.JobID != before.JobID && (!d.NewJob || before.JobID != before.JobIDFinished):
-		w.fail("(d) the job ID of somebody else: %+v", d)
+		w.fail("(d) a job ID that only Landscaper may set: %+v", d)
 	case d.Background && after.Phase != before.Phase:
 		w.fail("a background run moved the phase: %+v", d)
 	}
 	w.finished[after.JobIDFinished] = true
 }
 
-// TestLaws simulates many items and checks every write: the atomicity rules (a) to (d) [C10], the lists of fields that
-// a deployer may write, and one action per reconcile [L30]. At the end, nothing fails any more, and the item must reach
-// a state in which no run is due.
-func TestLaws(t *testing.T) {
+// TestContractInvariants simulates many items and checks every write: the atomicity rules (a) to (d) [C10], the lists
+// of fields that a deployer may write, and one action per reconcile [L30]. At the end, nothing fails any more, and the
+// item must reach a state in which no run is due.
+func TestContractInvariants(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1000)
 	if testing.Short() {

@@ -26,7 +26,7 @@ func vandal() *lsv1alpha1.DeployItemStatus {
 	}
 }
 
-func TestMaskAnnotationClosedList(t *testing.T) {
+func TestMaskAnnotationFields(t *testing.T) {
 	t.Parallel()
 	before := ran(phInit, job("b", "a", -6), oldErrors)
 	after, want := vandal(), vandal()
@@ -75,28 +75,28 @@ func TestMaskJob(t *testing.T) {
 		change func(*status)
 		want   func(*status)
 	}{
-		"a finish passes (a)": {
+		"a job may finish with a final phase (a)": {
 			pending, func(s *status) { s.Phase, s.JobIDFinished = phDeleteFailed, "b" },
 			func(s *status) { s.Phase, s.JobIDFinished = phDeleteFailed, "b" },
 		},
-		"a finish without a final phase (b)": {pending, func(s *status) { s.JobIDFinished = "b" }, func(*status) {}},
-		"a final phase without a finish (c)": {pending, func(s *status) { s.Phase = phSucceeded }, func(*status) {}},
-		"a finish of another job (b)":        {pending, func(s *status) { s.Phase, s.JobIDFinished = phSucceeded, "c" }, func(*status) {}},
-		"another ID on an unfinished job (d)": {
+		"a job must not finish without a final phase (b)": {pending, func(s *status) { s.JobIDFinished = "b" }, func(*status) {}},
+		"a final phase needs a finished job (c)":          {pending, func(s *status) { s.Phase = phSucceeded }, func(*status) {}},
+		"another job must not finish (b)":                 {pending, func(s *status) { s.Phase, s.JobIDFinished = phSucceeded, "c" }, func(*status) {}},
+		"the ID of an unfinished job must not change (d)": {
 			pending, func(s *status) { s.JobID, s.JobIDGenerationTime = "c", mt(0) }, func(*status) {},
 		},
-		"a fresh ID on a finished job (d)": {
+		"a finished job may get a new ID (d)": {
 			done, func(s *status) { s.JobID, s.JobIDGenerationTime, s.Phase = "c", mt(0), phInit },
 			func(s *status) { s.JobID, s.JobIDGenerationTime, s.Phase = "c", mt(0), phInit },
 		},
-		"an empty ID (d)":                     {done, func(s *status) { s.JobID = "" }, func(*status) {}},
-		"a run on a finished job (b)":         {done, func(s *status) { s.Phase = phProgressing }, func(*status) {}},
-		"another verdict on a finished job":   {done, func(s *status) { s.Phase = phFailed }, func(*status) {}},
-		"generation time without an ID":       {pending, func(s *status) { s.JobIDGenerationTime = mt(0) }, func(*status) {}},
-		"the finished ID goes back":           {done, func(s *status) { s.JobIDFinished = "" }, func(*status) {}},
-		"work goes on":                        {pending, func(s *status) { s.Phase = phDeleting }, func(s *status) { s.Phase = phDeleting }},
-		"the rest of the closed list":         {pending, func(s *status) { s.LastErrors, s.TransitionTimes = vandal().LastErrors, vandal().TransitionTimes }, func(s *status) { s.LastErrors, s.TransitionTimes = vandal().LastErrors, vandal().TransitionTimes }},
-		"the deprecated phase is not written": {pending, func(s *status) { s.DeployerPhase = vandal().DeployerPhase }, func(*status) {}},
+		"the ID of a job must not be removed (d)":                     {done, func(s *status) { s.JobID = "" }, func(*status) {}},
+		"the phase of a finished job must not become Progressing (b)": {done, func(s *status) { s.Phase = phProgressing }, func(*status) {}},
+		"the final phase of a finished job must not change":           {done, func(s *status) { s.Phase = phFailed }, func(*status) {}},
+		"the generation time must not change without the ID":          {pending, func(s *status) { s.JobIDGenerationTime = mt(0) }, func(*status) {}},
+		"the finished ID must not be removed":                         {done, func(s *status) { s.JobIDFinished = "" }, func(*status) {}},
+		"the phase of an unfinished job may change":                   {pending, func(s *status) { s.Phase = phDeleting }, func(s *status) { s.Phase = phDeleting }},
+		"other fields of the deployer may change":                     {pending, func(s *status) { s.LastErrors, s.TransitionTimes = vandal().LastErrors, vandal().TransitionTimes }, func(s *status) { s.LastErrors, s.TransitionTimes = vandal().LastErrors, vandal().TransitionTimes }},
+		"the deprecated phase must not change":                        {pending, func(s *status) { s.DeployerPhase = vandal().DeployerPhase }, func(*status) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,8 +111,8 @@ func TestMaskJob(t *testing.T) {
 	}
 }
 
-// TestMaskSharesNothing checks that restored values are copies.
-func TestMaskSharesNothing(t *testing.T) {
+// TestMaskReturnsCopies checks that restored values are copies.
+func TestMaskReturnsCopies(t *testing.T) {
 	t.Parallel()
 	for _, r := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		before := ran(phProgressing, job("b", "a", -6), oldErrors).Status

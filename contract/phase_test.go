@@ -17,7 +17,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-func TestHandedAndFailedPhase(t *testing.T) {
+func TestInitialAndFailedPhase(t *testing.T) {
 	t.Parallel()
 	for _, a := range []contract.Action{contract.ActionAbort, contract.ActionForceReconcile, contract.ActionDelete, contract.ActionReconcile, contract.ActionNone} {
 		want := phInit

@@ -38,10 +38,10 @@ func TestCheckProviderStatus(t *testing.T) {
 		"empty object":           {raw(`{}`), "no apiVersion"},
 		"empty apiVersion":       {raw(`{"apiVersion":"","kind":"S"}`), "no apiVersion"},
 		"apiVersion is a number": {raw(`{"apiVersion":1,"kind":"S"}`), "no apiVersion"},
-		"bad apiVersion":         {raw(`{"apiVersion":"a b/c/d","kind":"S"}`), "invalid apiVersion"},
+		"invalid apiVersion":     {raw(`{"apiVersion":"a b/c/d","kind":"S"}`), "invalid apiVersion"},
 		"no kind":                {raw(`{"apiVersion":"v1"}`), "no kind"},
-		"bad kind":               {raw(`{"apiVersion":"v1","kind":"a_b.c"}`), "invalid kind"},
-		"bad metadata":           {raw(`{"apiVersion":"v1","kind":"S","metadata":{"name":1}}`), "invalid metadata"},
+		"invalid kind":           {raw(`{"apiVersion":"v1","kind":"a_b.c"}`), "invalid kind"},
+		"invalid metadata":       {raw(`{"apiVersion":"v1","kind":"S","metadata":{"name":1}}`), "invalid metadata"},
 		"1 MiB":                  {large(1 << 20), ""},
 		"more than 1 MiB":        {large(1<<20 + 1), "is 1048577 bytes, at most 1048576"},
 	} {

@@ -59,14 +59,14 @@ func TestRecordErrorHistory(t *testing.T) {
 	}
 }
 
-// TestRecordErrorAnnotation checks that the error history is not written under the annotation revision, because the
+// TestRecordErrorWithoutHistory checks that the error history is not written under the annotation revision, because the
 // CRDs of old Landscaper versions prune the history.
-func TestRecordErrorAnnotation(t *testing.T) {
+func TestRecordErrorWithoutHistory(t *testing.T) {
 	t.Parallel()
 	var s lsv1alpha1.DeployItemStatus
 	contract.RecordError(&s, contract.RevisionAnnotation, lastErr("A", "one", 0, 0), at(0))
 	if s.LastError == nil || s.FirstError != nil || s.LastErrors != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("status = %+v, want only lastError", s)
 	}
 }
 
@@ -82,8 +82,8 @@ func TestRecordErrorCopies(t *testing.T) {
 	}
 }
 
-// TestRecordErrorTakesACopy checks that the caller's error is not changed.
-func TestRecordErrorTakesACopy(t *testing.T) {
+// TestRecordErrorDoesNotChangeItsArgument checks that the caller's error is not changed.
+func TestRecordErrorDoesNotChangeItsArgument(t *testing.T) {
 	t.Parallel()
 	e := lastErr("A", "one", 0, 0)
 	e.Codes = codes{"X"}

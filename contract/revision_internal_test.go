@@ -88,11 +88,11 @@ func thirdItem() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// TestThirdRevision adds a revision and performs a run of an item that follows it. Each step must use the methods of
+// TestAddedRevision adds a revision and performs a run of an item that follows it. Each step must use the methods of
 // that revision.
-func TestThirdRevision(t *testing.T) {
+func TestAddedRevision(t *testing.T) {
 	addThird(t)
-	t.Run("is detected, and only for its own items [F52]", func(t *testing.T) {
+	t.Run("an added revision is detected for its own items only [F52]", func(t *testing.T) {
 		if got := Detect(thirdItem()); got != thirdRevision {
 			t.Errorf("Detect() = %s", got)
 		}
@@ -102,10 +102,10 @@ func TestThirdRevision(t *testing.T) {
 			t.Errorf("an item that it does not accept follows %s", got)
 		}
 		if diff := cmp.Diff([]Revision{thirdRevision, RevisionJobID, RevisionAnnotation}, Revisions()); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("leads a run by its own rules [F52]", func(t *testing.T) {
+	t.Run("an added revision uses its own rules for a run [F52]", func(t *testing.T) {
 		di := thirdItem()
 		d := Evaluate(di, Options{Now: thirdTime(0)})
 		if want := (Decision{Revision: thirdRevision, Action: ActionReconcile, Due: true, New: true, Forceable: true, Reason: "Third"}); !cmp.Equal(d, want) {
@@ -132,7 +132,7 @@ func TestThirdRevision(t *testing.T) {
 			t.Errorf("masked as %+v", after)
 		}
 	})
-	t.Run("names its phases [F52]", func(t *testing.T) {
+	t.Run("an added revision has its own phases [F52]", func(t *testing.T) {
 		o := Judge(CallResult{Revision: thirdRevision, Action: ActionDelete, Deleting: true, Phase: phaseFailed, Now: thirdTime(0)})
 		for got, want := range map[phase]phase{
 			InitialPhase(thirdRevision, ActionDelete): "ThirdInitDelete", startPhase(thirdRevision, true): "ThirdInitDelete",
@@ -144,7 +144,7 @@ func TestThirdRevision(t *testing.T) {
 			}
 		}
 	})
-	t.Run("shows hooks that fail in its own place [F52]", func(t *testing.T) {
+	t.Run("an added revision reports failed hooks in its own field [F52]", func(t *testing.T) {
 		di, d := thirdItem(), Decision{Revision: thirdRevision}
 		HookFailed(di, d, errors.New("boom"), thirdTime(0))
 		if s := di.Status; len(s.LastErrors) != 1 || s.LastError != nil || s.Conditions != nil {
@@ -157,11 +157,11 @@ func TestThirdRevision(t *testing.T) {
 			t.Error("still shown")
 		}
 	})
-	t.Run("decides what goes on in a pause [F52]", func(t *testing.T) {
+	t.Run("an added revision determines which runs continue during a pause [F52]", func(t *testing.T) {
 		di := thirdItem()
 		di.Annotations[PausedAnnotation] = "true"
 		if d := Evaluate(di, Options{Now: thirdTime(0)}); !d.Due || d.New || d.Paused {
-			t.Errorf("%+v", d)
+			t.Errorf("Evaluate(...) = %+v, want a due run that is not new", d)
 		}
 	})
 }
@@ -171,16 +171,16 @@ func TestUnknownRevision(t *testing.T) {
 	const odd Revision = "odd"
 	di := thirdItem()
 	di.Status = lsv1alpha1.DeployItemStatus{Phase: phaseInit, JobID: "b", JobIDFinished: "a", LastReconcileTime: &metav1.Time{Time: thirdTime(0)}}
-	t.Run("starts nothing [F52]", func(t *testing.T) {
+	t.Run("an unknown revision starts no run [F52]", func(t *testing.T) {
 		d := Evaluate(di, Options{Revision: odd, Now: thirdTime(0)})
 		if diff := cmp.Diff(Decision{Revision: odd, Reason: reasonUnknownRevision}, d); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		if d.Force().Due {
 			t.Error("a hook can force a run")
 		}
 	})
-	t.Run("writes nothing [F52]", func(t *testing.T) {
+	t.Run("an unknown revision writes nothing [F52]", func(t *testing.T) {
 		d := Decision{Revision: odd, Action: ActionReconcile, Due: true, New: true}
 		after := di.DeepCopy()
 		Start(after, d, StartInfo{Now: thirdTime(1), JobID: "fresh"})
@@ -188,7 +188,7 @@ func TestUnknownRevision(t *testing.T) {
 		HookFailed(after, d, errors.New("boom"), thirdTime(1))
 		Mask(odd, &di.Status, &after.Status)
 		if diff := cmp.Diff(di, after); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		if SameRun(di, di, d) {
 			t.Error("SameRun is true under an unknown revision")
@@ -196,11 +196,11 @@ func TestUnknownRevision(t *testing.T) {
 	})
 }
 
-// TestRevisionsAreNotCompared requires that no code compares revisions. Such a comparison would silently treat a new
+// TestNoCodeComparesRevisions requires that no code compares revisions. Such a comparison would silently treat a new
 // revision like one of the existing revisions.
-func TestRevisionsAreNotCompared(t *testing.T) {
+func TestNoCodeComparesRevisions(t *testing.T) {
 	for _, dir := range []string{"", "../deployerlib", "../landscapertest", "../conformance", "../cmd"} {
-		t.Run("in "+filepath.Join("contract", dir)+" [F52]", func(t *testing.T) {
+		t.Run("no comparison in "+filepath.Join("contract", dir)+" [F52]", func(t *testing.T) {
 			err := filepath.WalkDir(filepath.Join(".", dir), func(path string, _ fs.DirEntry, err error) error {
 				if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 					return err

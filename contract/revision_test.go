@@ -18,15 +18,15 @@ func TestDetect(t *testing.T) {
 		di     *lsv1alpha1.DeployItem
 		want   contract.Revision
 	}{
-		"nil":                       {"nothing to see", nil, contract.RevisionAnnotation},
-		"bare":                      {"no sign of a job", item(), contract.RevisionAnnotation},
-		"job ID":                    {"a job was handed out", item(job("a", "", 0)), contract.RevisionJobID},
-		"deployer-type":             {"Landscaper marks its items", item(typed), contract.RevisionJobID},
-		"deployer-type, finished":   {"no run to strand", ran(phSucceeded, typed), contract.RevisionJobID},
-		"deployer-type, in mid-run": {"an upgrade must not strand the run", ran(phProgressing, typed), contract.RevisionAnnotation},
-		"job ID in mid-run":         {"a job wins over everything", ran(phProgressing, job("a", "", 0)), contract.RevisionJobID},
-		"unknown phase":             {"was never started", ran(phUnknown, typed), contract.RevisionJobID},
-		"only a finished ID":        {"nothing asks for a job", item(job("", "a", 0)), contract.RevisionAnnotation},
+		"nil":                         {"nothing to see", nil, contract.RevisionAnnotation},
+		"item without signs of a job": {"no sign of a job", item(), contract.RevisionAnnotation},
+		"job ID":                      {"a job was handed out", item(job("a", "", 0)), contract.RevisionJobID},
+		"deployer-type":               {"Landscaper marks its items", item(typed), contract.RevisionJobID},
+		"finished item with the annotation deployer-type": {"no run to strand", ran(phSucceeded, typed), contract.RevisionJobID},
+		"annotation deployer-type during a run":           {"an upgrade must not strand the run", ran(phProgressing, typed), contract.RevisionAnnotation},
+		"job ID during a run":                             {"a job wins over everything", ran(phProgressing, job("a", "", 0)), contract.RevisionJobID},
+		"unknown phase":                                   {"was never started", ran(phUnknown, typed), contract.RevisionJobID},
+		"only a finished ID":                              {"nothing asks for a job", item(job("", "a", 0)), contract.RevisionAnnotation},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -48,12 +48,12 @@ func TestForcedRevision(t *testing.T) {
 		forced contract.Revision
 		want   contract.Revision
 	}{
-		"annotation over a job":    {item(job("a", "", 0)), contract.RevisionAnnotation, contract.RevisionAnnotation},
-		"job ID over nothing":      {item(), contract.RevisionJobID, contract.RevisionJobID},
-		"job ID over a stranded":   {ran(phInit), contract.RevisionJobID, contract.RevisionAnnotation},
-		"one that does not exist":  {item(job("a", "", 0)), "other", "other"},
-		"job ID over nil":          {nil, contract.RevisionJobID, contract.RevisionJobID},
-		"annotation over a marked": {item(note(lsv1alpha1.DeployerTypeAnnotation, "x")), contract.RevisionAnnotation, contract.RevisionAnnotation},
+		"annotation revision for an item with a job":                        {item(job("a", "", 0)), contract.RevisionAnnotation, contract.RevisionAnnotation},
+		"job-ID revision for an item without a job":                         {item(), contract.RevisionJobID, contract.RevisionJobID},
+		"job-ID revision during an annotation run":                          {ran(phInit), contract.RevisionJobID, contract.RevisionAnnotation},
+		"unknown revision":                                                  {item(job("a", "", 0)), "other", "other"},
+		"job-ID revision without an item":                                   {nil, contract.RevisionJobID, contract.RevisionJobID},
+		"annotation revision for an item with the annotation deployer-type": {item(note(lsv1alpha1.DeployerTypeAnnotation, "x")), contract.RevisionAnnotation, contract.RevisionAnnotation},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

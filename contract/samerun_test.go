@@ -23,22 +23,22 @@ func TestSameRun(t *testing.T) {
 		d            contract.Decision
 		want         bool
 	}{
-		"nil":                             {nil, mine, jobRun, false},
-		"nil of mine":                     {mine, nil, jobRun, false},
-		"job, unfinished":                 {ran(phProgressing, job("b", "a", -6)), mine, jobRun, true},
-		"job, interrupted":                {ran(phFailed, job("b", "b", -6)), mine, jobRun, false},
-		"job, another one":                {ran(phFailed, job("c", "b", -1)), mine, jobRun, false},
-		"job, re-created item":            {ran(phProgressing, job("b", "a", -6), other), mine, jobRun, false},
-		"fresh job, before its start":     {ran(phSucceeded, job("a", "a", -6)), ran(phInit, job("fresh", "a", 0)), fresh, true},
-		"fresh job, overtaken":            {ran(phSucceeded, job("c", "a", -1)), ran(phInit, job("fresh", "a", 0)), fresh, false},
-		"fresh job, finish":               {ran(phInit, job("fresh", "a", 0)), ran(phSucceeded, job("fresh", "fresh", 0)), fresh, true},
-		"fresh job, finished elsewhere":   {ran(phInit, job("fresh", "fresh", 0)), ran(phSucceeded, job("fresh", "fresh", 0)), fresh, false},
-		"background":                      {ran(phSucceeded, job("a", "a", -6)), ran(phSucceeded, job("a", "a", -6)), backgroundRun, true},
-		"background, new job":             {ran(phSucceeded, job("b", "a", 0)), ran(phSucceeded, job("a", "a", -6)), backgroundRun, false},
-		"annotation":                      {ran(phProgressing), ran(phSucceeded), classic, true},
-		"annotation, ended by Landscaper": {ran(phFailed), ran(phSucceeded), classic, false},
-		"annotation, begun again":         {ran(phInit, reconciled(-1)), ran(phSucceeded), classic, false},
-		"annotation, no times [C-11]":     {item(phased(phInit)), item(phased(phSucceeded)), classic, false},
+		"nil as the current item":                          {nil, mine, jobRun, false},
+		"nil as the earlier item":                          {mine, nil, jobRun, false},
+		"unfinished job":                                   {ran(phProgressing, job("b", "a", -6)), mine, jobRun, true},
+		"interrupted job":                                  {ran(phFailed, job("b", "b", -6)), mine, jobRun, false},
+		"another job":                                      {ran(phFailed, job("c", "b", -1)), mine, jobRun, false},
+		"job of a recreated item":                          {ran(phProgressing, job("b", "a", -6), other), mine, jobRun, false},
+		"test-reconcile job before its start":              {ran(phSucceeded, job("a", "a", -6)), ran(phInit, job("fresh", "a", 0)), fresh, true},
+		"test-reconcile job after another job was created": {ran(phSucceeded, job("c", "a", -1)), ran(phInit, job("fresh", "a", 0)), fresh, false},
+		"test-reconcile job that finishes":                 {ran(phInit, job("fresh", "a", 0)), ran(phSucceeded, job("fresh", "fresh", 0)), fresh, true},
+		"test-reconcile job that another process finished": {ran(phInit, job("fresh", "fresh", 0)), ran(phSucceeded, job("fresh", "fresh", 0)), fresh, false},
+		"background run":                                   {ran(phSucceeded, job("a", "a", -6)), ran(phSucceeded, job("a", "a", -6)), backgroundRun, true},
+		"background run after a new job":                   {ran(phSucceeded, job("b", "a", 0)), ran(phSucceeded, job("a", "a", -6)), backgroundRun, false},
+		"annotation run":                                   {ran(phProgressing), ran(phSucceeded), classic, true},
+		"annotation run that Landscaper ended":             {ran(phFailed), ran(phSucceeded), classic, false},
+		"annotation run that was restarted":                {ran(phInit, reconciled(-1)), ran(phSucceeded), classic, false},
+		"annotation run without times [C-11]":              {item(phased(phInit)), item(phased(phSucceeded)), classic, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -31,28 +31,28 @@ func TestStart(t *testing.T) {
 		o    contract.Options
 		want func(*lsv1alpha1.DeployItemStatus)
 	}{
-		"annotation [L28] [C-4] [C7] [C11]": {
+		"annotation run [L28] [C-4] [C7] [C11]": {
 			with(generation(4)), annotated(),
 			func(s *lsv1alpha1.DeployItemStatus) {
 				s.Phase, s.ObservedGeneration, s.LastReconcileTime, s.Deployer = phInit, 4, mt(0), deployer
 				s.LastError, s.Conditions = nil, theirs
 			},
 		},
-		"annotation, deletion [L28]": {
+		"annotation run that deletes [L28]": {
 			with(generation(4), finalizer, deleted(-1)), annotated(),
 			func(s *lsv1alpha1.DeployItemStatus) {
 				s.Phase, s.ObservedGeneration, s.LastReconcileTime, s.Deployer = phInit, 4, mt(0), deployer
 				s.LastError, s.Conditions = nil, theirs
 			},
 		},
-		"annotation, deletion by a clock ahead of ours": {
+		"annotation run that deletes although the clock of the API server is ahead": {
 			with(generation(4), finalizer, deleted(2)), annotated(),
 			func(s *lsv1alpha1.DeployItemStatus) {
 				s.Phase, s.ObservedGeneration, s.LastReconcileTime, s.Deployer = phInit, 4, mt(2), deployer
 				s.LastError, s.Conditions = nil, theirs
 			},
 		},
-		"annotation, force on a terminating item keeps the generation": {
+		"annotation run of force-reconcile keeps the generation of a deleted item": {
 			with(generation(4), finalizer, deleted(-1), op("force-reconcile")), annotated(),
 			func(s *lsv1alpha1.DeployItemStatus) {
 				s.Phase, s.LastReconcileTime, s.Deployer = phInit, mt(0), deployer
@@ -67,7 +67,7 @@ func TestStart(t *testing.T) {
 				s.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: mt(-1), InitTime: mt(0)}
 			},
 		},
-		"job, deletion, Landscaper's clock ahead [C9]": {
+		"job that deletes although the clock of Landscaper is ahead [C9]": {
 			with(generation(4), job("b", "a", 3), finalizer, deleted(-1)), jobOptions(),
 			func(s *lsv1alpha1.DeployItemStatus) {
 				s.Phase, s.ObservedGeneration, s.LastReconcileTime, s.Deployer = phInitDelete, 4, mt(3), deployer
@@ -84,7 +84,7 @@ func TestStart(t *testing.T) {
 				s.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: mt(0), InitTime: mt(0)}
 			},
 		},
-		"background writes nothing": {
+		"background run writes nothing": {
 			with(job("a", "a", -9)), jobOptions(), func(*lsv1alpha1.DeployItemStatus) {},
 		},
 	} {
@@ -110,9 +110,9 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStartConditions requires that Start removes the conditions that describe the previous run, and keeps the
-// library's other conditions.
-func TestStartConditions(t *testing.T) {
+// TestStartRemovesConditionsOfPreviousRun requires that Start removes the conditions that describe the previous run,
+// and keeps the library's other conditions.
+func TestStartRemovesConditionsOfPreviousRun(t *testing.T) {
 	t.Parallel()
 	for _, o := range []contract.Options{annotated(), jobOptions()} {
 		t.Run(string(o.Revision)+" [F53]", func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestStartWithoutTransitionTimes(t *testing.T) {
 	d := contract.Evaluate(di, jobOptions())
 	contract.Start(di, d, info())
 	if diff := cmp.Diff(&lsv1alpha1.TransitionTimes{InitTime: mt(0)}, di.Status.TransitionTimes); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	contract.Start(nil, d, info())
 }

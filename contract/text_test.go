@@ -24,19 +24,19 @@ func TestOneLine(t *testing.T) {
 		limit int
 		want  string
 	}{
-		"empty":               {"", 10, ""},
-		"plain":               {"plain text", 100, "plain text"},
-		"lines":               {"a\nb\r\nc", 100, "a; b; c"},
-		"after a mark":        {"errors:\n  one,\n  two", 100, "errors: one, two"},
-		"tabs and escapes":    {"a\t\x1b[31mb\x00", 100, "a [31mb"},
-		"bidi controls [F12]": {"a\u202eb\u2066c\u061cd\u200f", 100, `a\u202eb\u2066c\u061cd\u200f`},
-		"outer white space":   {"\n  a \n", 100, "a"},
-		"invalid bytes":       {"a\xc3", 100, "a\uFFFD"},
-		"exact":               {"0123456789", 10, "0123456789"},
-		"cut with a count":    {strings.Repeat("x", 100), 40, strings.Repeat("x", 21) + "… (79 bytes cut)"},
-		"no room for a count": {"0123456789", 4, "0123"},
-		"no half rune":        {"ääää", 3, "ä"},
-		"no limit":            {strings.Repeat("x", 5000), 0, strings.Repeat("x", 5000)},
+		"empty":                            {"", 10, ""},
+		"plain":                            {"plain text", 100, "plain text"},
+		"lines":                            {"a\nb\r\nc", 100, "a; b; c"},
+		"lines after a colon":              {"errors:\n  one,\n  two", 100, "errors: one, two"},
+		"tabs and escapes":                 {"a\t\x1b[31mb\x00", 100, "a [31mb"},
+		"bidi controls [F12]":              {"a\u202eb\u2066c\u061cd\u200f", 100, `a\u202eb\u2066c\u061cd\u200f`},
+		"leading and trailing white space": {"\n  a \n", 100, "a"},
+		"invalid UTF-8":                    {"a\xc3", 100, "a\uFFFD"},
+		"text of the maximum length":       {"0123456789", 10, "0123456789"},
+		"cut with a count":                 {strings.Repeat("x", 100), 40, strings.Repeat("x", 21) + "… (79 bytes cut)"},
+		"no room for a count":              {"0123456789", 4, "0123"},
+		"limit within a character":         {"ääää", 3, "ä"},
+		"no limit":                         {strings.Repeat("x", 5000), 0, strings.Repeat("x", 5000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,8 +100,8 @@ func FuzzNewError(f *testing.F) {
 	})
 }
 
-// TestOneLineIsCutAtACharacter checks that OneLine never cuts a text within a character, whatever the limit is.
-func TestOneLineIsCutAtACharacter(t *testing.T) {
+// TestOneLineKeepsCharactersWhole checks that OneLine never cuts a text within a character, whatever the limit is.
+func TestOneLineKeepsCharactersWhole(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("aäß語😀", 50)
 	for limit := 1; limit < len(long); limit++ {

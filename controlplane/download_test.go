@@ -118,7 +118,7 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-func TestDownloadFails(t *testing.T) {
+func TestDownloadErrors(t *testing.T) {
 	hangs := func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
@@ -131,27 +131,27 @@ func TestDownloadFails(t *testing.T) {
 		want   string
 	}{
 		"ListHangs": {
-			reason: "a connection that never answers ends with the probe's time",
+			reason: "a connection without a response ends after the time limit of the probe",
 			change: func(r *release) { r.list = hangs }, limits: 100 * time.Millisecond, want: "context deadline exceeded",
 		},
 		"ListMissing": {
-			reason: "the status is told",
+			reason: "the error contains the status",
 			change: func(r *release) { r.list = http.NotFound }, want: "404 Not Found",
 		},
 		"NotReleased": {
-			reason: "the version may be gone",
+			reason: "a version that was removed is an error",
 			change: func(r *release) { r.file = "other" }, want: "is not in",
 		},
 		"ArchiveHangs": {
-			reason: "a download that stands still is given up",
+			reason: "a stalled download is cancelled",
 			change: func(r *release) { r.get = hangs }, limits: 100 * time.Millisecond, want: errStalled.Error(),
 		},
 		"WrongHash": {
-			reason: "nothing that differs from the list is kept",
+			reason: "a file with another checksum is removed",
 			change: func(r *release) { r.hash = "00" }, want: "has hash",
 		},
 		"NoArchive": {
-			reason: "something else than an archive",
+			reason: "a file that is not an archive is an error",
 			change: func(r *release) { r.archive = []byte("<html>") }, want: "read archive",
 		},
 	}
@@ -174,7 +174,7 @@ func TestDownloadFails(t *testing.T) {
 	}
 }
 
-func TestFinderKnowsMirrorAndInstallation(t *testing.T) {
+func TestFinderUsesMirrorAndInstallation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		index, want string
 		places      []string
@@ -198,7 +198,7 @@ func TestFinderKnowsMirrorAndInstallation(t *testing.T) {
 	}
 }
 
-func TestNewDownloaderIsBounded(t *testing.T) {
+func TestNewDownloaderHasOwnClient(t *testing.T) {
 	d := newDownloader(gobuild.NewReporter("envtest", &bytes.Buffer{}))
 	if d.probe > 5*time.Second {
 		t.Errorf("the probe may take %s, want at most 5 s", d.probe)

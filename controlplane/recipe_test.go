@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-func TestRecipesFitTheirVersions(t *testing.T) {
+func TestRecipesMatchTheirVersions(t *testing.T) {
 	for version, r := range map[string]gobuild.Recipe{KubernetesVersion: fullRecipe(), smallVersion: smallRecipe()} {
 		staging := strings.Replace(version, "v1.", "v0.", 1)
 		for _, want := range []string{

@@ -40,24 +40,24 @@ func TestChildren(t *testing.T) {
 		got  Children
 		want []string
 	}{
-		"all, in a fixed order [R6]": {children, []string{"Deployment.apps shop/a", "Deployment.legacy shop/a", "Service shop/a", "Service shop/b"}},
-		"of a kind [R6]":             {children.OfKind("Deployment"), []string{"Deployment.apps shop/a", "Deployment.legacy shop/a"}},
-		"of a kind and version [R6]": {children.OfKind("apps/v1/Deployment"), []string{"Deployment.apps shop/a"}},
-		"of a core kind [R6]":        {children.OfKind("v1/Service"), []string{"Service shop/a", "Service shop/b"}},
-		"labelled [R6]":              {children.Labelled(labels.Set{"app": "b"}.AsSelector()), []string{"Service shop/b"}},
-		"none":                       {children.OfKind("Pod"), []string{}},
-		"where":                      {children.Where(func(c Child) bool { return c.Text("status", "unknown", "x") == "y" }), []string{"Service shop/a"}},
+		"all children in a fixed order [R6]":        {children, []string{"Deployment.apps shop/a", "Deployment.legacy shop/a", "Service shop/a", "Service shop/b"}},
+		"children of a kind [R6]":                   {children.OfKind("Deployment"), []string{"Deployment.apps shop/a", "Deployment.legacy shop/a"}},
+		"children of a kind and version [R6]":       {children.OfKind("apps/v1/Deployment"), []string{"Deployment.apps shop/a"}},
+		"children of a kind of the core group [R6]": {children.OfKind("v1/Service"), []string{"Service shop/a", "Service shop/b"}},
+		"children with a label [R6]":                {children.Labelled(labels.Set{"app": "b"}.AsSelector()), []string{"Service shop/b"}},
+		"children of a kind without objects":        {children.OfKind("Pod"), []string{}},
+		"children that a function selects":          {children.Where(func(c Child) bool { return c.Text("status", "unknown", "x") == "y" }), []string{"Service shop/a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, names(tc.got)); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 	if child, found := children.Named("Service", "b"); !found || child.Name() != "b" {
 		t.Error("[R6] not found by name")
 	}
-	t.Run("by name and namespace [F32]", func(t *testing.T) {
+	t.Run("Get finds a child by name and namespace [F32]", func(t *testing.T) {
 		children := NewChildren(children[0].Object(), inNamespace(children[0], "other"))
 		for name, want := range map[string]string{"a": "other", "shop/a": "shop", "other/a": "other", "third/a": ""} {
 			child, found := children.Named("Deployment", name)
@@ -160,7 +160,7 @@ func TestConfig(t *testing.T) {
 	req := &SyncRequest{Item: shopItem()}
 	req.Item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"a/v1","kind":"B","Replicas":3}`)}
 	if got, err := Config[config](req); err != nil || got.Replicas != 3 {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("Config(...) = %+v, %v, want 3 replicas", got, err)
 	}
 	req.Item.Spec.Configuration.Raw = []byte(`{"Replica":3}`)
 	if _, err := Config[config](req); err == nil {
@@ -177,7 +177,7 @@ type loose struct {
 
 func (l *loose) DeepCopyObject() runtime.Object { return l }
 
-func TestAsGivesCopies(t *testing.T) {
+func TestAsReturnsCopies(t *testing.T) {
 	live := observed("v1", "Pod", "a", object{"spec": object{"a": object{"b": "c"}}})
 	child := NewChild(live)
 	own, err := As[loose](child)

@@ -24,7 +24,7 @@ type cleaner struct{ HandlerFunc }
 func (cleaner) Finalize(context.Context, *SyncRequest) (*FinalizeResponse, error) { return nil, nil }
 
 func TestArgs(t *testing.T) {
-	t.Run("backs off from 100 ms to 10 min [Rx8]", func(t *testing.T) {
+	t.Run("the backoff is between 100 ms and 10 min [Rx8]", func(t *testing.T) {
 		args := Args("echo.example.com", "example.com/echo", HandlerFunc(nothing), Options{})
 		if want := (deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}); args.Backoff != want {
 			t.Errorf("backoff %v, want %v", args.Backoff, want)
@@ -48,7 +48,7 @@ func TestArgs(t *testing.T) {
 			}
 		}
 	})
-	t.Run("hooks of the author come after the deployer's own", func(t *testing.T) {
+	t.Run("hooks of the options run after those of the deployer", func(t *testing.T) {
 		setup := extension.ReconcileExtensionHookSetup{HookTypes: []extension.HookType{extension.EndHook, extension.ShouldReconcileHook}}
 		hooks := New(HandlerFunc(nothing), Options{}, setup).ExtensionHooks()
 		if len(hooks[extension.EndHook]) != 1 || len(hooks[extension.ShouldReconcileHook]) != 2 || hooks[extension.ShouldReconcileHook][1] != nil {
@@ -57,15 +57,15 @@ func TestArgs(t *testing.T) {
 	})
 }
 
-func TestFaultsAreFoundAtTheStart(t *testing.T) {
+func TestUseRuntimeReportsInvalidOptions(t *testing.T) {
 	cases := map[string]struct {
 		handler Handler
 		options Options
 		want    string
 	}{
-		"no handler": {nil, Options{Children: []ChildKind{{APIVersion: "v1", Kind: "Pod"}}}, "handler: required"},
-		"no kinds":   {HandlerFunc(nothing), Options{}, "options of declarative: Children"},
-		"orphans that would be deleted": {
+		"no handler":           {nil, Options{Children: []ChildKind{{APIVersion: "v1", Kind: "Pod"}}}, "handler: required"},
+		"no kinds of children": {HandlerFunc(nothing), Options{}, "options of declarative: Children"},
+		"orphaned children with an owner reference": {
 			HandlerFunc(nothing),
 			Options{Children: []ChildKind{{APIVersion: "v1", Kind: "Pod"}}, OrphanChildren: true, Tracking: &Tracking{OwnerReference: true}},
 			"Tracking.OwnerReference: cannot be combined with OrphanChildren",
@@ -81,7 +81,7 @@ func TestFaultsAreFoundAtTheStart(t *testing.T) {
 	}
 }
 
-func TestItemsOfARestartedProcessAreSpread(t *testing.T) {
+func TestItemsAreSpreadAfterRestart(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for _, uid := range []types.UID{"a", "b", "c", "d"} {
 		at := spread(uid, resumeSpread)
@@ -95,7 +95,7 @@ func TestItemsOfARestartedProcessAreSpread(t *testing.T) {
 	}
 }
 
-func TestFinalizedIsKeptBesideTheInventory(t *testing.T) {
+func TestFinalizedIsStoredWithInventory(t *testing.T) {
 	di := item("a")
 	status, err := decodeStatus(nil)
 	if err != nil || status.finalized() {
@@ -113,11 +113,11 @@ func TestFinalizedIsKeptBesideTheInventory(t *testing.T) {
 		t.Errorf("read again: %+v, %v", again, err)
 	}
 	if diff := cmp.Diff(status.handler, again.handler); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-func TestNamedDoesNotNameEverything(t *testing.T) {
+func TestNamedListsAtMostFiveNames(t *testing.T) {
 	names := strings.Split("a b c d e f g", " ")
 	if got, want := named(names), "a, b, c, d, e, and 2 more"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -118,32 +118,32 @@ func TestDesiredBodies(t *testing.T) {
 		children []any
 		want     []any
 	}{
-		"raw JSON [R37]":          {[]any{json.RawMessage(pod)}, []any{podBody}},
-		"bytes [R37]":             {[]any{[]byte(pod)}, []any{podBody}},
-		"JSON text [R37]":         {[]any{pod}, []any{podBody}},
-		"a map [R37]":             {[]any{raw}, []any{podBody}},
-		"unstructured [R37]":      {[]any{&unstructured.Unstructured{Object: raw}}, []any{podBody}},
-		"unstructured value":      {[]any{unstructured.Unstructured{Object: raw}}, []any{podBody}},
-		"YAML [R37]":              {[]any{"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  hostname: h # a comment\n"}, []any{podBody}},
-		"typed [R38]":             {[]any{typed}, []any{object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "namespace": "shop"}, "spec": object{"hostname": "h"}}}},
-		"a struct value [R38]":    {[]any{*typed}, []any{podBody}},
-		"a slice of structs":      {[]any{[]corev1.Pod{*typed}}, []any{podBody}},
-		"an apply configuration":  {[]any{applycorev1.Pod("p", "shop").WithSpec(applycorev1.PodSpec().WithHostname("h"))}, []any{podBody}},
-		"a slice without any":     {[]any{[]*corev1.Pod(nil), []any{}}, []any{}},
-		"no children [R13]":       {nil, []any{}},
-		"documents and comments":  {[]any{"# nothing\n---\n" + pod + "\n---\n---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {type: ClusterIP}\n"}, []any{podBody, object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "s", "namespace": "shop"}, "spec": object{"type": "ClusterIP"}}}},
-		"a list of objects":       {[]any{`{"apiVersion":"v1","kind":"List","items":[` + pod + `]}`}, []any{podBody}},
-		"null is not set [Rh6]":   {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":{"hostname":"h","nodeName":null}}`}, []any{podBody}},
-		"whole numbers stay such": {[]any{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":3,"big":9007199254740993,"half":0.5}}`}, []any{object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "d", "namespace": "shop"}, "spec": object{"replicas": int64(3), "big": int64(9007199254740993), "half": 0.5}}}},
-		"in the order of the response": {
+		"raw JSON [R37]":  {[]any{json.RawMessage(pod)}, []any{podBody}},
+		"bytes [R37]":     {[]any{[]byte(pod)}, []any{podBody}},
+		"JSON text [R37]": {[]any{pod}, []any{podBody}},
+		"a map [R37]":     {[]any{raw}, []any{podBody}},
+		"a pointer to an unstructured object [R37]": {[]any{&unstructured.Unstructured{Object: raw}}, []any{podBody}},
+		"an unstructured object":                    {[]any{unstructured.Unstructured{Object: raw}}, []any{podBody}},
+		"YAML [R37]":                                {[]any{"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  hostname: h # a comment\n"}, []any{podBody}},
+		"a typed object [R38]":                      {[]any{typed}, []any{object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "namespace": "shop"}, "spec": object{"hostname": "h"}}}},
+		"a struct [R38]":                            {[]any{*typed}, []any{podBody}},
+		"a slice of structs":                        {[]any{[]corev1.Pod{*typed}}, []any{podBody}},
+		"an apply configuration":                    {[]any{applycorev1.Pod("p", "shop").WithSpec(applycorev1.PodSpec().WithHostname("h"))}, []any{podBody}},
+		"empty slices":                              {[]any{[]*corev1.Pod(nil), []any{}}, []any{}},
+		"no children [R13]":                         {nil, []any{}},
+		"YAML documents with comments":              {[]any{"# nothing\n---\n" + pod + "\n---\n---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {type: ClusterIP}\n"}, []any{podBody, object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "s", "namespace": "shop"}, "spec": object{"type": "ClusterIP"}}}},
+		"a list of objects":                         {[]any{`{"apiVersion":"v1","kind":"List","items":[` + pod + `]}`}, []any{podBody}},
+		"null is not set [Rh6]":                     {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":{"hostname":"h","nodeName":null}}`}, []any{podBody}},
+		"whole numbers stay whole":                  {[]any{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":3,"big":9007199254740993,"half":0.5}}`}, []any{object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "d", "namespace": "shop"}, "spec": object{"replicas": int64(3), "big": int64(9007199254740993), "half": 0.5}}}},
+		"children in the order of the response": {
 			[]any{pod, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{}}`},
 			[]any{podBody, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": "shop"}, "data": object{}}},
 		},
-		"an empty list of the handler is wanted": {
+		"an empty list in a child is kept": {
 			[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"h","tolerations":[],"containers":[{"name":"c","resources":{}}]}}`},
 			[]any{object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "namespace": "shop"}, "spec": object{"hostname": "h", "tolerations": []any{}, "containers": []any{object{"name": "c", "resources": object{}}}}}},
 		},
-		"typed zero values: creationTimestamp and status of a template and of an object [R38]": {
+		"zero values of typed objects, such as creationTimestamp and status, are omitted [R38]": {
 			[]any{&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 3}}, &appsv1.DaemonSet{
 				ObjectMeta: metav1.ObjectMeta{Name: "d"},
 				Spec:       appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Hostname: "h"}}},
@@ -153,7 +153,7 @@ func TestDesiredBodies(t *testing.T) {
 				object{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": object{"name": "d", "namespace": "shop"}, "spec": object{"template": object{"metadata": object{}, "spec": object{"hostname": "h"}}, "updateStrategy": object{}}},
 			},
 		},
-		"explicit zero values [R38]": {
+		"explicit zero values are kept [R38]": {
 			[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","creationTimestamp":null,"resourceVersion":"","generation":0,"labels":{}},"spec":{"hostname":"h"},"status":{"conditions":[],"phase":"","n":0}}`},
 			[]any{podBody},
 		},
@@ -164,24 +164,24 @@ func TestDesiredBodies(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, bodies(t, got)); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestDesiredDoesNotTouchTheResponse(t *testing.T) {
+func TestDesiredDoesNotChangeTheResponse(t *testing.T) {
 	child := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "labels": nil}, "spec": object{"hostname": "h"}}
 	before := (&unstructured.Unstructured{Object: child}).DeepCopy().Object
 	if _, err := shape(t, Options{Labels: map[string]string{"a": "b"}}, child); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, child); diff != "" {
-		t.Error(diff)
+		t.Errorf("-before +after:\n%s", diff)
 	}
 }
 
-func TestDesiredFaults(t *testing.T) {
+func TestDesiredErrors(t *testing.T) {
 	service := func(metadata, more string) string {
 		return `{"apiVersion":"v1","kind":"Service","metadata":{` + metadata + `}` + more + `}`
 	}
@@ -189,15 +189,15 @@ func TestDesiredFaults(t *testing.T) {
 		children []any
 		want     []string
 	}{
-		"a status [R19]": {
+		"a child with a status [R19]": {
 			[]any{pod, service(`"name":"s"`, `,"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}`)},
 			[]string{"Service s: children[1].status.loadBalancer.ingress: must not be set, because only the controller of the child writes its status"},
 		},
-		"a typed status [R19]": {
+		"a typed child with a status [R19]": {
 			[]any{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}},
 			[]string{"Pod p: children[0].status.phase: must not be set, because only the controller of the child writes its status"},
 		},
-		"an observed child returned as it came [R18]": {
+		"an observed child that is returned unchanged [R18]": {
 			[]any{service(`"name":"s","uid":"u","resourceVersion":"7","generation":2,"creationTimestamp":"2024-01-01T00:00:00Z","selfLink":"x","deletionTimestamp":"2024-01-01T00:00:00Z","managedFields":[{"manager":"m"}]`, "")},
 			[]string{
 				"Service s: children[0].metadata.creationTimestamp: is set by the API server: return only the fields that the child needs, not an observed child",
@@ -209,7 +209,7 @@ func TestDesiredFaults(t *testing.T) {
 				"Service s: children[0].metadata.uid: is set by the API server: return only the fields that the child needs, not an observed child",
 			},
 		},
-		"the library's own labels [R18]": {
+		"labels of the library [R18]": {
 			[]any{service(`"name":"s","labels":{"deployerkit.dev/item":"x","a":1},"annotations":{"deployerkit.dev/item-name":"x"}`, "")},
 			[]string{
 				"Service s: children[0].metadata.labels[a]: must be a string",
@@ -228,30 +228,30 @@ func TestDesiredFaults(t *testing.T) {
 			[]any{pod, []any{service(`"name":"s"`, ""), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}"}},
 			[]string{"Pod shop/p: children[1][1]: is the same object as children[0]"},
 		},
-		"another namespace [R30]": {
+		"a namespace that is not allowed [R30]": {
 			[]any{service(`"name":"s","namespace":"kube-system"`, "")},
 			[]string{`Service kube-system/s: children[0].metadata.namespace: "kube-system" is not allowed; the allowed namespaces are ["shop"]`},
 		},
-		"no name, or a generated one": {
+		"a child without a name or with a generateName": {
 			[]any{service(`"generateName":"s-"`, "")},
 			[]string{
 				"Service: children[0].metadata.generateName: must not be set: a child needs a name that is the same in every call, see declarative.Name",
 				"Service: children[0].metadata.name: is required",
 			},
 		},
-		"no kind": {
+		"a child without a kind": {
 			[]any{`{"metadata":{"name":"x"}}`, struct{ Name string }{"x"}},
 			[]string{"x: children[0]: lacks apiVersion or kind", "children[1]: lacks apiVersion or kind"},
 		},
-		"nothing [R45]": {
+		"a nil child [R45]": {
 			[]any{nil, (*corev1.Pod)(nil), "", "# only a comment", json.RawMessage(nil), json.RawMessage("null")},
 			[]string{"children[0]: is nil", "children[1]: is nil", "children[2]: is empty", "children[3]: is empty", "children[4]: is empty", "and 1 more"},
 		},
-		"no objects [R45]": {
+		"values that are not objects [R45]": {
 			[]any{"just text", 7, make(chan int), `[1]`, "a: b: c: SECRET"},
 			[]string{"children[0]: is not a JSON object", "children[1]: value of type int is not a JSON object", "children[2]: value of type chan int cannot be encoded", "children[3]: is not a JSON object", "children[4]: is not valid YAML: syntax error"},
 		},
-		"metadata of other types": {
+		"metadata with invalid types": {
 			[]any{`{"apiVersion":"v1","kind":"Pod","metadata":[]}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":7,"namespace":{"a":1},"labels":"x"}}`},
 			[]string{
 				"Pod: children[0].metadata: must be an object", "Pod: children[0].metadata.name: is required",
@@ -264,7 +264,7 @@ func TestDesiredFaults(t *testing.T) {
 			_, err := shape(t, Options{}, tc.children...)
 			faults, ok := errors.AsType[apply.Errors](err)
 			if !ok {
-				t.Fatalf("got %v", err)
+				t.Fatalf("error = %v, want apply.Errors", err)
 			}
 			got := []string{}
 			for _, fault := range faults {
@@ -274,7 +274,7 @@ func TestDesiredFaults(t *testing.T) {
 				tc.want, got = tc.want[:len(tc.want)-1], got[:len(got)-1]
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			if apply.ClassOf(err) != apply.Permanent {
 				t.Error("trying again does not help")
@@ -292,16 +292,16 @@ func TestDesiredNamespaces(t *testing.T) {
 		child   string
 		want    string // the namespace of the child; empty if the child is refused
 	}{
-		"the item's own is filled in [R30]":     {nil, in(""), "shop"},
-		"the item's own [R30]":                  {nil, in("shop"), "shop"},
-		"another [R30]":                         {nil, in("other"), ""},
-		"an empty list is none [R30]":           {[]string{}, in(""), "shop"},
-		"of a list [R31]":                       {[]string{"a", "b"}, in("b"), "b"},
-		"not of a list [R31]":                   {[]string{"a", "b"}, in("shop"), ""},
-		"the first of a list is filled in":      {[]string{"a", "b"}, in(""), "a"},
-		"the item's own of a list is filled in": {[]string{"a", "shop"}, in(""), "shop"},
-		"any [R31]":                             {[]string{AnyNamespace}, in("kube-system"), "kube-system"},
-		"any, filled in":                        {[]string{AnyNamespace}, in(""), "shop"},
+		"the namespace of the item is the default [R30]":                   {nil, in(""), "shop"},
+		"the namespace of the item is allowed [R30]":                       {nil, in("shop"), "shop"},
+		"another namespace is refused [R30]":                               {nil, in("other"), ""},
+		"an empty list allows only the namespace of the item [R30]":        {[]string{}, in(""), "shop"},
+		"a namespace in the list is allowed [R31]":                         {[]string{"a", "b"}, in("b"), "b"},
+		"a namespace that is not in the list is refused [R31]":             {[]string{"a", "b"}, in("shop"), ""},
+		"the first namespace of the list is the default":                   {[]string{"a", "b"}, in(""), "a"},
+		"the namespace of the item is the default if the list contains it": {[]string{"a", "shop"}, in(""), "shop"},
+		"each namespace is allowed with AnyNamespace [R31]":                {[]string{AnyNamespace}, in("kube-system"), "kube-system"},
+		"the namespace of the item is the default with AnyNamespace":       {[]string{AnyNamespace}, in(""), "shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := shape(t, Options{Namespaces: tc.allowed}, tc.child)
@@ -316,7 +316,7 @@ func TestDesiredNamespaces(t *testing.T) {
 	}
 }
 
-func TestMinimalChildrenAreRetained(t *testing.T) {
+func TestMinimalChildrenAreKept(t *testing.T) {
 	observed := NewChild(&unstructured.Unstructured{Object: object{
 		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "namespace": "shop", "uid": "u", "labels": object{"a": "b"}},
 		"spec": object{"hostname": "h"}, "status": object{"phase": "Running"},
@@ -325,17 +325,17 @@ func TestMinimalChildrenAreRetained(t *testing.T) {
 		child any
 		want  apply.Policy
 	}{
-		"four fields [R28]":              {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"shop"}}`, apply.Retain},
-		"without a namespace [R28]":      {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`, apply.Retain},
-		"Child.Keep [R28]":               {observed.Keep(), apply.Retain},
-		"the rest is null [R28]":         {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":null}`, apply.Retain},
-		"a typed one [R28, R38]":         {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.Retain},
-		"an empty field in text counts":  {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}}`, ""},
-		"a label counts":                 {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"a":"b"}}}`, ""},
-		"a label of a typed one counts":  {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}}}, ""},
-		"a data field of a typed one":    {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Data: map[string]string{"a": ""}}, ""},
-		"a name alone of a Namespace":    {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.Retain},
-		"a finalizer says something too": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","finalizers":["a/b"]}}`, ""},
+		"a child with four fields is kept [R28]":            {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"shop"}}`, apply.Retain},
+		"a child without a namespace is kept [R28]":         {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`, apply.Retain},
+		"the result of Child.Keep is kept [R28]":            {observed.Keep(), apply.Retain},
+		"a child whose other fields are null is kept [R28]": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":null}`, apply.Retain},
+		"a typed child with only a name is kept [R28, R38]": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.Retain},
+		"a child with an empty spec in JSON is applied":     {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}}`, ""},
+		"a child with a label is applied":                   {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"a":"b"}}}`, ""},
+		"a typed child with a label is applied":             {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}}}, ""},
+		"a typed child with data is applied":                {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Data: map[string]string{"a": ""}}, ""},
+		"a Namespace with only a name is kept":              {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.Retain},
+		"a child with a finalizer is applied":               {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","finalizers":["a/b"]}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{Labels: map[string]string{"l": "v"}, Tracking: &Tracking{}}
@@ -354,7 +354,7 @@ func TestMinimalChildrenAreRetained(t *testing.T) {
 	}
 }
 
-func TestEmptiedChildren(t *testing.T) {
+func TestEmptyTypedChildren(t *testing.T) {
 	typed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "p", UID: "u", Hash: "h"}
 	named := func(change func(*apply.Entry)) apply.Entry {
@@ -367,14 +367,14 @@ func TestEmptiedChildren(t *testing.T) {
 		entry apply.Entry
 		want  apply.Policy
 	}{
-		"a typed one that was written is empty [F25]": {typed, entry, ""},
-		"in another version of its kind [F25]":        {typed, named(func(e *apply.Entry) { e.APIVersion = "v2" }), ""},
-		"of a cluster-scoped kind [F25]": {
+		"an empty typed child that was written before is applied [F25]":             {typed, entry, ""},
+		"an empty typed child that was written in another version is applied [F25]": {typed, named(func(e *apply.Entry) { e.APIVersion = "v2" }), ""},
+		"an empty typed child of a cluster-scoped kind is applied [F25]": {
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, named(func(e *apply.Entry) { e.Kind, e.Namespace = "Namespace", "" }), "",
 		},
-		"a typed one that was only found is kept [F25, R28]":    {typed, named(func(e *apply.Entry) { e.Hash = "" }), apply.Retain},
-		"a typed one beside one that was written is kept [F25]": {typed, named(func(e *apply.Entry) { e.Name = "q" }), apply.Retain},
-		"a text is kept always [F25, R28]":                      {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p"}}`, entry, apply.Retain},
+		"an empty typed child that was only adopted is kept [F25, R28]":   {typed, named(func(e *apply.Entry) { e.Hash = "" }), apply.Retain},
+		"an empty typed child is kept if another child was written [F25]": {typed, named(func(e *apply.Entry) { e.Name = "q" }), apply.Retain},
+		"an empty child in JSON is kept [F25, R28]":                       {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p"}}`, entry, apply.Retain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			item := shopItem()
@@ -425,7 +425,7 @@ func TestLabels(t *testing.T) {
 		t.Errorf("[Rx5] %s", diff)
 	}
 	if _, err := shape(t, o, child(`"my/instance":"mine"`)); err == nil || err.Error() != "Service shop/s: children[0].metadata.labels[my/instance]: is set by Options.Tracking" {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want %q", err, "Service shop/s: children[0].metadata.labels[my/instance]: is set by Options.Tracking")
 	}
 	got, err = shape(t, Options{}, child(""))
 	if err != nil || len(got[0].Object.GetLabels()) > 0 {
@@ -446,12 +446,12 @@ func TestOwnerReference(t *testing.T) {
 		owns  bool
 		want  []metav1.OwnerReference
 	}{
-		"where it is possible [Rx5]":    {child("shop", ""), true, []metav1.OwnerReference{ours}},
-		"in another cluster [Rx5]":      {child("shop", ""), false, nil},
-		"in another namespace [Rx5]":    {child("other", ""), true, nil},
-		"beside others of the handler":  {child("shop", `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1"}`), true, []metav1.OwnerReference{other, ours}},
-		"not twice when it was copied":  {child("shop", `{"apiVersion":"landscaper.gardener.cloud/v1alpha1","kind":"DeployItem","name":"web","uid":"4711"}`), true, []metav1.OwnerReference{ours}},
-		"others of the handler stay as": {child("other", `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1"}`), true, []metav1.OwnerReference{other}},
+		"a child in the namespace of the item gets an owner reference [Rx5]":     {child("shop", ""), true, []metav1.OwnerReference{ours}},
+		"a child in another cluster gets no owner reference [Rx5]":               {child("shop", ""), false, nil},
+		"a child in another namespace gets no owner reference [Rx5]":             {child("other", ""), true, nil},
+		"the owner references of the handler are kept":                           {child("shop", `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1"}`), true, []metav1.OwnerReference{other, ours}},
+		"an owner reference that the handler has copied is not repeated":         {child("shop", `{"apiVersion":"landscaper.gardener.cloud/v1alpha1","kind":"DeployItem","name":"web","uid":"4711"}`), true, []metav1.OwnerReference{ours}},
+		"only the owner references of the handler are kept in another namespace": {child("other", `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1"}`), true, []metav1.OwnerReference{other}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := o.Desired(shopItem(), &SyncResponse{Children: []any{tc.child}}, nil, tc.owns)
@@ -459,13 +459,13 @@ func TestOwnerReference(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, got[0].Object.GetOwnerReferences()); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestTypedKindsOfASchemeOfOnesOwn(t *testing.T) {
+func TestTypedKindsOfCustomScheme(t *testing.T) {
 	own := runtime.NewScheme()
 	own.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Pod"}, &corev1.Pod{})
 	got, err := shape(t, Options{Scheme: own, Children: []ChildKind{{APIVersion: "example.com/v2", Kind: "Pod"}}}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})

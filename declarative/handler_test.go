@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestAFunctionIsAHandler(t *testing.T) {
+func TestFunctionIsHandler(t *testing.T) {
 	var handler Handler = HandlerFunc(func(_ context.Context, req *SyncRequest) (*SyncResponse, error) {
 		return &SyncResponse{Wait: req.Item.Name}, errors.New("both")
 	})
@@ -27,8 +27,8 @@ func TestAFunctionIsAHandler(t *testing.T) {
 	}
 }
 
-func TestAResponse(t *testing.T) {
-	t.Run("has no verbs [R25]", hasNoVerbs)
+func TestResponseHasNoVerbs(t *testing.T) {
+	t.Run("the types of a response have no methods that change the cluster [R25]", hasNoVerbs)
 }
 
 func hasNoVerbs(t *testing.T) {
@@ -81,19 +81,19 @@ func TestFailable(t *testing.T) {
 		want  *SyncResponse
 		errs  []error
 	}{
-		"all well [R44]":                             {steps{}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": error(nil)}, Children: []any{pod}}, nil},
-		"invalid [R44]: no child is asked for":       {steps{validate: bad}, []string{"validate", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
-		"no children [R44]":                          {steps{children: bad}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
-		"no status [R44]":                            {steps{status: worse}, []string{"validate", "children", "status"}, nil, []error{worse}},
-		"neither children nor status: both are told": {steps{children: bad, status: worse}, []string{"validate", "children", "status"}, nil, []error{bad, worse}},
+		"all functions succeed [R44]":                          {steps{}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": error(nil)}, Children: []any{pod}}, nil},
+		"a failed Validate skips SyncChildren [R44]":           {steps{validate: bad}, []string{"validate", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
+		"a failed SyncChildren does not skip SyncStatus [R44]": {steps{children: bad}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
+		"a failed SyncStatus is returned [R44]":                {steps{status: worse}, []string{"validate", "children", "status"}, nil, []error{worse}},
+		"two failed functions are both returned":               {steps{children: bad, status: worse}, []string{"validate", "children", "status"}, nil, []error{bad, worse}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Failable(&tc.steps).Sync(t.Context(), &SyncRequest{})
 			if diff := cmp.Diff(tc.calls, tc.steps.calls); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.Comparer(errors.Is)); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			if (err != nil) != (len(tc.errs) > 0) {
 				t.Errorf("error %v", err)
@@ -107,7 +107,7 @@ func TestFailable(t *testing.T) {
 	}
 }
 
-func TestFailableFinalizes(t *testing.T) {
+func TestFailableFinalizer(t *testing.T) {
 	inner := finalizing{&steps{}}
 	f, is := Failable(inner).(Finalizer)
 	if !is {
@@ -158,9 +158,9 @@ func TestValueOr(t *testing.T) {
 		want     string
 		fresh    int
 	}{
-		"existing [R34]": {[]byte("old"), "old", 0},
-		"none [R34]":     {nil, "new", 1},
-		"empty [R34]":    {[]byte{}, "new", 1},
+		"an existing value is returned [R34]": {[]byte("old"), "old", 0},
+		"a missing value is generated [R34]":  {nil, "new", 1},
+		"an empty value is generated [R34]":   {[]byte{}, "new", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fresh = 0

@@ -70,20 +70,20 @@ func entry(name string) apply.Entry {
 	return apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "x", Name: name, UID: types.UID("x" + name)}
 }
 
-func TestNothingOlderThanTheOwnLastWriteIsSeen(t *testing.T) {
+func TestObserveIgnoresVersionsBeforeOwnWrite(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		name    string
 		written string
 		sure    bool
 	}{
-		"there":          {"the watch has it", "one", "", true},
-		"as written":     {"the watch has seen our write", "one", "5", true},
-		"written later":  {"the watch lags", "one", "9", false},
-		"gone":           {"it may only have lost its mark", "missing", "6", false},
-		"not there yet":  {"the watch has not seen our write, which made it", "missing", "9", false},
-		"never there":    {"the version of our write is unknown", "missing", "", false},
-		"another item's": {"its mark is that of another item now", "theirs", "", false},
+		"object without a write":                    {"the watch has it", "one", "", true},
+		"object in the version of the write":        {"the watch has seen our write", "one", "5", true},
+		"object in an older version than the write": {"the watch lags", "one", "9", false},
+		"missing object that was written before":    {"it may only have lost its mark", "missing", "6", false},
+		"missing object that was just created":      {"the watch has not seen our write, which made it", "missing", "9", false},
+		"missing object whose write is unknown":     {"the version of our write is unknown", "missing", "", false},
+		"object that belongs to another item":       {"its mark is that of another item now", "theirs", "", false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestNothingOlderThanTheOwnLastWriteIsSeen(t *testing.T) {
 	}
 }
 
-func TestAWatchThatLagsIsWaitedFor(t *testing.T) {
+func TestObserveWaitsForLaggingWatch(t *testing.T) {
 	r, client := lookAs(t, map[string]string{"one": "6"}, child(anna, "x", "one", "5"))
 	eventually(t, "the watch begins", func() bool { // the fake cluster loses events from before the watch
 		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "watch" })
@@ -113,7 +113,7 @@ func TestAWatchThatLagsIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestChildrenOfAnEarlierLifeOfTheItemAreSeen(t *testing.T) {
+func TestObserveFindsChildrenOfRecreatedItem(t *testing.T) {
 	earlier := anna
 	earlier.UID = "anna-1"
 	r, _ := lookAs(t, nil, child(anna, "x", "two", "6"), child(earlier, "x", "one", "5"), child(bert, "x", "theirs", "7"))
@@ -124,16 +124,16 @@ func TestChildrenOfAnEarlierLifeOfTheItemAreSeen(t *testing.T) {
 	}
 }
 
-func TestPlacesAreWhereChildrenMayBe(t *testing.T) {
+func TestNamespacesThatMayContainChildren(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		allowed []string
 		want    []string
 	}{
-		"default": {"the item's own", nil, []string{"ns", "x"}},
-		"empty":   {"the item's own", []string{}, []string{"ns", "x"}},
-		"listed":  {"those that are allowed", []string{"a", "b"}, []string{"a", "b", "x"}},
-		"any":     {"only where it has some", []string{AnyNamespace}, []string{"x"}},
+		"no list of namespaces":       {"the item's own", nil, []string{"ns", "x"}},
+		"an empty list of namespaces": {"the item's own", []string{}, []string{"ns", "x"}},
+		"a list of namespaces":        {"those that are allowed", []string{"a", "b"}, []string{"a", "b", "x"}},
+		"AnyNamespace":                {"only where it has some", []string{AnyNamespace}, []string{"x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,23 +145,23 @@ func TestPlacesAreWhereChildrenMayBe(t *testing.T) {
 	}
 }
 
-func TestEntriesOfAKindInAnyVersion(t *testing.T) {
+func TestEntriesMatchAnyVersionOfKind(t *testing.T) {
 	old := apply.Entry{APIVersion: "extensions/v1beta1", Kind: "Deployment", Name: "a"}
 	other := apply.Entry{APIVersion: "extensions/v1", Kind: "Deployment", Name: "b"}
 	r := &run{up: &upkeep.Run{Inventory: apply.Inventory{Entries: []apply.Entry{old, entry("one"), other}}}}
 	if diff := cmp.Diff([]apply.Entry{old, other}, entriesOf(r.up.Inventory, old.Ref().GVK().GroupKind())); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// TestUnobservedKinds checks that a kind need not be observed if the target does not serve it.
-func TestUnobservedKinds(t *testing.T) {
+// TestUnobservedKindsArePolled checks that a kind need not be observed if the target does not serve it.
+func TestUnobservedKindsArePolled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unobserved schema.GroupKind
 		want       time.Duration
 	}{
 		"a kind of a child that cannot be observed is polled [F30]": {schema.GroupKind{Kind: "ConfigMap"}, pollPartly},
-		"a kind without children is not [F30]":                      {schema.GroupKind{Kind: "Secret"}, pollObserved},
+		"a kind without children is not polled [F30]":               {schema.GroupKind{Kind: "Secret"}, pollObserved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &run{deployer: &deployer{}, unobserved: map[schema.GroupKind]bool{tc.unobserved: true}, up: &upkeep.Run{Inventory: apply.Inventory{Entries: []apply.Entry{entry("one")}}}}
@@ -170,7 +170,7 @@ func TestUnobservedKinds(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a kind that the target refuses is noted, and only that [F30]", func(t *testing.T) {
+	t.Run("only a kind that the target refuses is unobserved [F30]", func(t *testing.T) {
 		r, client := lookAs(t, nil)
 		client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(secrets.GroupResource(), "", nil)
@@ -182,7 +182,7 @@ func TestUnobservedKinds(t *testing.T) {
 			}
 		}
 		if r.unobserved[schema.GroupKind{Kind: "ConfigMap"}] || !r.unobserved[schema.GroupKind{Kind: "Secret"}] {
-			t.Error(r.unobserved)
+			t.Errorf("unobserved kinds = %v, want Secret only", r.unobserved)
 		}
 	})
 }

@@ -119,9 +119,9 @@ func itemErrorsIn(t *testing.T, m *metrics) []string {
 	return out
 }
 
-// TestNoRunBeginsWhileOneIsRequested checks that recording a request and making the request are one atomic step for a
+// TestRequestAndStartOfRunAreAtomic checks that recording a request and making the request are one atomic step for a
 // run that begins at the same time.
-func TestNoRunBeginsWhileOneIsRequested(t *testing.T) {
+func TestRequestAndStartOfRunAreAtomic(t *testing.T) {
 	m := &memory{}
 	together := func() {
 		if m.wishing.TryLock() {

@@ -17,22 +17,22 @@ func TestName(t *testing.T) {
 		parts           []string
 		label, longName string
 	}{
-		"prefixed [R36]":               {"shop", []string{"web"}, "shop-web", "shop-web"},
-		"several parts [F77]":          {"shop", []string{"web", "0"}, "shop-web-0-82d7e900", "shop-web-0-82d7e900"},
-		"a part with a hyphen [F77]":   {"shop", []string{"db-web"}, "shop-db-web-de19f020", "shop-db-web-de19f020"},
-		"an item with hyphens [F77]":   {"shop-db", []string{"web"}, "shop-db-web", "shop-db-web"},
-		"only an item with one [F77]":  {"shop-db", nil, "shop-db-65b64015", "shop-db-65b64015"},
-		"looks like a hash [F77]":      {"shop-web", []string{"150f450a"}, "shop-web-150f450a-266a6bac", "shop-web-150f450a-266a6bac"},
-		"alone [R36]":                  {"shop", nil, "shop", "shop"},
-		"dots are not for all [R36]":   {"shop.eu", []string{"web"}, "shop-eu-web-150f450a", "shop.eu-web"},
-		"digits first [R36]":           {"1shop", []string{"web"}, "x1shop-web-ea12b753", "1shop-web"},
-		"too long [R36]":               {long, []string{"web"}, strings.Repeat("a", 54) + "-59de9056", long + "-web"},
-		"far too long [R36]":           {strings.Repeat(long, 4), []string{"web"}, strings.Repeat("a", 54) + "-c240ef93", strings.Repeat("a", 244) + "-c240ef93"},
-		"letters and signs [R36]":      {"shop", []string{"Web_1"}, "shop-web-1-e7ce5ca7", "shop-web-1-e7ce5ca7"},
-		"nothing that is left [R36]":   {"", nil, "x-e3b0c442", "x-e3b0c442"},
-		"a hyphen is not at the end":   {"shop", []string{""}, "shop-3f992105", "shop-3f992105"},
-		"labels of a long name [R36]":  {"a.-b..c", nil, "a--b--c-4c55116d", "a.b.x.c-4c55116d"},
-		"the same whole, another name": {"shop-eu", []string{"web"}, "shop-eu-web", "shop-eu-web"},
+		"one part [R36]":                           {"shop", []string{"web"}, "shop-web", "shop-web"},
+		"several parts [F77]":                      {"shop", []string{"web", "0"}, "shop-web-0-82d7e900", "shop-web-0-82d7e900"},
+		"a part with a hyphen [F77]":               {"shop", []string{"db-web"}, "shop-db-web-de19f020", "shop-db-web-de19f020"},
+		"an item with hyphens [F77]":               {"shop-db", []string{"web"}, "shop-db-web", "shop-db-web"},
+		"an item with a hyphen and no parts [F77]": {"shop-db", nil, "shop-db-65b64015", "shop-db-65b64015"},
+		"a part that looks like a hash [F77]":      {"shop-web", []string{"150f450a"}, "shop-web-150f450a-266a6bac", "shop-web-150f450a-266a6bac"},
+		"no parts [R36]":                           {"shop", nil, "shop", "shop"},
+		"an item with a dot [R36]":                 {"shop.eu", []string{"web"}, "shop-eu-web-150f450a", "shop.eu-web"},
+		"an item that starts with a digit [R36]":   {"1shop", []string{"web"}, "x1shop-web-ea12b753", "1shop-web"},
+		"a long item [R36]":                        {long, []string{"web"}, strings.Repeat("a", 54) + "-59de9056", long + "-web"},
+		"a very long item [R36]":                   {strings.Repeat(long, 4), []string{"web"}, strings.Repeat("a", 54) + "-c240ef93", strings.Repeat("a", 244) + "-c240ef93"},
+		"a part with capitals and signs [R36]":     {"shop", []string{"Web_1"}, "shop-web-1-e7ce5ca7", "shop-web-1-e7ce5ca7"},
+		"an empty item [R36]":                      {"", nil, "x-e3b0c442", "x-e3b0c442"},
+		"an empty part":                            {"shop", []string{""}, "shop-3f992105", "shop-3f992105"},
+		"an item with dots and hyphens [R36]":      {"a.-b..c", nil, "a--b--c-4c55116d", "a.b.x.c-4c55116d"},
+		"an item with a hyphen and a part":         {"shop-eu", []string{"web"}, "shop-eu-web", "shop-eu-web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Name(tc.item, tc.parts...); got != tc.label {
@@ -56,8 +56,8 @@ func parts(r *rand.Rand) []string {
 	return out
 }
 
-func TestNamesOfDifferentItemsDiffer(t *testing.T) {
-	t.Run("no two items get the same name, whatever their parts are [F77]", func(t *testing.T) {
+func TestNamesOfItemsDiffer(t *testing.T) {
+	t.Run("names of different items and parts differ [F77]", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not for secrets
 		for _, name := range []func(string, ...string) string{Name, LongName} {
 			taken := map[string][]string{}
@@ -71,7 +71,7 @@ func TestNamesOfDifferentItemsDiffer(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the hash of one item is no part of another [F77]", func(t *testing.T) {
+	t.Run("the hash of one item is not valid as a part of another [F77]", func(t *testing.T) {
 		hashed := Name("shop", "db-web")
 		if got := Name("shop-db-web", strings.TrimPrefix(hashed, "shop-db-web-")); got == hashed {
 			t.Errorf("two items have the name %q", got)

@@ -20,7 +20,7 @@ func TestOptionsDefault(t *testing.T) {
 		Tracking: &Tracking{InstanceLabel: "app.kubernetes.io/instance", ManagedByLabel: "app.kubernetes.io/managed-by"},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if children[0].Update != "" || *tracking != (Tracking{}) {
 		t.Error("what the caller handed in was changed")
@@ -58,6 +58,6 @@ func TestOptionsValidate(t *testing.T) {
 		t.Errorf("%s\n%v", diff, err)
 	}
 	if err := (&Options{}).Validate(); err == nil || err.Error() != "Children: at least one kind is required" {
-		t.Errorf("got %v", err)
+		t.Errorf("Validate() = %v, want an error about Children", err)
 	}
 }

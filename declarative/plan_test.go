@@ -95,7 +95,7 @@ func (p *planning) request() (*SyncRequest, error) {
 
 func TestPlanRequest(t *testing.T) {
 	for name, funcs := range map[string]interceptor.Funcs{"everywhere": {}, "where listing is allowed": onlyIn("x")} {
-		t.Run("has the children of a run "+name+" [F31]", func(t *testing.T) {
+		t.Run("the request of a plan contains the children of a run "+name+" [F31]", func(t *testing.T) {
 			var names []string
 			for _, one := range requestOf(t, funcs).Children {
 				names = append(names, one.Name())
@@ -105,15 +105,15 @@ func TestPlanRequest(t *testing.T) {
 			}
 		})
 	}
-	t.Run("has the Target without credentials [F31]", func(t *testing.T) {
+	t.Run("the request of a plan contains the Target without credentials [F31]", func(t *testing.T) {
 		target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: anna.Namespace, Name: "cluster", Labels: map[string]string{"a": "b"}}}
 		target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"kubeconfig":"secret"}`))
 		got := requestOf(t, interceptor.Funcs{}, target).Target
 		if got.Labels["a"] != "b" || got.Spec.Configuration != nil {
-			t.Errorf("got %+v", got)
+			t.Errorf("target = %+v, want the labels without the configuration", got)
 		}
 	})
-	t.Run("names a Target that does not exist [F31]", func(t *testing.T) {
+	t.Run("a plan reports a Target that does not exist [F31]", func(t *testing.T) {
 		want := types.NamespacedName{Namespace: anna.Namespace, Name: "cluster"}
 		if got := client.ObjectKeyFromObject(requestOf(t, interceptor.Funcs{}).Target); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -133,9 +133,9 @@ func (incomplete) RESTMapping(kind schema.GroupKind, _ ...string) (*meta.RESTMap
 
 var errIncomplete = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{corev1.SchemeGroupVersion: errors.New("down")}}
 
-// TestPlanUnserved checks that a handler does not see fewer children because the target does not serve their kind at the
-// moment.
-func TestPlanUnserved(t *testing.T) {
+// TestPlanWithUnservedKinds checks that a handler does not see fewer children because the target does not serve their
+// kind at the moment.
+func TestPlanWithUnservedKinds(t *testing.T) {
 	configMaps := corev1.Resource("configmaps")
 	proxy := apierrors.NewGenericServerResponse(404, "get", configMaps, "two", "404 page not found", 0, true)
 	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, SearchedVersions: []string{"v1"}}

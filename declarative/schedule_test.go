@@ -12,15 +12,15 @@ func TestSchedule(t *testing.T) {
 		schedule
 		next, poll time.Duration
 	}{
-		"nothing is asked for":                           {schedule{}, 0, pollObserved},
-		"the response asks [Rx10]":                       {schedule{after: time.Second}, time.Second, time.Second},
-		"the options ask":                                {schedule{resync: time.Hour}, time.Hour, pollObserved},
-		"both ask, and the options are sooner":           {schedule{after: 2 * time.Hour, resync: time.Hour}, time.Hour, pollObserved},
-		"both ask, and the response is sooner":           {schedule{after: time.Second, resync: time.Hour}, time.Second, time.Second},
-		"a child is not observed":                        {schedule{partly: true}, pollUnobserved, pollPartly},
-		"a child is not observed, and the response asks": {schedule{partly: true, after: 2 * time.Second}, 2 * time.Second, 2 * time.Second},
-		"a child is not observed, and the options ask":   {schedule{partly: true, resync: time.Hour}, pollUnobserved, pollPartly},
-		"a negative time asks for nothing":               {schedule{after: -time.Second}, 0, pollObserved},
+		"neither the response nor the options set a time":       {schedule{}, 0, pollObserved},
+		"the response sets a time [Rx10]":                       {schedule{after: time.Second}, time.Second, time.Second},
+		"the options set a time":                                {schedule{resync: time.Hour}, time.Hour, pollObserved},
+		"both set a time, and that of the options is sooner":    {schedule{after: 2 * time.Hour, resync: time.Hour}, time.Hour, pollObserved},
+		"both set a time, and that of the response is sooner":   {schedule{after: time.Second, resync: time.Hour}, time.Second, time.Second},
+		"a child is not observed":                               {schedule{partly: true}, pollUnobserved, pollPartly},
+		"a child is not observed, and the response sets a time": {schedule{partly: true, after: 2 * time.Second}, 2 * time.Second, 2 * time.Second},
+		"a child is not observed, and the options set a time":   {schedule{partly: true, resync: time.Hour}, pollUnobserved, pollPartly},
+		"the response sets a negative time":                     {schedule{after: -time.Second}, 0, pollObserved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if next, poll := tc.schedule.next(), tc.poll; next != tc.next || tc.schedule.poll() != poll {

@@ -26,13 +26,13 @@ func TestMarkUnchanged(t *testing.T) {
 		now      string
 		want     bool
 	}{
-		"same version [F27]":                    {now: "1", want: true},
-		"other version":                         {now: "2"},
-		"detected by the engine":                {strategy: apply.Apply, now: "1"},
-		"kept unchanged by the handler":         {policy: apply.Retain, now: "1"},
-		"run failed":                            {err: errors.New("failed"), now: "1"},
-		"correction was postponed":              {report: func(ref apply.Ref) apply.Report { return apply.Report{Postponed: []apply.Ref{ref}} }, now: "1"},
-		"is being deleted, so the engine waits": {report: func(ref apply.Ref) apply.Report { return apply.Report{Waiting: []apply.Waiting{{Ref: ref}}} }, now: "1"},
+		"the version is the same [F27]":           {now: "1", want: true},
+		"the version is another":                  {now: "2"},
+		"the engine detects changes of the child": {strategy: apply.Apply, now: "1"},
+		"the handler keeps the child":             {policy: apply.Retain, now: "1"},
+		"the run failed":                          {err: errors.New("failed"), now: "1"},
+		"the correction was postponed":            {report: func(ref apply.Ref) apply.Report { return apply.Report{Postponed: []apply.Ref{ref}} }, now: "1"},
+		"the child is being deleted":              {report: func(ref apply.Ref) apply.Report { return apply.Report{Waiting: []apply.Waiting{{Ref: ref}}} }, now: "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &memory{}

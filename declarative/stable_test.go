@@ -85,7 +85,7 @@ func deployment(when string, args ...any) map[string]any {
 	}}
 }
 
-func TestATimestampIsNoticed(t *testing.T) {
+func TestTimestampIsUnstable(t *testing.T) {
 	l := newLoop(t)
 	got := []unstable{}
 	for i := range 4 {
@@ -151,7 +151,7 @@ func TestStepsAreStable(t *testing.T) {
 		l.live = func(n int, body map[string]any) { body["status"] = object{"progress": fmt.Sprint("rollout ", n)} }
 		l.sync(deployment("2")) // the first call that changes what the next one observes
 		if got := l.sync(deployment("3")); got.Delay != 0 || len(got.Paths) > 0 {
-			t.Errorf("%+v", got)
+			t.Errorf("sync(...) = %+v, want no delay and no paths", got)
 		}
 	})
 }
@@ -210,8 +210,9 @@ func TestCountersAreStable(t *testing.T) {
 	}
 }
 
-// TestOnlySuspectsAreRepeated checks that a handler whose changes have a visible reason is not called more often.
-func TestOnlySuspectsAreRepeated(t *testing.T) {
+// TestOnlySuspiciousHandlersAreCalledAgain checks that a handler whose changes have a visible reason is not called more
+// often.
+func TestOnlySuspiciousHandlersAreCalledAgain(t *testing.T) {
 	for name, call := range map[string]func(l *loop, i int) any{
 		"never changes its children": func(*loop, int) any { return deployment("now") },
 		"follows the status of a child": func(l *loop, i int) any {
@@ -254,13 +255,13 @@ func TestPathsOfUnstableHandlers(t *testing.T) {
 			call: func(i int) []any { return []any{deployment("", make([]any, 1+i%2)...)} },
 			want: []string{"Deployment.apps shop/web .spec.template.spec.containers[0].args"},
 		},
-		"a value of a Secret, of which only the path is told [R33]": {
+		"a value of a Secret, whose path is reported [R33]": {
 			call: func(i int) []any {
 				return []any{object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}, "stringData": object{"password": fmt.Sprint("SECRET", i)}}}
 			},
 			want: []string{"Secret shop/s .stringData.password"},
 		},
-		"many fields, of which the first are told": {
+		"many fields, the first of which are reported": {
 			call: func(i int) []any {
 				data := object{}
 				for key := range 20 {
@@ -270,7 +271,7 @@ func TestPathsOfUnstableHandlers(t *testing.T) {
 			},
 			want: []string{"ConfigMap shop/c .data[k00]", "ConfigMap shop/c .data[k01]", "ConfigMap shop/c .data[k02]", "ConfigMap shop/c .data[k03]", "ConfigMap shop/c .data[k04]"},
 		},
-		"too large to keep, so the call itself is repeated": {
+		"an object that is too large to store, so that the call is repeated": {
 			later: 1,
 			call: func(i int) []any {
 				return []any{deployment(strings.Repeat("x", 3000), fmt.Sprint(i))}
@@ -287,16 +288,16 @@ func TestPathsOfUnstableHandlers(t *testing.T) {
 				got = l.sync(tc.call(i)...)
 			}
 			if diff := cmp.Diff(tc.want, got.Paths); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestStableHandlersAreLeftAlone(t *testing.T) {
+func TestStableHandlersAreNotDelayed(t *testing.T) {
 	for name, call := range map[string]func(l *loop, i int) []any{
-		"the same each time [R27, R33]": func(*loop, int) []any { return []any{deployment("now", "a", "b")} },
-		"in another order each time": func(_ *loop, i int) []any {
+		"returns the same children [R27, R33]": func(*loop, int) []any { return []any{deployment("now", "a", "b")} },
+		"returns the children in another order": func(_ *loop, i int) []any {
 			other := object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "s"}}
 			if i%2 == 0 {
 				return []any{deployment("now"), other}
@@ -311,12 +312,12 @@ func TestStableHandlersAreLeftAlone(t *testing.T) {
 			l.req.Item.Labels = map[string]string{"a": fmt.Sprint(i)}
 			return []any{deployment(fmt.Sprint(i))}
 		},
-		"follows what it observes, now and then [R33]": func(l *loop, i int) []any {
+		"sometimes follows an observed field [R33]": func(l *loop, i int) []any {
 			l.live = func(_ int, body map[string]any) { body["status"] = object{"step": fmt.Sprint(i / 2)} }
 			return []any{deployment(fmt.Sprint(i / 2))}
 		},
-		"takes a new version from outside, now and then [R32, R33]": func(_ *loop, i int) []any { return []any{deployment(fmt.Sprint(i / 3))} },
-		"a value that was generated once [R34]": func(l *loop, i int) []any {
+		"sometimes returns a new version from elsewhere [R32, R33]": func(_ *loop, i int) []any { return []any{deployment(fmt.Sprint(i / 3))} },
+		"returns a value that was generated once [R34]": func(l *loop, i int) []any {
 			child, _ := l.req.Children.Named("Deployment", "web")
 			when, err := ValueOr(child.Text("spec", "template", "metadata", "annotations", "when"), func() (string, error) { return fmt.Sprint(i), nil })
 			if err != nil {
@@ -336,7 +337,7 @@ func TestStableHandlersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestCalmEndsTheDelay(t *testing.T) {
+func TestDelayEndsWhenHandlerIsStable(t *testing.T) {
 	l := newLoop(t)
 	for i := range 4 {
 		l.sync(deployment(fmt.Sprint(i)))
@@ -359,7 +360,7 @@ func TestCalmEndsTheDelay(t *testing.T) {
 	}
 }
 
-func TestStabilityKeepsLittle(t *testing.T) {
+func TestStabilityLimitsMemory(t *testing.T) {
 	l := newLoop(t)
 	l.sync(deployment("a"))
 	l.sync(deployment("a"))
@@ -397,7 +398,7 @@ func TestStabilityKeepsLittle(t *testing.T) {
 	}
 }
 
-func TestInputsAreWhatTheHandlerDidNotSet(t *testing.T) {
+func TestInputsExcludeFieldsOfHandler(t *testing.T) {
 	l := newLoop(t)
 	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: []any{deployment("now")}}, nil, false)
 	if err != nil {
@@ -414,13 +415,13 @@ func TestInputsAreWhatTheHandlerDidNotSet(t *testing.T) {
 		change func(map[string]any)
 		same   bool
 	}{
-		"a wanted field":        {func(o map[string]any) { o["spec"] = deployment("other")["spec"] }, true},
-		"its version":           {func(o map[string]any) { o["metadata"].(map[string]any)["resourceVersion"] = "7" }, true},
-		"its generation":        {func(o map[string]any) { o["metadata"].(map[string]any)["generation"] = int64(7) }, true},
-		"its status":            {func(o map[string]any) { o["status"] = object{"phase": "y"} }, false},
-		"a field of another":    {func(o map[string]any) { o["spec"].(map[string]any)["replicas"] = int64(3) }, false},
-		"another's annotation":  {func(o map[string]any) { o["metadata"].(map[string]any)["annotations"] = object{"a": "b"} }, false},
-		"the observed status's": {func(o map[string]any) { o["status"].(map[string]any)["observedGeneration"] = int64(7) }, true},
+		"a field of the handler":               {func(o map[string]any) { o["spec"] = deployment("other")["spec"] }, true},
+		"the resourceVersion":                  {func(o map[string]any) { o["metadata"].(map[string]any)["resourceVersion"] = "7" }, true},
+		"the generation":                       {func(o map[string]any) { o["metadata"].(map[string]any)["generation"] = int64(7) }, true},
+		"the status":                           {func(o map[string]any) { o["status"] = object{"phase": "y"} }, false},
+		"a field of another manager":           {func(o map[string]any) { o["spec"].(map[string]any)["replicas"] = int64(3) }, false},
+		"an annotation of another manager":     {func(o map[string]any) { o["metadata"].(map[string]any)["annotations"] = object{"a": "b"} }, false},
+		"the observedGeneration of the status": {func(o map[string]any) { o["status"].(map[string]any)["observedGeneration"] = int64(7) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if same := live(tc.change) == base; same != tc.same {

@@ -55,20 +55,20 @@ func TestStatus(t *testing.T) {
 		inventory apply.Inventory
 		want      map[string]any
 	}{
-		"typed [R7, R45]": {"", typed{true}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": true}},
-		"a map [R45]":     {"", object{"a": 1}, one, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "a": 1.0, "deployerkit": object{"inventory": inventory}}},
-		"raw JSON [R45]":  {"", json.RawMessage(`{"a":1}`), apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "a": 1.0}},
-		"a generation of its own is overruled [R10]": {"", object{"observedGeneration": 77}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0}},
-		"a kind of its own [R12]":                    {"", object{"apiVersion": "my/v1", "kind": "State"}, apply.Inventory{}, object{"apiVersion": "my/v1", "kind": "State", "observedGeneration": 3.0}},
-		"an empty kind is filled in [R12]":           {"", object{"apiVersion": "", "kind": nil}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0}},
-		"nil and nothing else [R11]":                 {"", nil, apply.Inventory{}, nil},
-		"a nil pointer [R11]":                        {"", (*typed)(nil), apply.Inventory{}, nil},
-		"nil and an inventory: no generation [R11]":  {"", nil, one, object{"apiVersion": ours, "kind": kind, "deployerkit": object{"inventory": inventory}}},
-		"nil leaves an earlier one [R11]":            {`{"apiVersion":"my/v1","kind":"S","observedGeneration":1,"a":1}`, nil, one, object{"apiVersion": "my/v1", "kind": "S", "observedGeneration": 1.0, "a": 1.0, "deployerkit": object{"inventory": inventory}}},
-		"a new one replaces all of the earlier one":  {`{"apiVersion":"my/v1","kind":"S","observedGeneration":1,"a":1}`, typed{}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": false}},
-		"what a newer version of ours noted is kept": {`{"apiVersion":"my/v1","kind":"S","deployerkit":{"later":{"x":1}}}`, typed{}, one, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": false, "deployerkit": object{"later": object{"x": 1.0}, "inventory": inventory}}},
-		"an inventory that ran empty goes":           {`{"apiVersion":"my/v1","kind":"S","deployerkit":{"inventory":{"entries":[{"v":"v1","k":"Pod","n":"p"}]}}}`, typed{}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": false}},
-		"an error told in the status is a status [R9, R24]": {
+		"a typed status [R7, R45]":                                {"", typed{true}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": true}},
+		"a status as a map [R45]":                                 {"", object{"a": 1}, one, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "a": 1.0, "deployerkit": object{"inventory": inventory}}},
+		"a status in JSON [R45]":                                  {"", json.RawMessage(`{"a":1}`), apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "a": 1.0}},
+		"the observedGeneration of the handler is replaced [R10]": {"", object{"observedGeneration": 77}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0}},
+		"the kind of the handler is kept [R12]":                   {"", object{"apiVersion": "my/v1", "kind": "State"}, apply.Inventory{}, object{"apiVersion": "my/v1", "kind": "State", "observedGeneration": 3.0}},
+		"an empty kind is replaced [R12]":                         {"", object{"apiVersion": "", "kind": nil}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0}},
+		"nil without an inventory [R11]":                          {"", nil, apply.Inventory{}, nil},
+		"a nil pointer [R11]":                                     {"", (*typed)(nil), apply.Inventory{}, nil},
+		"nil with an inventory sets no observedGeneration [R11]":  {"", nil, one, object{"apiVersion": ours, "kind": kind, "deployerkit": object{"inventory": inventory}}},
+		"nil keeps the earlier status [R11]":                      {`{"apiVersion":"my/v1","kind":"S","observedGeneration":1,"a":1}`, nil, one, object{"apiVersion": "my/v1", "kind": "S", "observedGeneration": 1.0, "a": 1.0, "deployerkit": object{"inventory": inventory}}},
+		"a new status replaces the earlier status":                {`{"apiVersion":"my/v1","kind":"S","observedGeneration":1,"a":1}`, typed{}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": false}},
+		"fields of a newer version of the library are kept":       {`{"apiVersion":"my/v1","kind":"S","deployerkit":{"later":{"x":1}}}`, typed{}, one, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": false, "deployerkit": object{"later": object{"x": 1.0}, "inventory": inventory}}},
+		"an empty inventory is removed":                           {`{"apiVersion":"my/v1","kind":"S","deployerkit":{"inventory":{"entries":[{"v":"v1","k":"Pod","n":"p"}]}}}`, typed{}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": false}},
+		"a status may contain an error [R9, R24]": {
 			"", object{"error": "replicas must be odd"}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "error": "replicas must be odd"},
 		},
 	} {
@@ -78,29 +78,29 @@ func TestStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestStatusFaults(t *testing.T) {
+func TestStatusErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before string
 		status any
 		want   string
 	}{
-		"a text [R12]":           {"", "ready", "the handler's status of type string is not a JSON object"},
-		"a list [R12]":           {"", []int{1}, "the handler's status of type []int is not a JSON object"},
-		"a number [R12]":         {"", json.RawMessage("7"), "the handler's status of type json.RawMessage is not a JSON object"},
-		"no JSON at all [R45]":   {"", func() {}, "the handler's status of type func() cannot be encoded"},
-		"the reserved field":     {"", object{"deployerkit": 1}, "status.providerStatus.deployerkit: is reserved for the library"},
-		"too large [R12]":        {"", object{"a": strings.Repeat("x", 1<<20)}, "at most 1048576 are allowed"},
-		"a bad apiVersion [R12]": {"", object{"apiVersion": "a/b/c", "kind": "K"}, "has an invalid apiVersion"},
-		"bad metadata [R12]":     {"", object{"metadata": "x"}, "has invalid metadata"},
-		"stored: no object":      {"[]", nil, "status.providerStatus: is not an object"},
-		"stored: no inventory":   {`{"deployerkit":{"inventory":7}}`, nil, "status.providerStatus.deployerkit.inventory"},
-		"stored: no part of us":  {`{"deployerkit":7}`, nil, "status.providerStatus.deployerkit: is not an object"},
+		"a status that is a string [R12]":                      {"", "ready", "the handler's status of type string is not a JSON object"},
+		"a status that is a list [R12]":                        {"", []int{1}, "the handler's status of type []int is not a JSON object"},
+		"a status that is a number [R12]":                      {"", json.RawMessage("7"), "the handler's status of type json.RawMessage is not a JSON object"},
+		"a status that cannot be encoded [R45]":                {"", func() {}, "the handler's status of type func() cannot be encoded"},
+		"a status with a reserved field":                       {"", object{"deployerkit": 1}, "status.providerStatus.deployerkit: is reserved for the library"},
+		"a status that is too large [R12]":                     {"", object{"a": strings.Repeat("x", 1<<20)}, "at most 1048576 are allowed"},
+		"a status with an invalid apiVersion [R12]":            {"", object{"apiVersion": "a/b/c", "kind": "K"}, "has an invalid apiVersion"},
+		"a status with invalid metadata [R12]":                 {"", object{"metadata": "x"}, "has invalid metadata"},
+		"a stored status that is not an object":                {"[]", nil, "status.providerStatus: is not an object"},
+		"a stored status with an invalid inventory":            {`{"deployerkit":{"inventory":7}}`, nil, "status.providerStatus.deployerkit.inventory"},
+		"a stored status with an invalid field of the library": {`{"deployerkit":7}`, nil, "status.providerStatus.deployerkit: is not an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := stored(t, tc.before, tc.status, apply.Inventory{})
@@ -120,7 +120,7 @@ func TestEmptyInventory(t *testing.T) {
 			}
 			got, err := decodeStatus(item.Status.ProviderStatus)
 			if err != nil || got.inventory.Empty != want.Empty {
-				t.Errorf("got %+v, %v", got, err)
+				t.Errorf("decodeStatus(...) = %+v, %v, want Empty %t", got, err, want.Empty)
 			}
 		})
 	}
@@ -150,14 +150,14 @@ func TestStatusRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(s.inventory, got.inventory); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if req, err = NewRequest(item, nil); err != nil {
 		t.Fatal(err)
 	}
 	last, err := LastStatus[struct{ Count, ObservedGeneration int }](req)
 	if err != nil || last.Count != 7 || last.ObservedGeneration != 3 {
-		t.Errorf("got %+v, %v", last, err)
+		t.Errorf("LastStatus(...) = %+v, %v, want count 7 and observedGeneration 3", last, err)
 	}
 	before := item.Status.ProviderStatus
 	if err := got.store(item); err != nil || item.Status.ProviderStatus != before {

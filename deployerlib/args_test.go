@@ -65,12 +65,12 @@ func TestValidateReportsEveryFault(t *testing.T) {
 	empty := deployerlib.DeployerArgs{}
 	empty.Default()
 	if err := empty.Validate(); err == nil || !strings.Contains(err.Error(), "deployer: required") {
-		t.Errorf("got %v", err)
+		t.Errorf("Validate() = %v, want an error about the deployer", err)
 	}
 }
 
-func TestHooksAreReadOnce(t *testing.T) {
-	t.Run("registering later has no effect [L58] [L64]", func(t *testing.T) {
+func TestHooksAreCopiedAtStart(t *testing.T) {
+	t.Run("a hook that is registered after Add does not run [L58] [L64]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.Hook(w.hooks.Hook("late"), extension.BeforeReconcileHook)
 		w.pass()
@@ -79,7 +79,7 @@ func TestHooksAreReadOnce(t *testing.T) {
 			t.Error("a hook that was registered after Add ran")
 		}
 	})
-	t.Run("no hooks are valid [L1] [L67]", func(t *testing.T) {
+	t.Run("a deployer needs no hooks [L1] [L67]", func(t *testing.T) {
 		var small deployerlib.Deployer = minimal{}
 		args := deployerlib.DeployerArgs{Type: testType, Deployer: small}
 		args.Default()

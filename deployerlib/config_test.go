@@ -44,22 +44,22 @@ func TestDecodeConfig(t *testing.T) {
 		want *config
 		err  string
 	}{
-		"plain":                   {`{` + head + `,"replicas":2,"names":["a"]}`, &config{Replicas: 2, Names: []string{"a"}}, ""},
-		"without the kind fields": {`{"replicas":2}`, nil, `lacks apiVersion or kind, want example.com/v1 "Config"`},
-		"another kind":            {`{"apiVersion":"example.com/v1","kind":"Other"}`, nil, "Other"},
-		"another version":         {`{"apiVersion":"example.com/v2","kind":"Config"}`, nil, "example.com/v2"},
-		"unknown field":           {`{` + head + `,"replicaz":2}`, nil, "replicaz"},
-		"unknown field deep down": {`{` + head + `,"inner":{"a":{"b":1}}}`, nil, "inner.a.b"},
-		"field in another case":   {`{` + head + `,"Replicas":2}`, nil, "Replicas"},
-		"field twice":             {`{` + head + `,"replicas":2,"replicas":3}`, nil, "replicas"},
-		"wrong type":              {`{` + head + `,"replicas":"two"}`, nil, "replicas"},
+		"valid configuration":                       {`{` + head + `,"replicas":2,"names":["a"]}`, &config{Replicas: 2, Names: []string{"a"}}, ""},
+		"configuration without apiVersion and kind": {`{"replicas":2}`, nil, `lacks apiVersion or kind, want example.com/v1 "Config"`},
+		"another kind":                              {`{"apiVersion":"example.com/v1","kind":"Other"}`, nil, "Other"},
+		"another version":                           {`{"apiVersion":"example.com/v2","kind":"Config"}`, nil, "example.com/v2"},
+		"unknown field":                             {`{` + head + `,"replicaz":2}`, nil, "replicaz"},
+		"unknown field deep down":                   {`{` + head + `,"inner":{"a":{"b":1}}}`, nil, "inner.a.b"},
+		"field in another case":                     {`{` + head + `,"Replicas":2}`, nil, "Replicas"},
+		"field that occurs twice":                   {`{` + head + `,"replicas":2,"replicas":3}`, nil, "replicas"},
+		"wrong type":                                {`{` + head + `,"replicas":"two"}`, nil, "replicas"},
 
-		"wrong type without Go types [F32]":           {`{` + head + `,"replicas":"two"}`, nil, "spec.config.replicas: is a string, must be a whole number that fits int"},
-		"wrong type deep down without Go types [F32]": {`{` + head + `,"inner":{"a":{"names":{}}}}`, nil, "names: is an object, must be an array"},
-		"no object without Go types [F32]":            {`{` + head + `,"inner":[]}`, nil, "spec.config.inner: is an array, must be an object"},
-		"no object":                                   {`[]`, nil, "spec.config"},
-		"no JSON":                                     {`{`, nil, "spec.config"},
-		"empty":                                       {``, nil, "required"},
+		"wrong type without Go types [F32]":                 {`{` + head + `,"replicas":"two"}`, nil, "spec.config.replicas: is a string, must be a whole number that fits int"},
+		"wrong type deep down without Go types [F32]":       {`{` + head + `,"inner":{"a":{"names":{}}}}`, nil, "names: is an object, must be an array"},
+		"list instead of an object, without Go types [F32]": {`{` + head + `,"inner":[]}`, nil, "spec.config.inner: is an array, must be an object"},
+		"list instead of an object":                         {`[]`, nil, "spec.config"},
+		"invalid JSON":                                      {`{`, nil, "spec.config"},
+		"empty":                                             {``, nil, "required"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,21 +70,21 @@ func TestDecodeConfig(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without kinds any is taken", func(t *testing.T) {
+	t.Run("DecodeConfig accepts each kind if no kind is required", func(t *testing.T) {
 		got, err := deployerlib.DecodeConfig[config](configured(`{"apiVersion":"x/v1","kind":"Y","replicas":1}`))
 		if err != nil || got.Replicas != 1 {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("DecodeConfig(...) = %+v, %v, want 1 replica", got, err)
 		}
 	})
-	t.Run("a type with TypeMeta keeps it", func(t *testing.T) {
+	t.Run("DecodeConfig sets the TypeMeta of the type", func(t *testing.T) {
 		got, err := deployerlib.DecodeConfigAs[typedConfig](configured(`{`+head+`,"replicas":1}`), testKind)
 		if err != nil || got.Kind != "Config" || got.APIVersion != "example.com/v1" || got.Replicas != 1 {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("DecodeConfigAs(...) = %+v, %v, want the TypeMeta and 1 replica", got, err)
 		}
 		_, err = deployerlib.DecodeConfig[typedConfig](configured(`{` + head + `,"odd":1}`))
 		checkConfigError(t, err, "odd")
 	})
-	t.Run("a missing configuration", func(t *testing.T) {
+	t.Run("DecodeConfig reports a missing configuration", func(t *testing.T) {
 		_, err := deployerlib.DecodeConfig[config](&lsv1alpha1.DeployItem{})
 		checkConfigError(t, err, "spec.config")
 	})
@@ -126,7 +126,7 @@ func TestSetProviderStatus(t *testing.T) {
 	}
 	before := di.Status.ProviderStatus
 	for name, obj := range map[string]any{
-		"no object": []int{1}, "no JSON": math.Inf(1), "a nil map's null": map[string]int(nil),
+		"list instead of an object": []int{1}, "no JSON": math.Inf(1), "a nil map's null": map[string]int(nil),
 		"nil members": map[string]json.RawMessage(nil), "members that are no JSON": map[string]json.RawMessage{"a": json.RawMessage("{")}, "too large": map[string]string{"a": strings.Repeat("x", 1<<20)},
 	} {
 		if err := deployerlib.SetProviderStatus(di, obj, testKind); err == nil {

@@ -39,18 +39,18 @@ func (old) ExtensionHooks() map[string]int { return nil }
 func TestBase(t *testing.T) {
 	reconciled := 0
 	with := withArgs(func(args *deployerlib.DeployerArgs) { args.Deployer = minimal{reconciled: &reconciled} })
-	t.Run("force-reconcile calls Reconcile", func(t *testing.T) {
+	t.Run("Base calls Reconcile for force-reconcile", func(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), with)
 		w.pass()
 		if reconciled != 1 || len(w.stored().Annotations) != 0 {
 			t.Errorf("reconciled %d times, annotations %v", reconciled, w.stored().Annotations)
 		}
 	})
-	t.Run("abort ends the run as failed", func(t *testing.T) {
+	t.Run("Base ends an aborted run with the phase Failed", func(t *testing.T) {
 		w := newWorld(t, items(running(0), operation(contract.AbortOperation)), with)
 		w.pass()
 		if p := w.stored().Status.Phase; p != phases.Failed {
-			t.Errorf("phase %q", p)
+			t.Errorf("phase = %q, want %q", p, phases.Failed)
 		}
 	})
 }
@@ -86,7 +86,7 @@ func TestPort(t *testing.T) {
 	if len(types) != 2 || types[0] != extension.BeforeReconcileHook || types[1] != extension.BeforeAbortHook {
 		t.Errorf("hooks ran for %v", types)
 	}
-	t.Run("a nil hook is a fault, not a panic [L67]", func(t *testing.T) {
+	t.Run("Add reports a nil hook and does not panic [L67]", func(t *testing.T) {
 		args := deployerlib.DeployerArgs{Type: testType, Deployer: deployerlib.Port(old{fake}, deployerlib.PortedHooks{extension.EndHook: {nil}})}
 		args.Default()
 		if args.Validate() == nil {
@@ -95,9 +95,9 @@ func TestPort(t *testing.T) {
 	})
 }
 
-func TestResume(t *testing.T) {
+func TestResumeCalls(t *testing.T) {
 	resuming := func(w *world, args *deployerlib.DeployerArgs) { args.Deployer = landscapertest.Resuming{Fake: w.fake} }
-	t.Run("once per finished item, without a write", func(t *testing.T) {
+	t.Run("Resume is called once for a finished item, without a write", func(t *testing.T) {
 		w := newWorld(t, append(items(finishedJob("1", phases.Succeeded), withTarget), target("x")), resuming)
 		w.pass()
 		w.pass()
@@ -107,7 +107,7 @@ func TestResume(t *testing.T) {
 			t.Error("no target")
 		}
 	})
-	t.Run("again after an error", func(t *testing.T) {
+	t.Run("Resume is called again after an error", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), resuming)
 		w.fake.On(landscapertest.ActionResume, landscapertest.Fail(errBoom), landscapertest.Panic("x"))
 		for range 4 {
@@ -115,7 +115,7 @@ func TestResume(t *testing.T) {
 		}
 		w.wantCalls(landscapertest.ActionResume, landscapertest.ActionResume, landscapertest.ActionResume)
 	})
-	t.Run("not for what runs or goes", func(t *testing.T) {
+	t.Run("Resume is not called for an item that runs or is being deleted", func(t *testing.T) {
 		for _, changes := range [][]change{{job("1")}, {finishedJob("1", phases.Succeeded), deleted}, {job("1"), paused}} {
 			w := newWorld(t, items(changes...), resuming)
 			w.pass()
@@ -124,12 +124,12 @@ func TestResume(t *testing.T) {
 			}
 		}
 	})
-	t.Run("on a paused item with nothing to do [Yx2]", func(t *testing.T) {
+	t.Run("Resume is called for a paused item with nothing to do [Yx2]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), paused), resuming)
 		w.pass()
 		w.wantCalls(landscapertest.ActionResume)
 	})
-	t.Run("what it changes is dropped", func(t *testing.T) {
+	t.Run("changes of Resume to the item are dropped", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), resuming)
 		w.fake.On(landscapertest.ActionResume, landscapertest.Change(vandalise))
 		w.pass()

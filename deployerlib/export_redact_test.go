@@ -30,6 +30,6 @@ func TestExportErrorsAreRedacted(t *testing.T) {
 	}).Build()
 	err := WriteExport(t.Context(), c, di, map[string]string{"password": "k4n4ry-secret"})
 	if err == nil || !strings.HasSuffix(err.Error(), `denied: {config: {"password":"***"}} or eyJwYXNzd29yZCI6I***ifQ==`) {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want an error that ends with %q", err, `denied: {config: {"password":"***"}} or eyJwYXNzd29yZCI6I***ifQ==`)
 	}
 }

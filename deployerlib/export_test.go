@@ -60,17 +60,17 @@ func TestWriteExport(t *testing.T) {
 		want   string
 		err    string
 	}{
-		"creates":                   {nil, nil, map[string]int{"a": 1}, name, `{"a":1}`, ""},
-		"updates its own":           {[]client.Object{secret(name, "uid-1", "old")}, nil, json.RawMessage(`{"b":2}`), name, `{"b":2}`, ""},
-		"uses the one it refers to": {[]client.Object{secret("mine", "uid-1", "old")}, &lsv1alpha1.ObjectReference{Name: "mine"}, []byte("x: 1"), "mine", "x: 1", ""},
-		"not another item's":        {[]client.Object{secret(name, "other", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
-		"replaces what an item of the same name left": {[]client.Object{leftover(name, item().Name)}, nil, 1, name, "1", ""},
-		"not what an item of another name left":       {[]client.Object{leftover(name, "another")}, nil, 1, name, "old", "does not belong to this item"},
-		"not what others own too":                     {[]client.Object{coOwned(leftover(name, item().Name))}, nil, 1, name, "old", "does not belong to this item"},
-		"not nobody's":                                {[]client.Object{secret(name, "", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
-		"not in another namespace":                    {nil, &lsv1alpha1.ObjectReference{Name: name, Namespace: "kube-system"}, 1, name, "", "not the item's namespace"},
-		"not more than a secret can hold":             {nil, nil, []byte(strings.Repeat("x", 1<<20+1)), name, "", "more than"},
-		"not what cannot be written as JSON":          {nil, nil, func() {}, name, "", "encode export"},
+		"a missing Secret is created":                                    {nil, nil, map[string]int{"a": 1}, name, `{"a":1}`, ""},
+		"the Secret of the item is updated":                              {[]client.Object{secret(name, "uid-1", "old")}, nil, json.RawMessage(`{"b":2}`), name, `{"b":2}`, ""},
+		"the Secret in status.exportRef is updated":                      {[]client.Object{secret("mine", "uid-1", "old")}, &lsv1alpha1.ObjectReference{Name: "mine"}, []byte("x: 1"), "mine", "x: 1", ""},
+		"the Secret of another item is not changed":                      {[]client.Object{secret(name, "other", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
+		"the Secret of an earlier item with the same name is replaced":   {[]client.Object{leftover(name, item().Name)}, nil, 1, name, "1", ""},
+		"the Secret of an earlier item with another name is not changed": {[]client.Object{leftover(name, "another")}, nil, 1, name, "old", "does not belong to this item"},
+		"a Secret with a second owner is not changed":                    {[]client.Object{coOwned(leftover(name, item().Name))}, nil, 1, name, "old", "does not belong to this item"},
+		"a Secret without an owner is not changed":                       {[]client.Object{secret(name, "", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
+		"a Secret in another namespace is not written":                   {nil, &lsv1alpha1.ObjectReference{Name: name, Namespace: "kube-system"}, 1, name, "", "not the item's namespace"},
+		"a value that exceeds the size of a Secret is refused":           {nil, nil, []byte(strings.Repeat("x", 1<<20+1)), name, "", "more than"},
+		"a value that cannot be encoded as JSON is refused":              {nil, nil, func() {}, name, "", "encode export"},
 	}
 	for label, test := range tests {
 		t.Run(label, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestWriteExport(t *testing.T) {
 			}
 		})
 	}
-	t.Run("names the largest value, and shows none, if a Secret cannot hold them [D14][H-33]", func(t *testing.T) {
+	t.Run("the error names the largest value, but shows no value, if a Secret cannot hold all values [D14][H-33]", func(t *testing.T) {
 		values := map[string]any{"small": "CANARY", "large": strings.Repeat("x", corev1.MaxSecretSize)}
 		err := deployerlib.WriteExport(t.Context(), fake.NewClientBuilder().Build(), item(), values)
 		if err == nil || !strings.Contains(err.Error(), `the largest is "large" with 1048578 bytes`) || strings.Contains(err.Error(), "CANARY") {
@@ -129,11 +129,11 @@ func TestDeleteExport(t *testing.T) {
 		ref    *lsv1alpha1.ObjectReference
 		left   bool
 	}{
-		"its own":           {[]client.Object{secret("item-export", "uid-1", "x")}, ref, false},
-		"gone already":      {nil, ref, false},
-		"somebody else's":   {[]client.Object{secret("item-export", "other", "x")}, ref, true},
-		"none":              {[]client.Object{secret("item-export", "uid-1", "x")}, nil, true},
-		"another namespace": {nil, &lsv1alpha1.ObjectReference{Name: "a", Namespace: "kube-system"}, false},
+		"the Secret of the item is deleted":          {[]client.Object{secret("item-export", "uid-1", "x")}, ref, false},
+		"a missing Secret is not an error":           {nil, ref, false},
+		"the Secret of another item is kept":         {[]client.Object{secret("item-export", "other", "x")}, ref, true},
+		"an item without an export keeps the Secret": {[]client.Object{secret("item-export", "uid-1", "x")}, nil, true},
+		"a Secret in another namespace is ignored":   {nil, &lsv1alpha1.ObjectReference{Name: "a", Namespace: "kube-system"}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestDeleteExport(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an error of the API server is one", func(t *testing.T) {
+	t.Run("an error of the API server is returned", func(t *testing.T) {
 		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: failingGet}).Build()
 		di := item()
 		di.Status.ExportReference = ref

@@ -89,22 +89,22 @@ func oneAction(t *testing.T, name string, forced bool, c change) {
 	}
 }
 
-func TestPrecedence(t *testing.T) {
+func TestActionPrecedence(t *testing.T) {
 	abort, force := operation(contract.AbortOperation), operation(lsv1alpha1.ForceReconcileOperation)
 	tests := map[string]struct {
 		changes []change
 		want    contract.Action
 	}{
-		"abort before delete [L35]":               {[]change{running(0), abort, deleted}, contract.ActionAbort},
-		"force-reconcile before delete [L35]":     {[]change{running(0), force, deleted}, contract.ActionForceReconcile},
-		"delete before reconcile [L33] [L35]":     {[]change{running(0), deleted}, contract.ActionDelete},
-		"abort [L31]":                             {[]change{running(0), abort}, contract.ActionAbort},
-		"force-reconcile [L32]":                   {[]change{running(0), force}, contract.ActionForceReconcile},
-		"reconcile otherwise [L34]":               {[]change{running(0)}, contract.ActionReconcile},
-		"abort of a job [L31]":                    {[]change{runningJob("1", 0), abort}, contract.ActionAbort},
-		"force-reconcile on an open job [L32]":    {[]change{job("1"), force}, contract.ActionForceReconcile},
-		"force-reconcile on a final item [Lx7]":   {[]change{finished(phases.Succeeded), force}, contract.ActionForceReconcile},
-		"deletion without a new generation [Lx7]": {[]change{finished(phases.Succeeded), deleted}, contract.ActionDelete},
+		"abort precedes delete [L35]":                {[]change{running(0), abort, deleted}, contract.ActionAbort},
+		"force-reconcile precedes delete [L35]":      {[]change{running(0), force, deleted}, contract.ActionForceReconcile},
+		"delete precedes reconcile [L33] [L35]":      {[]change{running(0), deleted}, contract.ActionDelete},
+		"abort [L31]":                                {[]change{running(0), abort}, contract.ActionAbort},
+		"force-reconcile [L32]":                      {[]change{running(0), force}, contract.ActionForceReconcile},
+		"reconcile is the default [L34]":             {[]change{running(0)}, contract.ActionReconcile},
+		"abort of a job [L31]":                       {[]change{runningJob("1", 0), abort}, contract.ActionAbort},
+		"force-reconcile of an unfinished job [L32]": {[]change{job("1"), force}, contract.ActionForceReconcile},
+		"force-reconcile of a finished item [Lx7]":   {[]change{finished(phases.Succeeded), force}, contract.ActionForceReconcile},
+		"deletion without a new generation [Lx7]":    {[]change{finished(phases.Succeeded), deleted}, contract.ActionDelete},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 func TestDefaultFlow(t *testing.T) {
-	t.Run("an item that is gone is no error and no requeue [L23]", func(t *testing.T) {
+	t.Run("a deleted item causes neither an error nor a requeue [L23]", func(t *testing.T) {
 		w := newWorld(t, nil, withHooks())
 		ended := w.pass()
 		if ended.Err != nil || ended.Queue.RequeueAfter != 0 || len(w.hooks.Types()) != 1 {
@@ -149,7 +149,7 @@ func TestDefaultFlow(t *testing.T) {
 			t.Error("the item is still remembered")
 		}
 	})
-	t.Run("without target or selectors the item is ours [L24]", func(t *testing.T) {
+	t.Run("the deployer is responsible for an item without a target, and for each item without selectors [L24]", func(t *testing.T) {
 		for _, s := range []setup{withSelector(), withHooks()} {
 			w := newWorld(t, items(job("1")), s)
 			w.pass()
@@ -159,7 +159,7 @@ func TestDefaultFlow(t *testing.T) {
 		w.pass()
 		w.wantCalls(contract.ActionReconcile)
 	})
-	t.Run("items of others are never written [C1] [C2] [L24] [L25]", func(t *testing.T) {
+	t.Run("items of other deployers are never written [C1] [C2] [L24] [L25]", func(t *testing.T) {
 		for name, objects := range map[string][]client.Object{
 			"type":           items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "other" }),
 			"target":         append(items(job("1"), withTarget), target("other")),
@@ -172,7 +172,7 @@ func TestDefaultFlow(t *testing.T) {
 			}
 		}
 	})
-	t.Run("labels select items", func(t *testing.T) {
+	t.Run("the deployer is responsible for items with matching labels only", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withArgs(func(args *deployerlib.DeployerArgs) {
 			selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"shard": "1"}})
 			if err != nil {
@@ -186,7 +186,7 @@ func TestDefaultFlow(t *testing.T) {
 		w.pass()
 		w.wantCalls(contract.ActionReconcile)
 	})
-	t.Run("annotations are removed once the start is stored [L26] [C3] [C5]", func(t *testing.T) {
+	t.Run("annotations are removed after the start of the run is stored [L26] [C3] [C5]", func(t *testing.T) {
 		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation), annotation(lsv1alpha1.ReconcileTimestampAnnotation, t0.Format(time.RFC3339))))
 		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			if di := w.stored(); len(di.Annotations) != 0 || !contract.HasOurFinalizer(di) {
@@ -205,7 +205,7 @@ func TestDefaultFlow(t *testing.T) {
 			t.Errorf("observedGeneration %d", got)
 		}
 	})
-	t.Run("final phases rest, others run [L4] [L29] [C8]", func(t *testing.T) {
+	t.Run("items with a final phase do not run, others do [L4] [L29] [C8]", func(t *testing.T) {
 		for phase, want := range map[lsv1alpha1.DeployItemPhase]bool{
 			phases.Succeeded: false, phases.Failed: false, "Aborted": false,
 			phases.Init: true, phases.Progressing: true, phases.Deleting: true, phases.Completing: true, "": true, "Strange": true,
@@ -217,7 +217,7 @@ func TestDefaultFlow(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the deployer is handed Init, or InitDelete, whatever is stored [C9]", func(t *testing.T) {
+	t.Run("the deployer receives the phase Init or InitDelete, regardless of the stored phase [C9]", func(t *testing.T) {
 		for _, changes := range [][]change{{running(0)}, {runningJob("1", 0)}, {runningJob("1", 0), deleted}} {
 			w := newWorld(t, items(changes...))
 			w.pass()
@@ -231,14 +231,14 @@ func TestDefaultFlow(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the deployer says who it is [C11]", func(t *testing.T) {
+	t.Run("the status names the deployer [C11]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.pass()
 		if got := w.stored().Status.Deployer; got != deployer() {
 			t.Errorf("status.deployer is %+v", got)
 		}
 	})
-	t.Run("the finalizer goes only after Delete succeeded [Lx6] [C13]", func(t *testing.T) {
+	t.Run("the finalizer is removed only after Delete succeeded [Lx6] [C13]", func(t *testing.T) {
 		w := newWorld(t, objectsFor(extension.BeforeDeleteHook))
 		w.fake.On(contract.ActionDelete, landscapertest.Fail(errBoom), landscapertest.Wait("pods", time.Second), landscapertest.Phase(phases.Deleting))
 		for range 3 {
@@ -253,7 +253,7 @@ func TestDefaultFlow(t *testing.T) {
 			t.Error("the item is still there")
 		}
 	})
-	t.Run("delete-without-uninstall and a never deployed item need no deployer [C12]", func(t *testing.T) {
+	t.Run("a deletion without uninstall, or of an item that was never deployed, calls no method [C12]", func(t *testing.T) {
 		for _, changes := range [][]change{
 			{finishedJob("1", phases.Succeeded), job("2"), deleted, annotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")},
 			{job("1"), deleted, withTarget, func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil }},
@@ -266,12 +266,12 @@ func TestDefaultFlow(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a job goes on after a crash [C14]", func(t *testing.T) {
+	t.Run("a job continues after a crash [C14]", func(t *testing.T) {
 		w := newWorld(t, items(runningJob("1", -time.Minute)))
 		w.pass()
 		w.wantCalls(contract.ActionReconcile)
 		if s := w.stored().Status; s.JobIDFinished != "1" || !s.TransitionTimes.InitTime.Time.Equal(t0.Add(-time.Minute)) {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want jobIDFinished 1 and the init time of the start", s)
 		}
 		w.wantSent("patch", "patch status") // the first request only checks the version of the item; the second one stores the outcome
 	})
@@ -281,18 +281,18 @@ func TestDefaultFlow(t *testing.T) {
 		w.wantCalls()
 		w.wantSent("patch status")
 		if s := w.stored().Status; s.JobIDFinished != "2" || s.Phase != phases.Succeeded {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want jobIDFinished 2 and phase Succeeded", s)
 		}
 	})
-	t.Run("test-reconcile makes a job of its own [C15]", func(t *testing.T) {
+	t.Run("test-reconcile starts a new job [C15]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.TestReconcileOperation)))
 		w.pass()
 		s := w.stored().Status
 		if s.JobID == "1" || s.JobID != s.JobIDFinished || len(w.stored().Annotations) != 0 {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want a finished job other than 1, and no annotations", s)
 		}
 	})
-	t.Run("force-reconcile is removed after it had its effect [Lx8]", func(t *testing.T) {
+	t.Run("force-reconcile is removed after its run [Lx8]", func(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)))
 		w.fake.On(contract.ActionForceReconcile, landscapertest.Fail(errBoom))
 		w.pass()
@@ -306,7 +306,7 @@ func TestDefaultFlow(t *testing.T) {
 		}
 		w.wantCalls(contract.ActionForceReconcile, contract.ActionForceReconcile)
 	})
-	t.Run("a missing target or context is told and tried again [Lx9]", func(t *testing.T) {
+	t.Run("a missing target or context is reported and retried [Lx9]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), withTarget))
 		ended := w.pass()
 		s := w.stored().Status
@@ -324,7 +324,7 @@ func TestDefaultFlow(t *testing.T) {
 			t.Error("the condition Deployed=False stayed although the deployer ran")
 		}
 	})
-	t.Run("a panic of the deployer is an error of the item [Lx10]", func(t *testing.T) {
+	t.Run("a panic of the deployer becomes an error of the item [Lx10]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.Panic("ouch"))
 		ended := w.pass()
@@ -335,7 +335,7 @@ func TestDefaultFlow(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	t.Run("one per new error", func(t *testing.T) {
+	t.Run("each new error causes one event", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errBoom), landscapertest.Fail(errBoom), landscapertest.Fail(fmt.Errorf("bang")))
 		for range 3 {

@@ -91,13 +91,13 @@ func TestCancelledCalls(t *testing.T) {
 		w.wantCalls(contract.ActionReconcile, contract.ActionAbort)
 		call := w.fake.Calls(key)[0]
 		if !errors.Is(call.Cause, deployerlib.ErrAborted) {
-			t.Errorf("cause %v", call.Cause)
+			t.Errorf("cause = %v, want %v", call.Cause, deployerlib.ErrAborted)
 		}
 		if di := w.stored(); di.Status.Phase != phases.Failed || di.Status.LastError.Reason != contract.AbortedReason || len(di.Annotations) != 0 {
 			t.Errorf("annotations %v, status %+v", di.Annotations, di.Status)
 		}
 	})
-	t.Run("interrupt cancels the call, Abort tidies up, nothing but the provider status is written", func(t *testing.T) {
+	t.Run("an interrupt cancels the call, Abort runs, and only the provider status is written", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
 			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
@@ -109,13 +109,13 @@ func TestCancelledCalls(t *testing.T) {
 		p.end()
 		w.wantCalls(contract.ActionReconcile, contract.ActionAbort)
 		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrInterrupted) {
-			t.Errorf("cause %v", w.fake.Calls(key)[0].Cause)
+			t.Errorf("cause = %v, want %v", w.fake.Calls(key)[0].Cause, deployerlib.ErrInterrupted)
 		}
 		if s := w.stored().Status; s.Phase != phases.Failed || s.ProviderStatus == nil || s.LastError != nil {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want phase Failed, a providerStatus and no lastError", s)
 		}
 	})
-	t.Run("the deadline cancels the call and fails the item, Abort does not run", func(t *testing.T) {
+	t.Run("the deadline cancels the call and fails the item, and Abort does not run", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		p := w.pop(t.Context())
@@ -128,10 +128,10 @@ func TestCancelledCalls(t *testing.T) {
 			t.Errorf("status %+v, error %+v", s, s.LastError)
 		}
 		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrDeadline) {
-			t.Errorf("cause %v", w.fake.Calls(key)[0].Cause)
+			t.Errorf("cause = %v, want %v", w.fake.Calls(key)[0].Cause, deployerlib.ErrDeadline)
 		}
 	})
-	t.Run("a call that returns nil although it was cancelled does not count as done", func(t *testing.T) {
+	t.Run("a cancelled call that returns nil is not finished", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		release := make(chan struct{})
 		w.fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
@@ -141,10 +141,10 @@ func TestCancelledCalls(t *testing.T) {
 		close(release)
 		p.end()
 		if s := w.stored().Status; s.Phase != phases.Failed {
-			t.Errorf("status %+v", s)
+			t.Errorf("phase = %q, want %q", s.Phase, phases.Failed)
 		}
 	})
-	t.Run("deletion of the object cancels the call", func(t *testing.T) {
+	t.Run("the removal of the item cancels the call", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		p := w.pop(t.Context())
@@ -160,7 +160,7 @@ func TestCancelledCalls(t *testing.T) {
 			t.Error("the item is still remembered")
 		}
 	})
-	t.Run("our own event, or one of no importance, cancels nothing", func(t *testing.T) {
+	t.Run("events without a relevant change do not cancel the call", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		release := make(chan struct{})
 		w.fake.On(contract.ActionReconcile, landscapertest.Block(release))
@@ -173,16 +173,16 @@ func TestCancelledCalls(t *testing.T) {
 		close(release)
 		p.end()
 		if call := w.fake.Calls(key)[0]; call.Cause != nil {
-			t.Errorf("cause %v", call.Cause)
+			t.Errorf("cause = %v, want nil", call.Cause)
 		}
 		if s := w.stored().Status; s.JobIDFinished != "1" {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want jobIDFinished 1", s)
 		}
 	})
 }
 
 func TestShutdown(t *testing.T) {
-	t.Run("lets the call end within the grace period", func(t *testing.T) {
+	t.Run("a shutdown lets the call return within the grace period", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		release := make(chan struct{})
 		w.fake.On(contract.ActionReconcile, landscapertest.Block(release))
@@ -196,7 +196,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("phase %q, cause %v", s.Phase, w.fake.Calls(key)[0].Cause)
 		}
 	})
-	t.Run("cancels it afterwards; the job stays open and no error is written", func(t *testing.T) {
+	t.Run("a shutdown cancels the call after the grace period, and the job stays unfinished without an error", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -210,7 +210,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("cause %v, status %+v", w.fake.Calls(key)[0].Cause, s)
 		}
 	})
-	t.Run("no pass begins after it", func(t *testing.T) {
+	t.Run("no reconcile starts after a shutdown", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -219,7 +219,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-func TestIgnoredCancellation(t *testing.T) {
+func TestCallThatIgnoresCancellation(t *testing.T) {
 	release := make(chan struct{})
 	w := newWorld(t, items(job("1")))
 	w.fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
@@ -250,21 +250,21 @@ func TestIgnoredCancellation(t *testing.T) {
 	w.reconcile()
 	w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 	if s := w.stored().Status; s.JobIDFinished != "2" || s.Phase != phases.Succeeded {
-		t.Errorf("status %+v", s)
+		t.Errorf("status = %+v, want jobIDFinished 2 and phase Succeeded", s)
 	}
 	if faults := w.fake.Faults(); len(faults) > 0 {
-		t.Error(faults)
+		t.Errorf("faults = %v, want none", faults)
 	}
 }
 
 func TestAbort(t *testing.T) {
 	abort := operation(contract.AbortOperation)
-	t.Run("errors are retried until its deadline, then the item fails", func(t *testing.T) {
+	t.Run("errors of Abort are retried until the deadline, and then the item fails", func(t *testing.T) {
 		w := newWorld(t, items(running(0), abort))
 		w.fake.Always(contract.ActionAbort, landscapertest.Fail(errBoom))
 		w.pass()
 		if s := w.stored().Status; s.Phase != phases.Progressing || s.LastError == nil {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want phase Progressing and a lastError", s)
 		}
 		w.clock.Step(contract.AbortTimeout)
 		w.pass()
@@ -273,7 +273,7 @@ func TestAbort(t *testing.T) {
 		}
 		w.wantCalls(contract.ActionAbort)
 	})
-	t.Run("one that was taken back leaves the next one its whole time", func(t *testing.T) {
+	t.Run("a withdrawn abort does not shorten the deadline of the next abort", func(t *testing.T) {
 		w := newWorld(t, items(running(0), abort))
 		w.fake.Always(contract.ActionAbort, landscapertest.Fail(errBoom)).Always(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
 		w.pass()
@@ -287,7 +287,7 @@ func TestAbort(t *testing.T) {
 			t.Errorf("phase %q, error %+v", s.Phase, s.LastError)
 		}
 	})
-	t.Run("works without context and target", func(t *testing.T) {
+	t.Run("Abort is called without a context and a target", func(t *testing.T) {
 		w := newWorld(t, items(running(0), abort, withTarget, func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "gone" }))
 		w.pass()
 		call := w.fake.Calls(key)[0]
@@ -295,7 +295,7 @@ func TestAbort(t *testing.T) {
 			t.Errorf("call %+v", call)
 		}
 	})
-	t.Run("an expired run is aborted, not timed out", func(t *testing.T) {
+	t.Run("Abort runs although the deadline of the run has passed", func(t *testing.T) {
 		w := newWorld(t, items(running(-time.Hour), abort))
 		w.pass()
 		w.wantCalls(contract.ActionAbort)

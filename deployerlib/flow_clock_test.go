@@ -103,7 +103,7 @@ func TestFinalBackgroundFailureIsNotRetried(t *testing.T) {
 		"Other":  {"another error may go away", errBoom, 400, 20},
 	}
 	for name, tc := range cases {
-		t.Run(name+": without a change, only a failure that may go away is retried in the background [F65]", func(t *testing.T) {
+		t.Run(name+": without a change, only a transient failure is retried in the background [F65]", func(t *testing.T) {
 			w := newWorld(t, items(finishedJob("1", phases.Failed)), withHooks(extension.ShouldReconcileHook))
 			w.on(extension.ShouldReconcileHook, &extension.HookResult{}, nil) // like a deployer that has returned its triggers
 			w.fake.Always(contract.ActionReconcile, landscapertest.Fail(tc.answer))
@@ -142,7 +142,7 @@ func TestDeadlineKeepsTheBackoff(t *testing.T) {
 	})
 }
 
-func TestExceptionsToTheBackoff(t *testing.T) {
+func TestBackoffExceptions(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		does   func(w *world)
@@ -171,7 +171,7 @@ func TestExceptionsToTheBackoff(t *testing.T) {
 		}, 0},
 	}
 	for name, tc := range cases {
-		t.Run(name+": only what may resolve the failure starts a run during the backoff [F65]", func(t *testing.T) {
+		t.Run(name+": only a change that may resolve the failure starts a run during the backoff [F65]", func(t *testing.T) {
 			w := newWorld(t, append(items(finishedJob("1", phases.Succeeded), withTarget), target("yours")), withHooks(extension.ShouldReconcileHook))
 			w.on(extension.ShouldReconcileHook, &extension.HookResult{}, nil)
 			w.fake.Always(contract.ActionReconcile, landscapertest.Fail(errBoom))
@@ -247,7 +247,7 @@ func TestMinInterval(t *testing.T) {
 			t.Errorf("the last trigger that a run has seen is number %d of %d", handled, wanted)
 		}
 	})
-	t.Run("a run that nothing preceded in the last second starts at once [F66]", func(t *testing.T) {
+	t.Run("a run starts at once if none started in the last second [F66]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks(extension.ShouldReconcileHook))
 		w.on(extension.ShouldReconcileHook, &extension.HookResult{}, nil)
 		for n := range 3 {
@@ -328,7 +328,7 @@ func TestShortDelays(t *testing.T) {
 	}
 }
 
-func TestEarlyPopsKeepThePriority(t *testing.T) {
+func TestEarlyReconcileKeepsPriority(t *testing.T) {
 	t.Run("a job that a trigger takes from the queue too early keeps the priority of a job [F68]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.Always(contract.ActionReconcile, landscapertest.Fail(errBoom))
@@ -340,7 +340,7 @@ func TestEarlyPopsKeepThePriority(t *testing.T) {
 	})
 }
 
-func TestScheduleOfBrokenConfiguration(t *testing.T) {
+func TestScheduleOfInvalidConfiguration(t *testing.T) {
 	broken := deployerlib.ConfigError("spec.config.replicas", "must be a number")
 	next := continuousreconcile.FromSpec(func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
 		if di.Labels["fixed"] == "" {
@@ -349,7 +349,7 @@ func TestScheduleOfBrokenConfiguration(t *testing.T) {
 		return nil, nil
 	})
 	for name, objects := range map[string][]client.Object{"job-ID": items(finishedJob("1", phases.Failed)), "annotation": items(finished(phases.Failed))} {
-		t.Run(name+": a schedule hook with a broken configuration is not retried until the item changes [F85]", func(t *testing.T) {
+		t.Run(name+": a schedule hook with an invalid configuration is not retried until the item changes [F85]", func(t *testing.T) {
 			calls := 0
 			w := newWorld(t, objects, func(w *world, _ *deployerlib.DeployerArgs) {
 				hook := continuousreconcile.Extension{Next: next, Clock: w.clock}.Hook()

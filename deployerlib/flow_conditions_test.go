@@ -45,7 +45,7 @@ func TestConditionsWithoutTimes(t *testing.T) {
 			w.clock.Step(time.Minute)
 		}
 	})
-	t.Run("times that the deployer sets stay [F89]", func(t *testing.T) {
+	t.Run("times that the deployer sets are kept [F89]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 			in.Item.Status.Conditions = []lsv1alpha1.Condition{{Type: "Disk", Status: "True", LastTransitionTime: *at(-time.Hour), LastUpdateTime: *at(-time.Minute)}}

@@ -43,7 +43,7 @@ func TestIsFirstCall(t *testing.T) {
 			}
 		})
 	}
-	t.Run("another context [F37]", func(t *testing.T) {
+	t.Run("IsFirstCall returns false for a context without a call [F37]", func(t *testing.T) {
 		if deployerlib.IsFirstCall(t.Context()) {
 			t.Error("IsFirstCall is true outside of a call")
 		}

@@ -104,7 +104,7 @@ func TestHookStopsRun(t *testing.T) {
 		w.pass()
 		s := w.stored().Status
 		if s.Phase != phases.Failed || s.JobIDFinished != "1" || !strings.Contains(s.LastError.Message, "hook AfterResponsibilityCheck[0] stopped") {
-			t.Errorf("phase %s, lastError %+v", s.Phase, s.LastError)
+			t.Errorf("phase %s, lastError %+v, want phase Failed and the name of the hook", s.Phase, s.LastError)
 		}
 	})
 	t.Run("a run that is held back before its start changes nothing but the condition [F81]", func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestHookWaits(t *testing.T) {
 			t.Errorf("phase %s, conditions %v", s.Phase, s.Conditions)
 		}
 	})
-	t.Run("a failure policy passes WaitFor on, and a timeout does, too [F82]", func(t *testing.T) {
+	t.Run("a failure policy and a timeout pass WaitFor on [F82]", func(t *testing.T) {
 		calls := 0
 		window := func() error { calls++; return windows }
 		for _, policy := range []extension.FailurePolicy{extension.Ignore, extension.Retry(3)} {
@@ -235,7 +235,7 @@ func TestHookWaits(t *testing.T) {
 			}
 		}
 	})
-	t.Run("an item that never left the hook is deleted without a call [F82]", func(t *testing.T) {
+	t.Run("an item that a hook has always held back is deleted without a call [F82]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"example.com/other"} }), withHooks())
 		w.on(extension.AfterResponsibilityCheckHook, nil, windows)
 		w.pass()

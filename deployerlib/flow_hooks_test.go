@@ -32,7 +32,7 @@ func setProviderStatus(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alph
 	return nil, nil
 }
 
-func TestPipelineWiring(t *testing.T) {
+func TestPipelineContainsEachHookTypeOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	before := map[extension.HookType]string{
 		extension.BeforeAbortHook: "abort", extension.BeforeForceReconcileHook: "force-reconcile",
@@ -67,7 +67,7 @@ func TestHookOrder(t *testing.T) {
 	for _, specific := range []extension.HookType{
 		extension.BeforeAbortHook, extension.BeforeForceReconcileHook, extension.BeforeDeleteHook, extension.BeforeReconcileHook,
 	} {
-		t.Run(string(specific)+" is the only one of its kind [L2] [L51] [L52] [L53]", func(t *testing.T) {
+		t.Run(string(specific)+" is the only hook type for its action that runs [L2] [L51] [L52] [L53]", func(t *testing.T) {
 			w := newWorld(t, objectsFor(specific), withHooks())
 			w.pass()
 			want := append(append([]extension.HookType{}, common...), specific)
@@ -101,7 +101,7 @@ func TestHookOrder(t *testing.T) {
 			t.Errorf("%d hooks ran, error %v", len(w.hooks.Calls()), ended.Err)
 		}
 	})
-	t.Run("an unknown hook type is refused [Lx2]", func(t *testing.T) {
+	t.Run("an unknown hook type is rejected [Lx2]", func(t *testing.T) {
 		fake := landscapertest.NewFake().Hook((&landscapertest.Recorder{}).Hook("x"), "Sometimes")
 		_, err := deployerlib.NewEngine(deployerlib.DeployerArgs{Type: testType, Deployer: fake}, deployerlib.Access{})
 		if err == nil || !strings.Contains(err.Error(), "Sometimes") {
@@ -117,13 +117,13 @@ func TestResponsibilityHook(t *testing.T) {
 		first, second *extension.HookResult
 		want          bool
 	}{
-		"claims the item of another environment [L38]": {"other", yes, nil, true},
-		"refuses one of ours [L39]":                    {"mine", no, nil, false},
-		"nil leaves ours to the check [L40]":           {"mine", nil, nil, true},
-		"nil leaves others to the check [L40]":         {"other", nil, nil, false},
-		"one that claims wins [L41]":                   {"mine", no, yes, true},
-		"all that have an opinion must refuse [L41]":   {"mine", no, no, false},
-		"nil is no opinion [L41]":                      {"mine", nil, no, false},
+		"a hook claims an item of another environment [L38]":                    {"other", yes, nil, true},
+		"a hook refuses an item that the selectors match [L39]":                 {"mine", no, nil, false},
+		"nil leaves an item that the selectors match to the check [L40]":        {"mine", nil, nil, true},
+		"nil leaves an item that the selectors do not match to the check [L40]": {"other", nil, nil, false},
+		"one hook that claims an item outweighs another that refuses it [L41]":  {"mine", no, yes, true},
+		"two hooks refuse an item [L41]":                                        {"mine", no, no, false},
+		"a refusal counts if the other hook returns nil [L41]":                  {"mine", nil, no, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -160,14 +160,14 @@ func TestResponsibilityHook(t *testing.T) {
 			}
 		}
 	})
-	t.Run("another type cannot be claimed [L43]", func(t *testing.T) {
+	t.Run("a hook cannot claim an item of another type [L43]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "other" }), withHooks())
 		w.on(extension.DuringResponsibilityCheckHook, yes, nil)
 		w.pass()
 		w.wantSent()
 		w.wantCalls()
 	})
-	t.Run("its changes are dropped [L25]", func(t *testing.T) {
+	t.Run("changes of a responsibility hook are dropped if the item belongs to another deployer [L25]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.hooks.On("hook", extension.DuringResponsibilityCheckHook, setProviderStatus)
 		w.pass()
@@ -184,14 +184,14 @@ func TestShouldReconcileHook(t *testing.T) {
 		first, second *extension.HookResult
 		want          bool
 	}{
-		"forces a run [L3] [L45]":                  {items(finished(phases.Succeeded)), yes, nil, true},
-		"forces a background run [L45]":            {items(finishedJob("1", phases.Failed)), yes, nil, true},
-		"cannot stop one that is due [L47]":        {items(job("1")), no, nil, true},
-		"no opinion forces nothing [L4]":           {items(finished(phases.Succeeded)), nil, nil, false},
-		"no forces nothing [L50]":                  {items(finished(phases.Succeeded)), no, nil, false},
-		"one that forces wins [L50]":               {items(finished(phases.Succeeded)), no, yes, true},
-		"cannot force a job that never ran [L45]":  {items(annotation(lsv1alpha1.DeployerTypeAnnotation, "x")), yes, nil, false},
-		"cannot force what is being deleted [L45]": {items(finishedJob("1", phases.Succeeded), deleted), yes, nil, false},
+		"a hook forces a run [L3] [L45]":                                   {items(finished(phases.Succeeded)), yes, nil, true},
+		"a hook forces a background run [L45]":                             {items(finishedJob("1", phases.Failed)), yes, nil, true},
+		"a hook cannot stop a run that is due [L47]":                       {items(job("1")), no, nil, true},
+		"nil forces no run [L4]":                                           {items(finished(phases.Succeeded)), nil, nil, false},
+		"a hook that aborts forces no run [L50]":                           {items(finished(phases.Succeeded)), no, nil, false},
+		"one hook that forces a run outweighs another that aborts [L50]":   {items(finished(phases.Succeeded)), no, yes, true},
+		"a hook cannot force a run of an item without a job [L45]":         {items(annotation(lsv1alpha1.DeployerTypeAnnotation, "x")), yes, nil, false},
+		"a hook cannot force a run of an item that is being deleted [L45]": {items(finishedJob("1", phases.Succeeded), deleted), yes, nil, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestShouldReconcileHook(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an enforced run is prepared like any other [L46] (annotation)", func(t *testing.T) {
+	t.Run("a forced run starts like any other run under the annotation revision [L46]", func(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Failed)), withHooks())
 		w.on(extension.ShouldReconcileHook, yes, nil)
 		var seen *lsv1alpha1.DeployItem
@@ -223,7 +223,7 @@ func TestShouldReconcileHook(t *testing.T) {
 			t.Errorf("stored when the deployer ran: %+v", s)
 		}
 	})
-	t.Run("an enforced run on a finished job stays in the background [L46] (job ID)", func(t *testing.T) {
+	t.Run("a forced run of a finished job runs in the background [L46]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Failed)), withHooks())
 		w.on(extension.ShouldReconcileHook, yes, nil)
 		w.fake.On(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
@@ -241,7 +241,7 @@ func TestShouldReconcileHook(t *testing.T) {
 		}
 		w.wantSent("patch status")
 	})
-	t.Run("its leftover abort does not end the pass at a later point [L48]", func(t *testing.T) {
+	t.Run("an earlier abort does not end the reconcile at a later hook type [L48]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.on(extension.ShouldReconcileHook, no, nil)
 		w.on(extension.BeforeAnyReconcileHook, result(false, 0), nil)
@@ -249,7 +249,7 @@ func TestShouldReconcileHook(t *testing.T) {
 		w.pass()
 		w.wantCalls(contract.ActionReconcile)
 	})
-	t.Run("it sees the started run [L28]", func(t *testing.T) {
+	t.Run("hooks of later types see the started run [L28]", func(t *testing.T) {
 		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation)), withHooks(extension.ShouldReconcileHook))
 		w.pass()
 		s := w.hooks.Calls()[0].Item.Status
@@ -264,7 +264,7 @@ func TestBeforeHooksAbort(t *testing.T) {
 		extension.BeforeAbortHook, extension.BeforeForceReconcileHook, extension.BeforeDeleteHook, extension.BeforeReconcileHook,
 	} {
 		for _, hookType := range []extension.HookType{specific, extension.BeforeAnyReconcileHook} {
-			t.Run("abort at "+string(hookType)+" skips "+string(specific)+"'s action, later it runs [L54]", func(t *testing.T) {
+			t.Run("abort at "+string(hookType)+" skips the action of "+string(specific)+", which runs later [L54]", func(t *testing.T) {
 				w := newWorld(t, objectsFor(specific), withHooks())
 				w.on(hookType, result(true, time.Minute), nil)
 				ended := w.pass()
@@ -286,7 +286,7 @@ func TestBeforeHooksAbort(t *testing.T) {
 func TestHookErrors(t *testing.T) {
 	for _, hookType := range extension.HookTypes() {
 		unwritten := hookType == extension.StartHook || hookType == extension.DuringResponsibilityCheckHook
-		t.Run("an error at "+string(hookType)+" [Lx3]", func(t *testing.T) {
+		t.Run("an error of a hook at "+string(hookType)+" ends the reconcile with a retry [Lx3]", func(t *testing.T) {
 			w := newWorld(t, objectsFor(hookType), withHooks())
 			before := w.stored()
 			w.on(hookType, nil, errBoom)
@@ -309,7 +309,7 @@ func TestHookErrors(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a panic in a hook is an error of the item [Lx10]", func(t *testing.T) {
+	t.Run("a panic in a hook becomes an error of the item [Lx10]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.hooks.On("hook", extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 			panic("ouch")
@@ -331,7 +331,7 @@ func TestHookErrors(t *testing.T) {
 		}
 		w.wantCalls()
 	})
-	t.Run("phase and lastError are not a hook's to write", func(t *testing.T) {
+	t.Run("a hook cannot change phase and lastError", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.hooks.On("hook", extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 			di.Status.Phase, di.Status.LastError = phases.Progressing, &lsv1alpha1.Error{Message: "mine"}
@@ -339,10 +339,10 @@ func TestHookErrors(t *testing.T) {
 		})
 		w.pass()
 		if s := w.stored().Status; s.Phase != phases.Init || s.LastError != nil {
-			t.Errorf("phase %q, lastError %+v", s.Phase, s.LastError)
+			t.Errorf("phase %q, lastError %+v, want phase Init and no lastError", s.Phase, s.LastError)
 		}
 	})
-	t.Run("job fields changed by a hook are restored, metadata is dropped", func(t *testing.T) {
+	t.Run("changes of a hook to job fields are restored, and changes to metadata are dropped", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.hooks.On("hook", extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 			di.Status.JobIDFinished, di.Status.ObservedGeneration, di.Status.Phase = "1", 77, phases.Failed
@@ -352,7 +352,7 @@ func TestHookErrors(t *testing.T) {
 		w.pass()
 		di := w.stored()
 		if di.Status.Phase != phases.Succeeded || di.Status.ObservedGeneration != 1 || di.Labels["a"] != "" {
-			t.Errorf("labels %v, status %+v", di.Labels, di.Status)
+			t.Errorf("labels %v, status %+v, want phase Succeeded, observedGeneration 1 and no label", di.Labels, di.Status)
 		}
 		w.wantCalls(contract.ActionReconcile)
 	})

@@ -56,10 +56,10 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 	w.wantCalls(contract.ActionDelete)
 }
 
-// TestLostAnswerWhileTheCacheLags tests an outcome that the API server stores, although the response to the write is
+// TestLostResponseWhileTheCacheLags tests an outcome that the API server stores, although the response to the write is
 // lost. After a live read has shown that the outcome is stored, the library must not act on an older version in the
 // cache.
-func TestLostAnswerWhileTheCacheLags(t *testing.T) {
+func TestLostResponseWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	for name, stored := range map[string]change{"annotation": nil, "job ID": job("1")} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 				w.pass()
 			}
 			if s := w.stored().Status; s.Phase != phases.Succeeded {
-				t.Errorf("status %+v", s)
+				t.Errorf("phase = %q, want %q", s.Phase, phases.Succeeded)
 			}
 			w.wantCalls(contract.ActionReconcile)
 		})
@@ -121,21 +121,21 @@ func TestLostErrorWhileTheCacheLags(t *testing.T) {
 			}
 			s = w.stored().Status
 			if s.Phase != phases.Succeeded || s.LastError != nil || contract.GetCondition(s.Conditions, contract.ConditionWaiting) != nil {
-				t.Errorf("status %+v", s)
+				t.Errorf("status = %+v, want phase Succeeded, no lastError and no condition Waiting", s)
 			}
 			w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 		})
 	}
 }
 
-// TestOldAnswers tests a stale response to the live read after a conflict. Such a response proves neither that the item
-// is gone nor that the run belongs to another deployer.
-func TestOldAnswers(t *testing.T) {
+// TestStaleReadAfterConflict tests a stale response to the live read after a conflict. Such a response proves neither
+// that the item is gone nor that the run belongs to another deployer.
+func TestStaleReadAfterConflict(t *testing.T) {
 	t.Parallel()
 	for name, past := range map[string]change{
-		"of an item of that name before": func(di *lsv1alpha1.DeployItem) { di.UID = "uid-0" },
-		"of the job before":              func(di *lsv1alpha1.DeployItem) { di.Status.JobID, di.Status.JobIDFinished = "0", "0" },
-		"of this job before it began":    func(di *lsv1alpha1.DeployItem) { di.Status.Phase, di.Status.LastReconcileTime = "", nil },
+		"version of an earlier item with the same name": func(di *lsv1alpha1.DeployItem) { di.UID = "uid-0" },
+		"version of the previous job":                   func(di *lsv1alpha1.DeployItem) { di.Status.JobID, di.Status.JobIDFinished = "0", "0" },
+		"version of this job before its start":          func(di *lsv1alpha1.DeployItem) { di.Status.Phase, di.Status.LastReconcileTime = "", nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,16 +167,16 @@ func TestOldAnswers(t *testing.T) {
 				t.Fatalf("%d conflicts and %d stale responses were not used", conflicts, old)
 			}
 			if s := w.stored().Status; s.Phase != phases.Succeeded || s.JobIDFinished != "1" {
-				t.Errorf("status %+v", s)
+				t.Errorf("status = %+v, want phase Succeeded and jobIDFinished 1", s)
 			}
 			w.wantCalls(contract.ActionReconcile)
 		})
 	}
 }
 
-// TestNoTimeoutIsNone checks that for an item without a timeout, the time limit of hooks does not cancel the call
-// [H-2].
-func TestNoTimeoutIsNone(t *testing.T) {
+// TestHookTimeLimitDoesNotCancelCall checks that for an item without a timeout, the time limit of hooks does not cancel
+// the call [H-2].
+func TestHookTimeLimitDoesNotCancelCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{} }))
 	w.fake.On(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {

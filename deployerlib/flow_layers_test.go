@@ -35,10 +35,10 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// TestNoTriggerPrecedesTheBackoff drives all kinds of triggers of each layer at 50 Hz against a failing item, for hours:
-// timers, polls and resyncs of one hour, changes that a watch reports, a kind that cannot be watched, corrections, calls
-// of Trigger, and the triggers of failed runs, which are put back.
-func TestNoTriggerPrecedesTheBackoff(t *testing.T) {
+// TestTriggersDoNotShortenTheBackoff drives all kinds of triggers of each layer at 50 Hz against a failing item, for
+// hours: timers, polls and resyncs of one hour, changes that a watch reports, a kind that cannot be watched,
+// corrections, calls of Trigger, and the triggers of failed runs, which are put back.
+func TestTriggersDoNotShortenTheBackoff(t *testing.T) {
 	for name, layer := range layers() {
 		for place, background := range map[string]bool{"in the background": true, "in a job": false} {
 			t.Run(name+" "+place+": no kind of trigger starts a run before the backoff of a failed item has passed [F65]", func(t *testing.T) {
@@ -250,7 +250,7 @@ func useRuntime(t *testing.T, d deployerlib.Deployer, w *world, target *fakeTarg
 	}
 }
 
-func TestDeployersReadOtherTargets(t *testing.T) {
+func TestDeployerReadsOtherTarget(t *testing.T) {
 	t.Run("a Target that a custom check names is read once in a requested run [F106]", func(t *testing.T) {
 		fake := newFakeTarget()
 		settings := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": ns}, "data": object{"key": "1"}}

@@ -37,7 +37,7 @@ func nextJob(di *lsv1alpha1.DeployItem) {
 
 func TestDeletionWithoutTarget(t *testing.T) {
 	for revision, tc := range deletion {
-		t.Run(revision+": says at once what is missing, and fails after the grace [F63]", func(t *testing.T) {
+		t.Run(revision+": a missing target is reported at once, and the deletion fails after the grace period [F63]", func(t *testing.T) {
 			w := newWorld(t, items(tc.changes...))
 			ended := w.pass()
 			s := w.stored().Status
@@ -61,7 +61,7 @@ func TestDeletionWithoutTarget(t *testing.T) {
 			}
 			w.wantCalls()
 		})
-		t.Run(revision+": goes on when the target comes back in time, and after a restart [F63]", func(t *testing.T) {
+		t.Run(revision+": the deletion continues when the target exists again in time, also after a restart [F63]", func(t *testing.T) {
 			w := newWorld(t, items(tc.changes...))
 			w.pass()
 			w.live(5 * time.Second)
@@ -75,17 +75,17 @@ func TestDeletionWithoutTarget(t *testing.T) {
 				t.Error("the item is still there")
 			}
 		})
-		t.Run(revision+": counts the grace across a restart [F63]", func(t *testing.T) {
+		t.Run(revision+": a restart does not extend the grace period [F63]", func(t *testing.T) {
 			w := newWorld(t, items(tc.changes...))
 			w.pass()
 			w.clock.Step(deployerlib.DefaultMissingTargetGrace)
 			w.restart()
 			w.pass()
 			if s := w.stored().Status; s.Phase != tc.failed {
-				t.Errorf("phase %q", s.Phase)
+				t.Errorf("phase = %q, want %q", s.Phase, tc.failed)
 			}
 		})
-		t.Run(revision+": gives a target that goes away later the whole grace [F63]", func(t *testing.T) {
+		t.Run(revision+": the grace period starts when the target is removed [F63]", func(t *testing.T) {
 			w := newWorld(t, append(items(tc.changes...), target("any")), withArgs(func(args *deployerlib.DeployerArgs) { args.MissingTargetGrace = time.Minute }))
 			w.fake.Always(contract.ActionDelete, landscapertest.Wait("the children", time.Second))
 			w.pass()
@@ -96,19 +96,19 @@ func TestDeletionWithoutTarget(t *testing.T) {
 			w.pass()
 			w.live(50 * time.Second)
 			if s := w.stored().Status; contract.IsFinal(s.Phase) {
-				t.Errorf("phase %q", s.Phase)
+				t.Errorf("phase = %q, want a phase that is not final", s.Phase)
 			}
 			w.live(15 * time.Second)
 			if s := w.stored().Status; s.Phase != tc.failed {
-				t.Errorf("phase %q", s.Phase)
+				t.Errorf("phase = %q, want %q", s.Phase, tc.failed)
 			}
 		})
 	}
-	t.Run("a deployment goes on waiting for its target [F63]", func(t *testing.T) {
+	t.Run("a deployment keeps waiting for its target [F63]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), withTarget))
 		w.live(2 * time.Minute)
 		if s := w.stored().Status; contract.IsFinal(s.Phase) || s.LastError == nil {
-			t.Errorf("phase %q, lastError %+v", s.Phase, s.LastError)
+			t.Errorf("phase %q, lastError %+v, want a lastError and a phase that is not final", s.Phase, s.LastError)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func TestAbortKeepsReason(t *testing.T) {
 				w.pass()
 				s := w.stored().Status
 				if s.Phase != phases.Failed || s.LastError == nil || s.LastError.Message != "the run was aborted; last error: "+want {
-					t.Errorf("phase %q, lastError %+v", s.Phase, s.LastError)
+					t.Errorf("phase %q, lastError %+v, want phase Failed and the reason %q", s.Phase, s.LastError, want)
 				}
 			}
 		})

@@ -41,7 +41,7 @@ func (w *world) live(span time.Duration) int {
 	}
 }
 
-func TestPace(t *testing.T) {
+func TestReconcilePace(t *testing.T) {
 	t.Run("a failing item makes at most 6 calls in 10 s", func(t *testing.T) {
 		for _, changes := range [][]change{{job("1")}, {operation(lsv1alpha1.ReconcileOperation)}} {
 			w := newWorld(t, items(changes...))
@@ -56,7 +56,7 @@ func TestPace(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a waiting item keeps its pace although each wait writes", func(t *testing.T) {
+	t.Run("the writes of a waiting item do not change its pace", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		n := 0
 		w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
@@ -82,7 +82,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("%d calls in a minute: the backoff does not grow", n)
 		}
 	})
-	t.Run("a hook that always forces does not loop", func(t *testing.T) {
+	t.Run("a hook that always forces a run does not cause a loop", func(t *testing.T) {
 		for _, changes := range [][]change{{finishedJob("1", phases.Succeeded)}, {finished(phases.Succeeded)}} {
 			w := newWorld(t, items(changes...), withHooks())
 			w.on(extension.ShouldReconcileHook, result(false, time.Minute), nil)
@@ -108,7 +108,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("after a change of the item: got the delay %s, want none", got)
 		}
 	})
-	t.Run("too early pops do nothing, a trigger or a change opens the gate", func(t *testing.T) {
+	t.Run("an early reconcile does nothing, and a trigger or a change ends the wait", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("x", time.Minute))
 		w.reconcile()
@@ -122,7 +122,7 @@ func TestPace(t *testing.T) {
 		w.reconcile()
 		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile)
 	})
-	t.Run("a trigger does not force a finished item", func(t *testing.T) {
+	t.Run("a trigger does not force a run of a finished item", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)))
 		w.Trigger(key)
 		w.reconcile()
@@ -136,12 +136,12 @@ func TestPriorities(t *testing.T) {
 		answer  landscapertest.Answer
 		want    int
 	}{
-		"a job that progresses":       {items(job("1")), landscapertest.Phase(phases.Progressing), 0},
-		"a deletion that progresses":  {items(finishedJob("1", phases.Succeeded), job("2"), deleted), landscapertest.Phase(phases.Progressing), 100},
-		"a deletion that fails":       {items(finishedJob("1", phases.Succeeded), job("2"), deleted), landscapertest.Fail(errBoom), 0},
-		"a user's force-reconcile":    {items(job("1"), operation(lsv1alpha1.ForceReconcileOperation)), landscapertest.Phase(phases.Progressing), 0},
-		"a background run that fails": {items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), landscapertest.Fail(errBoom), -50},
-		"nothing to do":               {items(finishedJob("1", phases.Succeeded)), nil, -50},
+		"a job that progresses":         {items(job("1")), landscapertest.Phase(phases.Progressing), 0},
+		"a deletion that progresses":    {items(finishedJob("1", phases.Succeeded), job("2"), deleted), landscapertest.Phase(phases.Progressing), 100},
+		"a deletion that fails":         {items(finishedJob("1", phases.Succeeded), job("2"), deleted), landscapertest.Fail(errBoom), 0},
+		"the operation force-reconcile": {items(job("1"), operation(lsv1alpha1.ForceReconcileOperation)), landscapertest.Phase(phases.Progressing), 0},
+		"a background run that fails":   {items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), landscapertest.Fail(errBoom), -50},
+		"an item with nothing to do":    {items(finishedJob("1", phases.Succeeded)), nil, -50},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -68,14 +68,14 @@ func TestRunningPatch(t *testing.T) {
 		hook extension.HookType
 		want []string
 	}{
-		"before the start, with the finalizer [K4]":            {items(job("1"), noFinalizer), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch", "patch status"}},
-		"before the start, with the annotation":                {items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status", "patch"}},
-		"before the start of a next job":                       {items(finishedJob("1", phases.Succeeded), job("2")), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status"}},
-		"before a call, with the outcome [K3, K5]":             {items(job("1")), extension.BeforeReconcileHook, []string{"patch status", "patch status", "patch"}},
-		"after a call, with the outcome":                       {items(job("1")), extension.EndHook, []string{"patch status", "patch status", "patch"}},
-		"a run that another process began":                     {items(runningJob("1", 0)), extension.BeforeAnyReconcileHook, []string{"patch", "patch status", "patch"}},
-		"nothing to do for the deployer":                       {items(finishedJob("1", phases.Succeeded)), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch"}},
-		"an abort, with the end of the run and the annotation": {items(runningJob("1", 0), operation(contract.AbortOperation)), extension.BeforeAbortHook, []string{"patch", "patch status", "patch"}},
+		"changes before the start are written with the finalizer [K4]":               {items(job("1"), noFinalizer), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch", "patch status"}},
+		"changes before the start are written with the annotation":                   {items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status", "patch"}},
+		"changes before the start of the next job are written with the start":        {items(finishedJob("1", phases.Succeeded), job("2")), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status"}},
+		"changes before a call are written with the outcome [K3, K5]":                {items(job("1")), extension.BeforeReconcileHook, []string{"patch status", "patch status", "patch"}},
+		"changes after a call are written with the outcome":                          {items(job("1")), extension.EndHook, []string{"patch status", "patch status", "patch"}},
+		"changes in a run that another process started are written with the outcome": {items(runningJob("1", 0)), extension.BeforeAnyReconcileHook, []string{"patch", "patch status", "patch"}},
+		"changes of an item with nothing to do are written":                          {items(finishedJob("1", phases.Succeeded)), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch"}},
+		"changes in an abort are written with the end of the run and the annotation": {items(runningJob("1", 0), operation(contract.AbortOperation)), extension.BeforeAbortHook, []string{"patch", "patch status", "patch"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,11 +120,11 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 		answer landscapertest.Answer
 		want   []string
 	}{
-		"a hook's error":            {extension.BeforeReconcileHook, errBoom, nil, []string{"patch status", "patch status", "patch"}},
-		"the first hook's error":    {extension.AfterResponsibilityCheckHook, errBoom, nil, []string{"patch status", "patch"}},
-		"the deployer's error":      {extension.BeforeReconcileHook, nil, fails(nil), []string{"patch status", "patch status", "patch"}},
-		"a wait":                    {extension.BeforeReconcileHook, nil, landscapertest.Wait("pods", time.Minute), []string{"patch status", "patch status", "patch"}},
-		"the deployer noted itself": {"", nil, landscapertest.InTurn(notes(both), landscapertest.Fail(errBoom)), []string{"patch status", "patch status", "patch"}},
+		"error of a hook":                {extension.BeforeReconcileHook, errBoom, nil, []string{"patch status", "patch status", "patch"}},
+		"error of the first hook":        {extension.AfterResponsibilityCheckHook, errBoom, nil, []string{"patch status", "patch"}},
+		"error of the deployer":          {extension.BeforeReconcileHook, nil, fails(nil), []string{"patch status", "patch status", "patch"}},
+		"wait of the deployer":           {extension.BeforeReconcileHook, nil, landscapertest.Wait("pods", time.Minute), []string{"patch status", "patch status", "patch"}},
+		"changes of the deployer itself": {"", nil, landscapertest.InTurn(notes(both), landscapertest.Fail(errBoom)), []string{"patch status", "patch status", "patch"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a call sends nothing while it runs", func(t *testing.T) {
+	t.Run("changes are not sent before the call returns", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		sent := []string{}
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
@@ -158,29 +158,29 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 	})
 }
 
-// TestRunningPatchRefuses checks that a patch of a field that users must not change leads to an error with the path of
-// the field.
-func TestRunningPatchRefuses(t *testing.T) {
+// TestRunningPatchRejectsProtectedFields checks that a patch of a field that users must not change leads to an error
+// with the path of the field.
+func TestRunningPatchRejectsProtectedFields(t *testing.T) {
 	tests := map[string]struct {
 		note func(*patch.Patch)
 		want string
 	}{
-		"spec":             {func(p *patch.Patch) { p.Spec().In("config").Set("kind", "Other") }, "spec.config.kind"},
-		"name":             {func(p *patch.Patch) { p.Metadata().Set("name", "other") }, "metadata.name"},
-		"generateName":     {func(p *patch.Patch) { p.Metadata().Set("generateName", "x") }, "metadata"},
-		"our finalizer":    {func(p *patch.Patch) { p.Metadata().Set("finalizers", nil) }, "metadata.finalizers"},
-		"operation":        {func(p *patch.Patch) { p.Annotations().Set(lsv1alpha1.OperationAnnotation, "abort") }, lsv1alpha1.OperationAnnotation},
-		"phase":            {func(p *patch.Patch) { p.Status().Set("phase", "Failed") }, "status.phase"},
-		"job":              {func(p *patch.Patch) { p.Status().Set("jobIDFinished", "9") }, "status.jobIDFinished"},
-		"by a function":    {func(p *patch.Patch) { p.Append(takeOver) }, "status.deployer"},
-		"unknown field":    {func(p *patch.Patch) { p.Status().Set("greeting", "hello") }, "status.greeting"},
-		"poisoned status":  {func(p *patch.Patch) { p.Status().Set("providerStatus", map[string]any{"a": "b"}) }, "status.providerStatus"},
-		"a bad label":      {func(p *patch.Patch) { p.Labels().Set("a b", "c") }, "metadata.labels"},
-		"a bad annotation": {func(p *patch.Patch) { p.Annotations().Set("a b", "c") }, "metadata.annotations"},
-		"not the type":     {func(p *patch.Patch) { p.Status().Set("conditions", "none") }, "status.conditions"},
-		"no JSON":          {func(p *patch.Patch) { p.Status().Set("providerStatus", make(chan int)) }, "status.providerStatus"},
-		"a bad finalizer":  {func(p *patch.Patch) { p.Append(addFinalizer("a b")) }, "metadata.finalizers"},
-		"its own error":    {func(p *patch.Patch) { p.Append(func(map[string]any) error { return errBoom }) }, "boom"},
+		"spec":                               {func(p *patch.Patch) { p.Spec().In("config").Set("kind", "Other") }, "spec.config.kind"},
+		"name":                               {func(p *patch.Patch) { p.Metadata().Set("name", "other") }, "metadata.name"},
+		"generateName":                       {func(p *patch.Patch) { p.Metadata().Set("generateName", "x") }, "metadata"},
+		"finalizer of the library":           {func(p *patch.Patch) { p.Metadata().Set("finalizers", nil) }, "metadata.finalizers"},
+		"operation":                          {func(p *patch.Patch) { p.Annotations().Set(lsv1alpha1.OperationAnnotation, "abort") }, lsv1alpha1.OperationAnnotation},
+		"phase":                              {func(p *patch.Patch) { p.Status().Set("phase", "Failed") }, "status.phase"},
+		"job":                                {func(p *patch.Patch) { p.Status().Set("jobIDFinished", "9") }, "status.jobIDFinished"},
+		"field of the library in a function": {func(p *patch.Patch) { p.Append(takeOver) }, "status.deployer"},
+		"unknown field":                      {func(p *patch.Patch) { p.Status().Set("greeting", "hello") }, "status.greeting"},
+		"provider status without a kind":     {func(p *patch.Patch) { p.Status().Set("providerStatus", map[string]any{"a": "b"}) }, "status.providerStatus"},
+		"invalid label":                      {func(p *patch.Patch) { p.Labels().Set("a b", "c") }, "metadata.labels"},
+		"invalid annotation":                 {func(p *patch.Patch) { p.Annotations().Set("a b", "c") }, "metadata.annotations"},
+		"invalid type of a field":            {func(p *patch.Patch) { p.Status().Set("conditions", "none") }, "status.conditions"},
+		"value that JSON cannot express":     {func(p *patch.Patch) { p.Status().Set("providerStatus", make(chan int)) }, "status.providerStatus"},
+		"invalid finalizer":                  {func(p *patch.Patch) { p.Append(addFinalizer("a b")) }, "metadata.finalizers"},
+		"error of a function":                {func(p *patch.Patch) { p.Append(func(map[string]any) error { return errBoom }) }, "boom"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -198,23 +198,23 @@ func TestRunningPatchRefuses(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the deployer's patch fails its run", func(t *testing.T) {
+	t.Run("an invalid patch of the deployer fails the run", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { p.Status().Set("phase", "Failed") }))
 		w.pass()
 		if s := w.stored().Status; s.Phase == phases.Succeeded || s.LastError == nil || s.LastError.Reason != "PatchRefused" || !strings.Contains(s.LastError.Message, "status.phase") {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want a phase other than Succeeded and a lastError with reason PatchRefused and a message that contains status.phase", s)
 		}
 	})
-	t.Run("mentioning what is stored changes nothing", func(t *testing.T) {
+	t.Run("setting a stored value changes nothing", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { p.Status().Set("jobID", "1"); p.Spec().Set("type", string(testType)) }))
 		w.pass()
 		if s := w.stored().Status; s.Phase != phases.Succeeded || s.LastError != nil {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want phase Succeeded and no lastError", s)
 		}
 	})
-	t.Run("the library's own conditions stay", func(t *testing.T) {
+	t.Run("the conditions of the library are kept", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.Wait("pods", time.Minute), landscapertest.InTurn(
 			notes(func(p *patch.Patch) { p.Status().Set("conditions", nil) }), landscapertest.Wait("pods", time.Minute)))
@@ -243,8 +243,8 @@ func addFinalizer(name string) patch.Func {
 	}
 }
 
-func TestRunningPatchMeetsOthers(t *testing.T) {
-	t.Run("functions run again on the newer version, and nobody's change is lost", func(t *testing.T) {
+func TestRunningPatchConflicts(t *testing.T) {
+	t.Run("functions run again on the newer version, and no change of another client is lost", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { both(p); p.Append(addFinalizer("mine.example.com/x")) }))
 		w.beforeFinal(func() {
@@ -261,7 +261,7 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 		}
 		w.wantSent("patch status", "patch status", "get", "patch status", "patch")
 	})
-	t.Run("the status is not written again when only the metadata met a change", func(t *testing.T) {
+	t.Run("the status is not written again if only the write of the metadata conflicts", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		counted := func(body map[string]any) error {
 			n, _, err := unstructured.NestedInt64(body, "status", "providerStatus", "n")
@@ -286,7 +286,7 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 		}
 		w.wantSent("patch status", "patch status", "patch", "get", "patch")
 	})
-	t.Run("a lost answer is made good once", func(t *testing.T) {
+	t.Run("a write whose response was lost is repeated once", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, notes(both))
 		n := 0
@@ -302,7 +302,7 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 		w.wantBoth()
 		w.wantCalls(contract.ActionReconcile)
 	})
-	t.Run("a run that is not ours any more loses it", func(t *testing.T) {
+	t.Run("the patch of a run that has ended is dropped", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, notes(both))
 		w.beforeFinal(func() {
@@ -310,10 +310,10 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 		})
 		w.pass()
 		if di := w.stored(); len(di.Labels) > 0 || di.Status.JobIDFinished != "1" {
-			t.Errorf("labels %v, status %+v", di.Labels, di.Status)
+			t.Errorf("labels %v, status %+v, want no labels and jobIDFinished 1", di.Labels, di.Status)
 		}
 	})
-	t.Run("the API server refuses the status", func(t *testing.T) {
+	t.Run("a status that the API server rejects fails the run", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, notes(both))
 		n := 0
@@ -325,13 +325,13 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 		}
 		w.pass()
 		if di := w.stored(); len(di.Labels) > 0 || di.Status.LastError == nil {
-			t.Errorf("labels %v, status %+v", di.Labels, di.Status)
+			t.Errorf("labels %v, status %+v, want no labels and a lastError", di.Labels, di.Status)
 		}
 	})
 }
 
-func TestRunningPatchLives(t *testing.T) {
-	t.Run("Checkpoint takes it along, and what is noted later goes later", func(t *testing.T) {
+func TestRunningPatchLifetime(t *testing.T) {
+	t.Run("Checkpoint writes the recorded changes, and later changes are written later", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			p := patch.FromContext(ctx)
@@ -349,11 +349,11 @@ func TestRunningPatchLives(t *testing.T) {
 		w.pass()
 		w.wantBoth()
 		if s := w.stored(); s.Labels["later"] != "on" || s.Status.Phase != phases.Succeeded {
-			t.Errorf("labels %v, status %+v", s.Labels, s.Status)
+			t.Errorf("labels %v, status %+v, want label later and phase Succeeded", s.Labels, s.Status)
 		}
 		w.wantSent("patch status", "patch status", "patch", "patch status", "patch")
 	})
-	t.Run("what one hook notes the next one sees, and all goes out together", func(t *testing.T) {
+	t.Run("a hook sees the changes of the previous hook, and all changes are written together", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		seen := any(nil)
 		w.hooks.On("hook", extension.BeforeAnyReconcileHook, noting(both, nil, nil))
@@ -367,7 +367,7 @@ func TestRunningPatchLives(t *testing.T) {
 		}
 		w.wantSent("patch status", "patch status", "patch")
 	})
-	t.Run("it ends with its pass", func(t *testing.T) {
+	t.Run("the patch cannot be used after its reconcile", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		var late *patch.Patch
 		w.hooks.On("hook", extension.EndHook, noting(func(p *patch.Patch) { late = p }, nil, nil))
@@ -380,7 +380,7 @@ func TestRunningPatchLives(t *testing.T) {
 			t.Errorf("labels %v", got.Labels)
 		}
 	})
-	t.Run("the next pass does not act on a cached item older than it [Kx12]", func(t *testing.T) {
+	t.Run("the next reconcile does not use a cached item that is older than the patch [Kx12]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		count := func(body map[string]any) error {
 			labels, _, err := unstructured.NestedStringMap(body, "metadata", "labels")
@@ -403,7 +403,7 @@ func TestRunningPatchLives(t *testing.T) {
 			t.Errorf("passes %s, want one for each pass on a fresh item", got)
 		}
 	})
-	t.Run("with the last finalizer it goes with the item", func(t *testing.T) {
+	t.Run("the patch is dropped if the removal of the last finalizer deletes the item", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), job("2"), deleted))
 		w.fake.On(contract.ActionDelete, notes(both))
 		w.pass()
@@ -412,7 +412,7 @@ func TestRunningPatchLives(t *testing.T) {
 		}
 		w.wantSent("patch status", "patch")
 	})
-	t.Run("after a deadline it is stored too", func(t *testing.T) {
+	t.Run("the patch is written after the deadline of the run", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			both(patch.FromContext(ctx))
@@ -423,7 +423,7 @@ func TestRunningPatchLives(t *testing.T) {
 		w.pass()
 		w.wantBoth()
 		if s := w.stored().Status; s.Phase != phases.Failed || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want phase Failed and reason ProgressingTimeout", s)
 		}
 	})
 }

@@ -80,8 +80,8 @@ func TestPauseHoldsBack(t *testing.T) {
 	}
 }
 
-func TestPauseLeavesAlone(t *testing.T) {
-	t.Run("an item with nothing to do: no write, and no hook may force a run [Yx2]", func(t *testing.T) {
+func TestPauseAllowsRunsInProgress(t *testing.T) {
+	t.Run("a pause of an item with nothing to do writes nothing, and hooks cannot force a run [Yx2]", func(t *testing.T) {
 		for _, c := range []change{finished(phases.Succeeded), finishedJob("1", phases.Succeeded)} {
 			w := newWorld(t, items(c, paused), withHooks())
 			w.on(extension.ShouldReconcileHook, result(false, 0), nil)
@@ -94,12 +94,12 @@ func TestPauseLeavesAlone(t *testing.T) {
 			w.wantCalls(contract.ActionReconcile)
 		}
 	})
-	t.Run("what a failed hook left, because no hook was asked [Yx2]", func(t *testing.T) {
+	t.Run("a pause keeps the error of a hook, because no hook runs [Yx2]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), shows("Unknown", "HookFailed"), paused))
 		w.pass()
 		w.wantSent()
 	})
-	t.Run("a run in progress with all its waits and retries [Yx2]", func(t *testing.T) {
+	t.Run("a pause allows a run in progress with its waits and retries [Yx2]", func(t *testing.T) {
 		for _, c := range []change{running(0), runningJob("1", 0)} {
 			w := newWorld(t, items(c, paused), withHooks())
 			w.fake.On(contract.ActionReconcile, landscapertest.Wait("a door", time.Second), landscapertest.Phase(phases.Progressing), landscapertest.Fail(errBoom))
@@ -109,30 +109,30 @@ func TestPauseLeavesAlone(t *testing.T) {
 			w.wantCalls(contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile)
 			w.wantPaused(false)
 			if s := w.stored().Status; s.Phase != phases.Succeeded {
-				t.Errorf("phase %s", s.Phase)
+				t.Errorf("phase = %q, want %q", s.Phase, phases.Succeeded)
 			}
 		}
 	})
-	t.Run("a background run that waits [Yx2]", func(t *testing.T) {
+	t.Run("a pause allows a background run that waits [Yx2]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), shows("True", "Waiting"), paused))
 		w.pass()
 		w.wantCalls(contract.ActionReconcile)
 		w.wantPaused(false)
 	})
-	t.Run("an abort [Yx2]", func(t *testing.T) {
+	t.Run("a pause allows an abort [Yx2]", func(t *testing.T) {
 		for _, c := range []change{running(0), runningJob("1", 0)} {
 			w := newWorld(t, items(c, operation(contract.AbortOperation), moved, paused))
 			w.pass()
 			w.wantCalls(contract.ActionAbort)
 			if s := w.stored().Status; s.Phase != phases.Failed {
-				t.Errorf("phase %s", s.Phase)
+				t.Errorf("phase = %q, want %q", s.Phase, phases.Failed)
 			}
 		}
 	})
 }
 
-func TestPauseInTheMiddle(t *testing.T) {
-	t.Run("shows what waits when the run has ended [Yx2]", func(t *testing.T) {
+func TestPauseDuringRun(t *testing.T) {
+	t.Run("a pause during a run shows the next run that is held back [Yx2]", func(t *testing.T) {
 		w := newWorld(t, items(running(0), moved, paused))
 		if w.pass().Queue.RequeueAfter != 1 {
 			t.Error("no reconcile follows immediately")
@@ -148,7 +148,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 		w.wantPaused(true)
 		w.wantCalls(contract.ActionReconcile)
 	})
-	t.Run("keeps a deletion from taking over a job, which ends at its deadline without a call [Yx2]", func(t *testing.T) {
+	t.Run("a pause holds back the deletion during a job, and the job ends at its deadline without a call [Yx2]", func(t *testing.T) {
 		w := newWorld(t, items(runningJob("1", 0), known, deleted, paused))
 		ended := w.pass()
 		w.wantPaused(true)
@@ -164,7 +164,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 			t.Errorf("phase %s, finished %q, error %v", s.Phase, s.JobIDFinished, s.LastError)
 		}
 	})
-	t.Run("begins a background run with the condition gone [Yx2]", func(t *testing.T) {
+	t.Run("a background run starts after the condition of the pause is removed [Yx2]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation), paused))
 		w.pass()
 		w.wantPaused(true)

@@ -177,7 +177,7 @@ var requests = map[string]struct{ finished, next change }{
 	"jobID":      {finishedJob("1", phases.Succeeded), nextJob},
 }
 
-func TestRunSeesItsReferences(t *testing.T) {
+func TestRunReadsCurrentReferences(t *testing.T) {
 	for revision, tc := range requests {
 		t.Run(revision+": a new run sees the Target that was changed before it, although the watch is delayed [F106]", func(t *testing.T) {
 			w := newDelayed(t, nil, item(tc.finished, withTarget), targetWith(`{"cluster":"old"}`))
@@ -226,7 +226,7 @@ func TestRunSeesItsReferences(t *testing.T) {
 				t.Errorf("the deployer received %+v", w.inputs)
 			}
 		})
-		t.Run(revision+": each attempt of a run sees what the first one saw while the watch is delayed, with one read [F106]", func(t *testing.T) {
+		t.Run(revision+": each attempt of a run sees the same versions while the watch is delayed, with one read [F106]", func(t *testing.T) {
 			w := newDelayed(t, nil, item(tc.finished, withTarget), targetWith(`{"cluster":"old"}`))
 			w.answers(deployerlib.WaitFor("a pod", time.Second))
 			w.delay(&lsv1alpha1.Target{}, "target")
@@ -271,7 +271,7 @@ type ignorant struct{ deployerlib.Deployer }
 
 func (ignorant) IgnoresContext() {}
 
-func TestReadsOfReferences(t *testing.T) {
+func TestNumberOfReferenceReads(t *testing.T) {
 	t.Run("a run reads its Context, its Target and the Secret once [F106]", func(t *testing.T) {
 		w := newDelayed(t, nil, item(job("1"), withTarget), targetWithSecret(), kubeconfig("a"))
 		w.pass()
@@ -316,7 +316,7 @@ func secondTarget(config string) *lsv1alpha1.Target {
 	return t
 }
 
-func TestRunSeesAnotherTarget(t *testing.T) {
+func TestRunReadsOtherTarget(t *testing.T) {
 	const theSecond = "*v1alpha1.Target second"
 	key := types.NamespacedName{Namespace: ns, Name: "second"}
 	for revision, tc := range requests {

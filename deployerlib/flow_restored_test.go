@@ -60,11 +60,11 @@ func TestRestoredEtcd(t *testing.T) {
 	finishedNow := func(w *world) {
 		w.t.Helper()
 		if s := w.stored().Status; s.Phase != phases.Succeeded || s.JobIDFinished != s.JobID {
-			w.t.Errorf("status %+v", s)
+			w.t.Errorf("status = %+v, want phase Succeeded and a finished job", s)
 		}
 	}
 	version := func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "5000" }
-	t.Run("an item that was finished goes on with its next job [F60]", func(t *testing.T) {
+	t.Run("a finished item starts its next job after the restore [F60]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), version))
 		s := restorable(w)
 		w.reconcile()
@@ -81,7 +81,7 @@ func TestRestoredEtcd(t *testing.T) {
 		w.forAMinute()
 		finishedNow(w)
 	})
-	t.Run("a call that was running then ends its job [F60]", func(t *testing.T) {
+	t.Run("a call that was running at the time of the backup finishes its job after the restore [F60]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), version))
 		s := restorable(w)
 		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
@@ -95,7 +95,7 @@ func TestRestoredEtcd(t *testing.T) {
 		finishedNow(w)
 		w.wantCalls(contract.ActionReconcile)
 	})
-	t.Run("a call whose start is not in the backup ends its job all the same [F60]", func(t *testing.T) {
+	t.Run("a call that started after the backup finishes its job after the restore [F60]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), version))
 		s := restorable(w)
 		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {

@@ -18,7 +18,7 @@ import (
 func TestHookResults(t *testing.T) {
 	for _, hookType := range extension.HookTypes() {
 		want := reconcile.Result{RequeueAfter: time.Hour, Priority: new(7)}
-		t.Run("returns what a hook at "+string(hookType)+" asked for [L8] [L9] [L57]", func(t *testing.T) {
+		t.Run("the result of a hook at "+string(hookType)+" is returned [L8] [L9] [L57]", func(t *testing.T) {
 			w := newWorld(t, objectsFor(hookType), withHooks())
 			w.on(hookType, &extension.HookResult{ReconcileResult: want}, nil)
 			ended := w.pass()
@@ -29,7 +29,7 @@ func TestHookResults(t *testing.T) {
 				t.Errorf("got the requeue %s, want 1h", ended.Queue.RequeueAfter)
 			}
 		})
-		t.Run("returns what an aborting hook at "+string(hookType)+" asked for [L10]", func(t *testing.T) {
+		t.Run("the result of a hook that aborts at "+string(hookType)+" is returned [L10]", func(t *testing.T) {
 			w := newWorld(t, objectsFor(hookType), withHooks())
 			w.on(hookType, &extension.HookResult{ReconcileResult: want, AbortReconcile: true}, nil)
 			ended := w.pass()
@@ -41,7 +41,7 @@ func TestHookResults(t *testing.T) {
 				t.Errorf("the deployer was called: %t, want %t", called, goesOn)
 			}
 		})
-		t.Run("ignores all results when a hook at "+string(hookType)+" fails [L12]", func(t *testing.T) {
+		t.Run("all results are ignored when a hook at "+string(hookType)+" fails [L12]", func(t *testing.T) {
 			w := newWorld(t, objectsFor(hookType), withHooks())
 			for _, earlier := range extension.HookTypes() {
 				w.on(earlier, result(false, time.Minute), nil)
@@ -61,13 +61,13 @@ func TestResultsAreMerged(t *testing.T) {
 		want        reconcile.Result
 		immediate   bool
 	}{
-		"the shorter wait wins [L19]":                      {result(false, time.Hour), result(false, time.Minute), reconcile.Result{RequeueAfter: time.Minute}, false},
-		"Requeue wins over a wait [L20] [L21]":             {requeue(0), result(false, time.Minute), reconcile.Result{Requeue: true}, true},
-		"Requeue wins over a wait the other way [L21]":     {result(false, time.Minute), requeue(0), reconcile.Result{Requeue: true}, true},
-		"Requeue with a wait of its own is at once [L22]":  {requeue(time.Hour), nil, reconcile.Result{Requeue: true}, true},
-		"no opinion changes nothing":                       {nil, result(false, time.Minute), reconcile.Result{RequeueAfter: time.Minute}, false},
-		"a negative wait is none":                          {result(false, -time.Hour), nil, reconcile.Result{}, false},
-		"nobody asks for anything and nothing is returned": {nil, nil, reconcile.Result{}, false},
+		"the shorter RequeueAfter precedes the longer one [L19]":      {result(false, time.Hour), result(false, time.Minute), reconcile.Result{RequeueAfter: time.Minute}, false},
+		"Requeue precedes a RequeueAfter of another type [L20] [L21]": {requeue(0), result(false, time.Minute), reconcile.Result{Requeue: true}, true},
+		"Requeue of a later type precedes a RequeueAfter [L21]":       {result(false, time.Minute), requeue(0), reconcile.Result{Requeue: true}, true},
+		"Requeue precedes its own RequeueAfter [L22]":                 {requeue(time.Hour), nil, reconcile.Result{Requeue: true}, true},
+		"nil does not change the result":                              {nil, result(false, time.Minute), reconcile.Result{RequeueAfter: time.Minute}, false},
+		"a negative RequeueAfter has no effect":                       {result(false, -time.Hour), nil, reconcile.Result{}, false},
+		"the result is empty without a result of a hook":              {nil, nil, reconcile.Result{}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,8 +89,8 @@ func requeue(after time.Duration) *extension.HookResult {
 	return &extension.HookResult{ReconcileResult: reconcile.Result{Requeue: true, RequeueAfter: after}}
 }
 
-func TestLoneRequeueIsImmediate(t *testing.T) {
-	t.Run("on every way out of a pass [L20] [L22]", func(t *testing.T) {
+func TestRequeueIsImmediate(t *testing.T) {
+	t.Run("Requeue is immediate regardless of how a reconcile ends [L20] [L22]", func(t *testing.T) {
 		for name, objects := range map[string][]client.Object{
 			"nothing to do": items(finishedJob("1", phases.Succeeded)), "run": items(job("1")), "gone": nil,
 		} {
@@ -108,7 +108,7 @@ func TestLoneRequeueIsImmediate(t *testing.T) {
 }
 
 func TestStartHook(t *testing.T) {
-	t.Run("is given neither item nor target [L36]", func(t *testing.T) {
+	t.Run("a Start hook receives neither item nor target [L36]", func(t *testing.T) {
 		for name, objects := range map[string][]client.Object{"there": append(items(job("1"), withTarget), target("mine")), "gone": nil} {
 			w := newWorld(t, objects, withHooks(extension.StartHook))
 			w.pass()
@@ -118,7 +118,7 @@ func TestStartHook(t *testing.T) {
 			}
 		}
 	})
-	t.Run("ends the pass before the item is read [L37]", func(t *testing.T) {
+	t.Run("a Start hook ends the reconcile before the item is read [L37]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.on(extension.StartHook, result(true, 0), nil)
 		read := 0
@@ -138,14 +138,14 @@ func TestEndHook(t *testing.T) {
 		answer landscapertest.Answer
 		want   bool
 	}{
-		"after success [L55]":                 {landscapertest.Done(), true},
-		"also while progressing [L55]":        {progressing, true},
-		"not after an error [L56]":            {landscapertest.Fail(errBoom), false},
-		"not after WaitFor [L56]":             {landscapertest.Wait("x", 0), false},
-		"not after a panic [L56] [Lx10]":      {landscapertest.Panic("x"), false},
-		"not after the phase Failed [L56]":    {landscapertest.Phase(phases.Failed), false},
-		"not after an unknown phase [L56]":    {landscapertest.Phase("Strange"), false},
-		"after the phase Succeeded too [L55]": {landscapertest.Phase(phases.Succeeded), true},
+		"End hooks run after a success [L55]":               {landscapertest.Done(), true},
+		"End hooks run after the phase Progressing [L55]":   {progressing, true},
+		"End hooks do not run after an error [L56]":         {landscapertest.Fail(errBoom), false},
+		"End hooks do not run after WaitFor [L56]":          {landscapertest.Wait("x", 0), false},
+		"End hooks do not run after a panic [L56] [Lx10]":   {landscapertest.Panic("x"), false},
+		"End hooks do not run after the phase Failed [L56]": {landscapertest.Phase(phases.Failed), false},
+		"End hooks do not run after an unknown phase [L56]": {landscapertest.Phase("Strange"), false},
+		"End hooks run after the phase Succeeded [L55]":     {landscapertest.Phase(phases.Succeeded), true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestEndHook(t *testing.T) {
 			}
 		})
 	}
-	t.Run("its changes ride along with the final write [L55]", func(t *testing.T) {
+	t.Run("changes of an End hook are part of the final write [L55]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks(extension.EndHook))
 		w.hooks.On("hook", extension.EndHook, setProviderStatus)
 		w.pass()
@@ -166,7 +166,7 @@ func TestEndHook(t *testing.T) {
 		}
 		w.wantSent("patch status", "patch status")
 	})
-	t.Run("its error keeps the finalizer of a deleted item [L55]", func(t *testing.T) {
+	t.Run("an error of an End hook keeps the finalizer of a deleted item [L55]", func(t *testing.T) {
 		w := newWorld(t, objectsFor(extension.BeforeDeleteHook), withHooks(extension.EndHook))
 		w.on(extension.EndHook, nil, errBoom)
 		w.pass()

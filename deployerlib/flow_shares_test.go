@@ -17,9 +17,9 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestItemsWithoutShare checks that an item that waits for a worker makes no requests, and is queued when a worker is
-// free.
-func TestItemsWithoutShare(t *testing.T) {
+// TestItemsThatWaitForWorker checks that an item that waits for a worker makes no requests, and is queued when a worker
+// is free.
+func TestItemsThatWaitForWorker(t *testing.T) {
 	second := types.NamespacedName{Namespace: ns, Name: "second"}
 	waiting := item(runningJob("1", -time.Minute), func(di *lsv1alpha1.DeployItem) { di.Name, di.UID = second.Name, "uid-2" })
 	w := newWorld(t, []client.Object{item(job("1")), waiting}, withArgs(func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 1 }))
@@ -33,7 +33,7 @@ func TestItemsWithoutShare(t *testing.T) {
 	first := w.pop(t.Context())
 	w.running(contract.ActionReconcile, 1)
 	_ = w.sent()
-	t.Run("waits without a request, at most to the deadline of its run [F4]", func(t *testing.T) {
+	t.Run("an item without a worker sends no requests and waits at most until the deadline of its run [F4]", func(t *testing.T) {
 		for range 3 {
 			res, err := w.Reconcile(t.Context(), second)
 			if err != nil || res.RequeueAfter != 9*time.Minute {
@@ -47,7 +47,7 @@ func TestItemsWithoutShare(t *testing.T) {
 	})
 	close(release)
 	_ = first.end()
-	t.Run("is queued before all others when there is a worker, and runs [F4]", func(t *testing.T) {
+	t.Run("an item that waited for a worker is queued before all others when a worker is free [F4]", func(t *testing.T) {
 		if diff := cmp.Diff(map[types.NamespacedName]int{second: 200}, w.Queued()); diff != "" {
 			t.Errorf("queued: -want, +got:\n%s", diff)
 		}

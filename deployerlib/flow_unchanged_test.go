@@ -31,7 +31,7 @@ func known(di *lsv1alpha1.DeployItem) {
 	di.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Some", "a": 1})
 }
 
-func TestAnUnchangedBackgroundRun(t *testing.T) {
+func TestUnchangedBackgroundRun(t *testing.T) {
 	nothing, unchanged := landscapertest.Done(), landscapertest.Fail(deployerlib.ErrUnchanged)
 	reordered := func(_ context.Context, in landscapertest.Input) error {
 		in.Item.Status.ProviderStatus = &runtime.RawExtension{Raw: json.RawMessage(`{ "kind":"Some", "a":1, "apiVersion":"v1" }`)}
@@ -53,19 +53,19 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		sent    []string
 		moves   bool // whether lastReconcileTime changes
 	}{
-		"leaves no write": {nil, nothing, unchanged, nil, false},
-		"leaves no write beside an earlier success":           {[]change{shows("False", "Succeeded")}, nothing, unchanged, nil, false},
-		"leaves no write for another spelling":                {nil, reordered, unchanged, nil, false},
-		"tells that a run is not owed any more":               {[]change{shows("True", "Failed")}, nothing, unchanged, status, true},
-		"tells that it is well again after it was given up":   {[]change{shows("False", "TimedOut")}, nothing, unchanged, status, true},
-		"tells that the hooks are well again":                 {[]change{shows("Unknown", "HookFailed")}, nothing, unchanged, status, true},
-		"stores what was changed in memory":                   {nil, grows, unchanged, status, true},
-		"stores what was noted, and nothing else":             {nil, label, unchanged, []string{"patch"}, false},
-		"removes force-reconcile, and nothing else":           {[]change{operation(lsv1alpha1.ForceReconcileOperation)}, nothing, unchanged, []string{"patch"}, false},
-		"but one write when it returns nil":                   {nil, nothing, nothing, status, true},
-		"but one write when it waits as well":                 {nil, nothing, landscapertest.Fail(errors.Join(deployerlib.ErrUnchanged, deployerlib.WaitFor("a", time.Hour))), status, true},
-		"but one write when it fails as well":                 {nil, nothing, landscapertest.Fail(errors.Join(deployerlib.ErrUnchanged, errBoom)), status, true},
-		"but one write when it sets a phase that is not done": {nil, landscapertest.Phase(phases.Progressing), unchanged, status, true},
+		"writes nothing": {nil, nothing, unchanged, nil, false},
+		"writes nothing after an earlier success":                  {[]change{shows("False", "Succeeded")}, nothing, unchanged, nil, false},
+		"writes nothing for an equal status with another encoding": {nil, reordered, unchanged, nil, false},
+		"shows that no background run is pending any more":         {[]change{shows("True", "Failed")}, nothing, unchanged, status, true},
+		"shows a success after a timeout":                          {[]change{shows("False", "TimedOut")}, nothing, unchanged, status, true},
+		"shows that the hooks succeed again":                       {[]change{shows("Unknown", "HookFailed")}, nothing, unchanged, status, true},
+		"stores changes to the item in memory":                     {nil, grows, unchanged, status, true},
+		"stores only recorded changes":                             {nil, label, unchanged, []string{"patch"}, false},
+		"only removes force-reconcile":                             {[]change{operation(lsv1alpha1.ForceReconcileOperation)}, nothing, unchanged, []string{"patch"}, false},
+		"writes once when the call returns nil":                    {nil, nothing, nothing, status, true},
+		"writes once when the call also waits":                     {nil, nothing, landscapertest.Fail(errors.Join(deployerlib.ErrUnchanged, deployerlib.WaitFor("a", time.Hour))), status, true},
+		"writes once when the call also fails":                     {nil, nothing, landscapertest.Fail(errors.Join(deployerlib.ErrUnchanged, errBoom)), status, true},
+		"writes once when the call sets a phase that is not final": {nil, landscapertest.Phase(phases.Progressing), unchanged, status, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 			}
 		})
 	}
-	t.Run("runs the End hooks", func(t *testing.T) {
+	t.Run("an unchanged background run calls the End hooks", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
 		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
 		w.on(extension.EndHook, result(false, time.Hour), nil)
@@ -99,7 +99,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		}
 		w.wantSent()
 	})
-	t.Run("is a failure when an End hook fails", func(t *testing.T) {
+	t.Run("an unchanged background run fails when an End hook fails", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
 		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
 		w.on(extension.EndHook, nil, errBoom)
@@ -109,7 +109,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 			t.Errorf("got the condition %+v, want a pending background run", c)
 		}
 	})
-	t.Run("starts the backoff over", func(t *testing.T) {
+	t.Run("an unchanged background run resets the backoff", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
 		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
 		fail := landscapertest.Fail(errBoom)
@@ -124,11 +124,11 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 	})
 }
 
-func TestUnchangedOutsideTheBackground(t *testing.T) {
+func TestUnchangedRequestedRun(t *testing.T) {
 	unchanged := landscapertest.Fail(deployerlib.ErrUnchanged)
 	for name, di := range map[string]change{
-		"ends a job as nil does":          job("1"),
-		"ends an annotation run likewise": func(*lsv1alpha1.DeployItem) {},
+		"ErrUnchanged ends a job like nil":             job("1"),
+		"ErrUnchanged ends an annotation run like nil": func(*lsv1alpha1.DeployItem) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, items(di))
@@ -140,7 +140,7 @@ func TestUnchangedOutsideTheBackground(t *testing.T) {
 			}
 		})
 	}
-	t.Run("deletes nothing", func(t *testing.T) {
+	t.Run("ErrUnchanged does not finish a deletion", func(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Succeeded), known, deleted))
 		w.fake.On(contract.ActionDelete, unchanged)
 		w.pass()

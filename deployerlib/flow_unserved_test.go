@@ -45,7 +45,7 @@ func TestUnservedReferences(t *testing.T) {
 }
 
 func TestUnservedItem(t *testing.T) {
-	t.Run("an item is not gone because a write does not find its kind [F70]", func(t *testing.T) {
+	t.Run("a write that does not find the kind of an item does not prove that the item is gone [F70]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fail = func(request string, obj client.Object) error {
 			if strings.HasPrefix(request, "patch") {

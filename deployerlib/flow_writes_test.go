@@ -30,18 +30,18 @@ func TestBudgets(t *testing.T) {
 		answer  landscapertest.Answer
 		want    []string
 	}{
-		"finished item":                        {items(finishedJob("1", phases.Succeeded)), nil, nil},
-		"first job":                            {items(job("1"), noFinalizer), nil, []string{"patch status", "patch", "patch status"}},
-		"next job":                             {items(finishedJob("1", phases.Succeeded), job("2")), nil, []string{"patch status", "patch status"}},
-		"deletion":                             {items(finishedJob("1", phases.Succeeded), job("2"), deleted), nil, []string{"patch status", "patch"}},
-		"background run":                       {items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), nil, []string{"patch status", "patch"}},
-		"resume":                               {items(runningJob("1", 0)), nil, []string{"patch", "patch status"}},
-		"checkpoint that changes nothing":      {items(job("1")), checkpoint(false), []string{"patch status", "patch status"}},
-		"checkpoint that stores something":     {items(job("1")), checkpoint(true), []string{"patch status", "patch status", "patch status"}},
-		"deployer changes what it must not":    {items(job("1")), landscapertest.Change(vandalise), []string{"patch status", "patch status"}},
-		"deployer sets the phase Succeeded":    {items(job("1")), landscapertest.Phase(phases.Succeeded), []string{"patch status", "patch status"}},
-		"deployer sets a bad provider status":  {items(job("1")), landscapertest.Change(poison), []string{"patch status", "patch status"}},
-		"deployer fails with an unknown error": {items(job("1")), landscapertest.Fail(errBoom), []string{"patch status", "patch status"}},
+		"finished item":                            {items(finishedJob("1", phases.Succeeded)), nil, nil},
+		"first job":                                {items(job("1"), noFinalizer), nil, []string{"patch status", "patch", "patch status"}},
+		"next job":                                 {items(finishedJob("1", phases.Succeeded), job("2")), nil, []string{"patch status", "patch status"}},
+		"deletion":                                 {items(finishedJob("1", phases.Succeeded), job("2"), deleted), nil, []string{"patch status", "patch"}},
+		"background run":                           {items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), nil, []string{"patch status", "patch"}},
+		"resume":                                   {items(runningJob("1", 0)), nil, []string{"patch", "patch status"}},
+		"checkpoint that changes nothing":          {items(job("1")), checkpoint(false), []string{"patch status", "patch status"}},
+		"checkpoint that stores something":         {items(job("1")), checkpoint(true), []string{"patch status", "patch status", "patch status"}},
+		"deployer changes protected fields":        {items(job("1")), landscapertest.Change(vandalise), []string{"patch status", "patch status"}},
+		"deployer sets the phase Succeeded":        {items(job("1")), landscapertest.Phase(phases.Succeeded), []string{"patch status", "patch status"}},
+		"deployer sets an invalid provider status": {items(job("1")), landscapertest.Change(poison), []string{"patch status", "patch status"}},
+		"deployer fails with an unknown error":     {items(job("1")), landscapertest.Fail(errBoom), []string{"patch status", "patch status"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,25 +79,25 @@ func vandalise(s *lsv1alpha1.DeployItemStatus) {
 // item.
 func poison(s *lsv1alpha1.DeployItemStatus) { s.ProviderStatus = raw("text") }
 
-func TestReturns(t *testing.T) {
+func TestCallResults(t *testing.T) {
 	status := func(w *world) lsv1alpha1.DeployItemStatus { return w.stored().Status }
-	t.Run("what a deployer must not change is restored", func(t *testing.T) {
+	t.Run("protected fields that a deployer changes are restored", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.Change(vandalise))
 		w.pass()
 		if s := status(w); s.JobID != "1" || s.JobIDFinished != "1" || s.ObservedGeneration != 1 || s.Deployer != deployer() || s.LastReconcileTime == nil {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want the protected fields as before", s)
 		}
 	})
-	t.Run("a provider status that would poison the item fails the run", func(t *testing.T) {
+	t.Run("an invalid provider status fails the run", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.Change(poison))
 		w.pass()
 		if s := status(w); s.LastError == nil || s.ProviderStatus != nil || s.Phase == phases.Succeeded {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want a lastError, no providerStatus and a phase other than Succeeded", s)
 		}
 	})
-	t.Run("status changed in memory is stored after an error too", func(t *testing.T) {
+	t.Run("changes to the status in memory are stored after an error", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
 			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
@@ -105,10 +105,10 @@ func TestReturns(t *testing.T) {
 		}), landscapertest.Fail(errBoom)))
 		w.pass()
 		if s := status(w); s.ProviderStatus == nil || s.Phase != phases.Progressing || s.LastError == nil {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want a providerStatus, phase Progressing and a lastError", s)
 		}
 	})
-	t.Run("WaitFor then nil ends", func(t *testing.T) {
+	t.Run("a run ends when the call returns nil after WaitFor", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errBoom), landscapertest.Wait("pods", 20*time.Second))
 		w.pass()
@@ -122,7 +122,7 @@ func TestReturns(t *testing.T) {
 			t.Errorf("after it: %+v", s)
 		}
 	})
-	t.Run("Progressing is polled with jitter", func(t *testing.T) {
+	t.Run("an item in the phase Progressing is reconciled again after a delay with jitter", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.Always(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
 		for range 20 {
@@ -132,12 +132,12 @@ func TestReturns(t *testing.T) {
 			}
 		}
 	})
-	t.Run("WaitFor joined with an error is the error", func(t *testing.T) {
+	t.Run("WaitFor that is joined with an error counts as an error", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.Both(landscapertest.Wait("x", time.Hour), landscapertest.Fail(errBoom)))
 		w.pass()
 		if s := status(w); s.LastError == nil || s.Phase != phases.Init {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want a lastError and phase Init", s)
 		}
 	})
 	t.Run("an unrecoverable code ends the job at once [C10]", func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestReturns(t *testing.T) {
 			t.Errorf("status %+v, queue %+v", s, ended.Queue)
 		}
 	})
-	t.Run("an unrecoverable failure leaves the schedule of hooks armed", func(t *testing.T) {
+	t.Run("an unrecoverable failure keeps the schedule of hooks", func(t *testing.T) {
 		for _, missing := range []bool{false, true} {
 			w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) {
 				if missing {
@@ -165,7 +165,7 @@ func TestReturns(t *testing.T) {
 			}
 		}
 	})
-	t.Run("no wait outlives the deadline", func(t *testing.T) {
+	t.Run("no wait exceeds the deadline", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("the other side", 100*time.Hour))
 		w.on(extension.EndHook, result(false, 100*time.Hour), nil)
@@ -180,7 +180,7 @@ func TestReturns(t *testing.T) {
 		}
 		w.wantCalls(contract.ActionReconcile)
 	})
-	t.Run("a hook's abort does not outlive the deadline either", func(t *testing.T) {
+	t.Run("the abort of a hook does not exceed the deadline", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.on(extension.BeforeReconcileHook, result(true, 0), nil)
 		if got := w.pass().Queue.RequeueAfter; got != contract.DefaultTimeout {
@@ -207,7 +207,7 @@ func (w *world) beforeFinal(f func()) {
 }
 
 func TestConflicts(t *testing.T) {
-	t.Run("at the start: the pass ends, nothing was called", func(t *testing.T) {
+	t.Run("a conflict at the start ends the reconcile without a call", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fail = func(string, client.Object) error { return conflict() }
 		ended := w.pass()
@@ -219,17 +219,17 @@ func TestConflicts(t *testing.T) {
 		w.pass()
 		w.wantCalls(contract.ActionReconcile)
 	})
-	t.Run("at the end: carried over while the run is ours", func(t *testing.T) {
+	t.Run("a conflict at the end is resolved while the run is current", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.beforeFinal(func() { w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} }) })
 		w.pass()
 		di := w.stored()
 		if di.Status.JobIDFinished != "1" || di.Status.Phase != phases.Succeeded || di.Labels["a"] != "b" {
-			t.Errorf("labels %v, status %+v", di.Labels, di.Status)
+			t.Errorf("labels %v, status %+v, want the label of the other client and a finished job", di.Labels, di.Status)
 		}
 		w.wantSent("patch status", "patch status", "get", "patch status")
 	})
-	t.Run("at the end: an interrupt is not overwritten, the provider status is kept", func(t *testing.T) {
+	t.Run("a conflict with an interrupt keeps the interrupt and stores the provider status", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
 			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
@@ -239,24 +239,24 @@ func TestConflicts(t *testing.T) {
 		})
 		w.pass()
 		if s := w.stored().Status; s.Phase != phases.Failed || s.ProviderStatus == nil {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want phase Failed and a providerStatus", s)
 		}
 	})
-	t.Run("at the end: a new job is not finished by the old one", func(t *testing.T) {
+	t.Run("a conflict with a new job does not finish the new job", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.beforeFinal(func() {
 			w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.JobID = "1", "2" })
 		})
 		w.pass()
 		if s := w.stored().Status; s.JobIDFinished != "1" || s.JobID != "2" {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want jobIDFinished 1 and jobID 2", s)
 		}
 		w.fail = nil
 		w.clock.Step(time.Minute)
 		w.pass()
 		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 	})
-	t.Run("at the end: gone is done", func(t *testing.T) {
+	t.Run("a conflict with the deletion of the item ends the reconcile", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.beforeFinal(func() {
 			w.update(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
@@ -268,7 +268,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("error %v", ended.Err)
 		}
 	})
-	t.Run("conflicts without end give up and come back", func(t *testing.T) {
+	t.Run("repeated conflicts end the reconcile with a retry", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		n := 0
 		w.fail = func(request string, _ client.Object) error {
@@ -284,7 +284,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("error %v, queue %s after %d writes", ended.Err, ended.Queue.RequeueAfter, n)
 		}
 	})
-	t.Run("a resumed run whose item changed is fenced off", func(t *testing.T) {
+	t.Run("a resumed run does not start if the item has changed", func(t *testing.T) {
 		w := newWorld(t, items(runningJob("1", 0)))
 		old := w.stored()
 		w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Succeeded })
@@ -293,7 +293,7 @@ func TestConflicts(t *testing.T) {
 		w.wantCalls()
 		w.wantSent("patch")
 	})
-	t.Run("an item older than our own write waits for its event", func(t *testing.T) {
+	t.Run("a cached item that is older than the last write waits for the event of that write", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		old := w.stored()
 		w.pass()
@@ -323,7 +323,7 @@ func TestUnconfirmedWrites(t *testing.T) {
 			return nil
 		}
 	}
-	t.Run("a lost answer does not repeat the work", func(t *testing.T) {
+	t.Run("a lost response does not repeat the call", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		lost(w, 2)
 		ended := w.pass()
@@ -337,10 +337,10 @@ func TestUnconfirmedWrites(t *testing.T) {
 		}
 		w.wantCalls(contract.ActionReconcile)
 		if s := w.stored().Status; s.JobIDFinished != "1" {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want jobIDFinished 1", s)
 		}
 	})
-	t.Run("a failed write is done again without a call", func(t *testing.T) {
+	t.Run("a failed write is repeated without a call", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		n := 0
 		w.fail = func(request string, _ client.Object) error {
@@ -351,16 +351,16 @@ func TestUnconfirmedWrites(t *testing.T) {
 		}
 		w.pass()
 		if s := w.stored().Status; s.JobIDFinished != "" || s.LastError != nil {
-			t.Fatalf("status %+v", s)
+			t.Fatalf("status = %+v, want no jobIDFinished and no lastError", s)
 		}
 		w.clock.Step(time.Minute)
 		w.pass()
 		w.wantCalls(contract.ActionReconcile)
 		if s := w.stored().Status; s.JobIDFinished != "1" {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want jobIDFinished 1", s)
 		}
 	})
-	t.Run("a pending end does not end a newer job", func(t *testing.T) {
+	t.Run("a pending outcome does not finish a newer job", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		n := 0
 		w.fail = func(string, client.Object) error {
@@ -375,12 +375,12 @@ func TestUnconfirmedWrites(t *testing.T) {
 			t.Errorf("after the pending write: got the requeue after %s, want it immediately", got)
 		}
 		if s := w.stored().Status; s.JobIDFinished != "1" || s.JobID != "2" {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want jobIDFinished 1 and jobID 2", s)
 		}
 		w.pass()
 		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 	})
-	t.Run("a status that the API server refuses ends the run and says why", func(t *testing.T) {
+	t.Run("a status that the API server rejects ends the run with the reason", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		n := 0
 		w.fail = func(request string, _ client.Object) error {
@@ -391,13 +391,13 @@ func TestUnconfirmedWrites(t *testing.T) {
 		}
 		w.pass()
 		if s := w.stored().Status; s.Phase != phases.Failed || s.LastError == nil || s.LastError.Reason != "StatusRefused" {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want phase Failed and a lastError with reason StatusRefused", s)
 		}
 	})
 }
 
-// TestRefusedHookStatus tests hooks that change the status in such a way that the API server refuses the status.
-func TestRefusedHookStatus(t *testing.T) {
+// TestRejectedStatusOfHook tests hooks that change the status in such a way that the API server refuses the status.
+func TestRejectedStatusOfHook(t *testing.T) {
 	invalid := apierrors.NewInvalid(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem").GroupKind(), key.Name, nil)
 	spoils := func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 		di.Status.Conditions = append(di.Status.Conditions, lsv1alpha1.Condition{Type: "Spoilt"})
@@ -411,35 +411,35 @@ func TestRefusedHookStatus(t *testing.T) {
 		}
 		return w
 	}
-	t.Run("of a run: it has begun, and says why it does not go on", func(t *testing.T) {
+	t.Run("a rejected status of a hook in a run is shown in the run", func(t *testing.T) {
 		w := start(t, job("1"))
 		w.pass()
 		s := w.stored().Status
 		if s.Phase != phases.Init || s.LastError == nil || contract.GetCondition(s.Conditions, "Spoilt") != nil {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want phase Init, a lastError and no condition Spoilt", s)
 		}
 		w.wantCalls()
 	})
-	t.Run("of an item that has nothing to do: its condition says so", func(t *testing.T) {
+	t.Run("a rejected status of a hook of an item with nothing to do is shown in a condition", func(t *testing.T) {
 		w := start(t, finishedJob("1", phases.Succeeded))
 		w.pass()
 		s := w.stored().Status
 		if c := contract.GetCondition(s.Conditions, contract.ConditionBackground); c == nil || c.Reason != "HookFailed" || s.LastError != nil {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want the reason HookFailed in the condition, and no lastError", s)
 		}
 	})
 }
 
 func TestCheckpoint(t *testing.T) {
-	t.Run("outside a call", func(t *testing.T) {
+	t.Run("Checkpoint fails outside a call", func(t *testing.T) {
 		if err := deployerlib.Checkpoint(t.Context()); !errors.Is(err, deployerlib.ErrNoCall) {
-			t.Errorf("got %v", err)
+			t.Errorf("Checkpoint() = %v, want %v", err, deployerlib.ErrNoCall)
 		}
 		if p := deployerlib.StoredPhase(t.Context()); p != "" {
 			t.Errorf("stored phase %q", p)
 		}
 	})
-	t.Run("stores progress, but neither phase nor job fields", func(t *testing.T) {
+	t.Run("Checkpoint stores progress, but neither phase nor job fields", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			vandalise(&in.Item.Status)
@@ -456,24 +456,24 @@ func TestCheckpoint(t *testing.T) {
 		})
 		w.pass()
 	})
-	t.Run("tells that the job is not ours any more", func(t *testing.T) {
+	t.Run("Checkpoint reports that the job is no longer current", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Failed })
 			in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Half"})
 			err := deployerlib.Checkpoint(ctx)
 			if !errors.Is(err, deployerlib.ErrSuperseded) {
-				t.Errorf("got %v", err)
+				t.Errorf("error = %v, want %v", err, deployerlib.ErrSuperseded)
 			}
 			return err
 		})
 		w.pass()
 		s := w.stored().Status
 		if s.ProviderStatus == nil || s.Phase != phases.Failed || s.LastError != nil {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want a providerStatus, phase Failed and no lastError", s)
 		}
 	})
-	t.Run("refuses a provider status that cannot be stored", func(t *testing.T) {
+	t.Run("Checkpoint rejects a provider status that cannot be stored", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			poison(&in.Item.Status)
@@ -485,7 +485,7 @@ func TestCheckpoint(t *testing.T) {
 		})
 		w.pass()
 	})
-	t.Run("one that does not fit into the item ends the run [D11]", func(t *testing.T) {
+	t.Run("a provider status that does not fit into the item ends the run [D11]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Half"})
@@ -499,13 +499,13 @@ func TestCheckpoint(t *testing.T) {
 		w.pass()
 		s := w.stored().Status
 		if s.Phase != phases.Failed || s.JobIDFinished != "1" {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want phase Failed and jobIDFinished 1", s)
 		}
 		if e := s.LastError; e == nil || e.Reason != "StatusTooLarge" || !slices.Contains(e.Codes, lsv1alpha1.ErrorConfigurationProblem) {
 			t.Errorf("error %+v", e)
 		}
 	})
-	t.Run("nothing of the caller's copy is lost by it", func(t *testing.T) {
+	t.Run("Checkpoint keeps all fields of the caller's copy", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			in.Item.Status.Conditions = contract.SetCondition(nil, "Mine", lsv1alpha1.ConditionTrue, "Yes", "here", t0)

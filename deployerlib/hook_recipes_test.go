@@ -124,7 +124,7 @@ func TestHookRecipes(t *testing.T) {
 			t.Errorf("at the deadline: calls %v, lastError %+v", w.actions(), e)
 		}
 	}
-	t.Run("not now: the run waits, continues in time, or ends at its deadline [F82]", func(t *testing.T) {
+	t.Run("a run that a hook delays waits, continues in time, or ends at its deadline [F82]", func(t *testing.T) {
 		window := recipe(func(w *world, hooks extension.ReconcileExtensionHooks) extension.ReconcileExtensionHooks {
 			return notNow(hooks, w.clock.Now)
 		})
@@ -139,7 +139,7 @@ func TestHookRecipes(t *testing.T) {
 		w.pass()
 		timedOut(t, w, "hook BeforeReconcile[0] (maintenance-window): waiting for the maintenance window at 22:00 UTC")
 	})
-	t.Run("not even start: the run does not start, and has no deadline [F82]", func(t *testing.T) {
+	t.Run("a run that a hook holds back does not start, and has no deadline [F82]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), labelled("example.org/frozen")), recipe(func(_ *world, hooks extension.ReconcileExtensionHooks) extension.ReconcileExtensionHooks {
 			return notEvenStart(hooks)
 		}))
@@ -150,10 +150,10 @@ func TestHookRecipes(t *testing.T) {
 			w.clock.Step(contract.DefaultTimeout)
 		}
 		if s := w.stored().Status; s.Phase != "" || s.LastError != nil || s.LastReconcileTime != nil {
-			t.Errorf("phase %s, lastError %+v", s.Phase, s.LastError)
+			t.Errorf("phase %s, lastError %+v, want a run that has not started", s.Phase, s.LastError)
 		}
 	})
-	t.Run("again every hour: a finished item runs in the background [F82]", func(t *testing.T) {
+	t.Run("a hook that forces a run every hour starts background runs of a finished item [F82]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), recipe(func(w *world, hooks extension.ReconcileExtensionHooks) extension.ReconcileExtensionHooks {
 			return everyHour(hooks, w.clock.Now)
 		}))
@@ -165,18 +165,18 @@ func TestHookRecipes(t *testing.T) {
 		w.pass()
 		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 	})
-	t.Run("refuse for good: the run ends at once [F82]", func(t *testing.T) {
+	t.Run("a run that a hook rejects ends at once [F82]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), recipe(func(_ *world, hooks extension.ReconcileExtensionHooks) extension.ReconcileExtensionHooks {
 			return refuse(hooks)
 		}))
 		w.pass()
 		s := w.stored().Status
 		if s.Phase != phases.Failed || s.JobIDFinished != "1" || !strings.Contains(s.LastError.Message, "the label example.org/owner is required") {
-			t.Errorf("phase %s, lastError %+v", s.Phase, s.LastError)
+			t.Errorf("phase %s, lastError %+v, want phase Failed and an error about the label", s.Phase, s.LastError)
 		}
 		w.wantCalls()
 	})
-	t.Run("only log: the hook changes nothing [F82]", func(t *testing.T) {
+	t.Run("a hook that only logs changes nothing [F82]", func(t *testing.T) {
 		var lines []string
 		w := newWorld(t, items(job("1")), recipe(func(_ *world, hooks extension.ReconcileExtensionHooks) extension.ReconcileExtensionHooks {
 			return onlyLog(hooks)
@@ -201,7 +201,7 @@ func TestHookRecipes(t *testing.T) {
 		}))
 		w.pass()
 		if s := w.stored().Status; contract.IsFinal(s.Phase) || s.LastError == nil {
-			t.Errorf("phase %s, lastError %+v", s.Phase, s.LastError)
+			t.Errorf("phase %s, lastError %+v, want a lastError and a phase that is not final", s.Phase, s.LastError)
 		}
 		fails = false
 		w.pass()
@@ -210,7 +210,7 @@ func TestHookRecipes(t *testing.T) {
 		}
 		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 	})
-	t.Run("claim more items: the deployer runs an item that its selectors do not match [F82]", func(t *testing.T) {
+	t.Run("a hook that claims more items makes the deployer run an item that its selectors do not match [F82]", func(t *testing.T) {
 		w := newWorld(t, append(items(job("1"), withTarget, labelled("example.org/pilot")), target("other")), withSelector(),
 			recipe(func(_ *world, hooks extension.ReconcileExtensionHooks) extension.ReconcileExtensionHooks {
 				return claim(hooks)

@@ -182,7 +182,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestWithoutCall(t *testing.T) {
+func TestWithoutCallOfDeployer(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		change func(*facts)

@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 	pass()
 	first := series(t, reg)
 	pass()
-	t.Run("no label names an item", func(t *testing.T) {
+	t.Run("no label contains the name of an item", func(t *testing.T) {
 		for name := range first {
 			if strings.Contains(name, "item-") || strings.Contains(name, ns+"/") {
 				t.Errorf("%s", name)
@@ -66,7 +66,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%d series for %d items", len(first), count)
 		}
 	})
-	t.Run("they count", func(t *testing.T) {
+	t.Run("metrics count reconciles", func(t *testing.T) {
 		for name, want := range map[string]float64{
 			`deployerkit_passes_total{deployer_type=example.com/test,result=done}`:               count - 3,
 			`deployerkit_passes_total{deployer_type=example.com/test,result=error}`:              2,
@@ -84,7 +84,7 @@ func TestMetrics(t *testing.T) {
 	t.Run("several deployers share a registry", func(t *testing.T) {
 		newWorld(t, nil, withArgs(func(args *deployerlib.DeployerArgs) { args.Registerer = reg; args.Type = "example.com/second" }))
 	})
-	t.Run("a name taken by something else is an error", func(t *testing.T) {
+	t.Run("a metric name that is already in use is an error", func(t *testing.T) {
 		taken := prometheus.NewRegistry()
 		taken.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "deployerkit_passes_total"}))
 		_, err := deployerlib.NewEngine(deployerlib.DeployerArgs{Type: testType, Deployer: w.fake, Registerer: taken}, deployerlib.Access{Client: w.client})

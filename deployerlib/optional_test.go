@@ -56,17 +56,17 @@ func TestOptionalInterfaces(t *testing.T) {
 		found bool
 		fault string
 	}{
-		"of the deployer itself":              {func(d Deployer) Deployer { return d }, true, ""},
-		"of one that is embedded [F34]":       {func(d Deployer) Deployer { return embedding{d} }, true, ""},
-		"of one embedded by a pointer [F34]":  {func(d Deployer) Deployer { return &embedding{d} }, true, ""},
-		"through two embeddings [F34]":        {func(d Deployer) Deployer { return &embedding{embedding{d}} }, true, ""},
-		"of one that Unwrap returns [F34]":    {func(d Deployer) Deployer { return unwrapped{inner: d} }, true, ""},
-		"of one in a field is a fault [F34]":  {func(d Deployer) Deployer { return &keeping{inner: d} }, false, "in its field inner"},
-		"further in it is a fault [F34]":      {func(d Deployer) Deployer { return embedding{&keeping{inner: d}} }, false, "in its field inner"},
-		"there are none":                      {func(Deployer) Deployer { return plainDeployer{} }, false, ""},
-		"there are none around a nil [F34]":   {func(Deployer) Deployer { return embedding{} }, false, ""},
-		"there is an end to wrapping [F34]":   {func(Deployer) Deployer { return &itself{} }, false, ""},
-		"of a nil field there are none [F34]": {func(Deployer) Deployer { return &keeping{} }, false, ""},
+		"the deployer has the optional methods":                                   {func(d Deployer) Deployer { return d }, true, ""},
+		"an embedded deployer has the optional methods [F34]":                     {func(d Deployer) Deployer { return embedding{d} }, true, ""},
+		"a deployer that is embedded by a pointer has the optional methods [F34]": {func(d Deployer) Deployer { return &embedding{d} }, true, ""},
+		"a deployer that is embedded twice has the optional methods [F34]":        {func(d Deployer) Deployer { return &embedding{embedding{d}} }, true, ""},
+		"the deployer that Unwrap returns has the optional methods [F34]":         {func(d Deployer) Deployer { return unwrapped{inner: d} }, true, ""},
+		"a deployer in a field with optional methods is an error [F34]":           {func(d Deployer) Deployer { return &keeping{inner: d} }, false, "in its field inner"},
+		"a deployer in a field of an embedded deployer is an error [F34]":         {func(d Deployer) Deployer { return embedding{&keeping{inner: d}} }, false, "in its field inner"},
+		"a deployer without optional methods":                                     {func(Deployer) Deployer { return plainDeployer{} }, false, ""},
+		"an embedded nil has no optional methods [F34]":                           {func(Deployer) Deployer { return embedding{} }, false, ""},
+		"the search ends for a deployer that wraps itself [F34]":                  {func(Deployer) Deployer { return &itself{} }, false, ""},
+		"a nil field has no optional methods [F34]":                               {func(Deployer) Deployer { return &keeping{} }, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := &needyDeployer{}

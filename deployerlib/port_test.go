@@ -77,7 +77,7 @@ func TestPortContainer(t *testing.T) {
 		return deployerlib.Port(&porting.Container{Host: c}, nil)
 	}
 	for revision, items := range revisions {
-		t.Run("is started once and then polled, under "+string(revision)+" [F44]", func(t *testing.T) {
+		t.Run("a container is started once and then polled under "+string(revision)+" [F44]", func(t *testing.T) {
 			w := portedWorld(t, port, item(items.begun))
 			for range 30 {
 				w.pass()
@@ -90,7 +90,7 @@ func TestPortContainer(t *testing.T) {
 			w.pass()
 			w.wantPhase(phases.Succeeded)
 		})
-		t.Run("keeps its phase when it fails, and uninstalls once, under "+string(revision)+" [F44]", func(t *testing.T) {
+		t.Run("a failed container keeps its phase, and is uninstalled once under "+string(revision)+" [F44]", func(t *testing.T) {
 			w := portedWorld(t, port, item(items.gone))
 			for range 30 {
 				w.pass()
@@ -115,7 +115,7 @@ func TestPortHelm(t *testing.T) {
 			"in memory":       func(c client.Client) *porting.Helm { return &porting.Helm{Target: c} },
 			"through the API": func(c client.Client) *porting.Helm { return &porting.Helm{Target: c, Landscaper: c} },
 		} {
-			t.Run("removes the finalizer itself "+name+", under "+string(revision)+" [F44]", func(t *testing.T) {
+			t.Run("a ported Helm deployer removes the finalizer "+name+", under "+string(revision)+" [F44]", func(t *testing.T) {
 				w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(helm(c), nil) }, item(items.gone))
 				calls := 0
 				for w.stored() != nil && calls < 30 {
@@ -148,11 +148,11 @@ func TestPortMock(t *testing.T) {
 			stored lsv1alpha1.DeployItemPhase // stored by the test before the second call, unless empty
 			want   []lsv1alpha1.DeployItemPhase
 		}{
-			"succeeds":                              {map[string]any{}, "", []lsv1alpha1.DeployItemPhase{"Succeeded"}},
-			"goes on":                               {map[string]any{"phase": "Progressing"}, "", []lsv1alpha1.DeployItemPhase{"Progressing", "Progressing"}},
-			"fails":                                 {map[string]any{"phase": "Failed"}, "", []lsv1alpha1.DeployItemPhase{"Failed"}},
-			"stays in the phase Init":               {map[string]any{"initialPhase": "Init"}, "", []lsv1alpha1.DeployItemPhase{"Init", "Init", "Init"}},
-			"knows that the run has begun long ago": {map[string]any{"initialPhase": "Init"}, "Progressing", []lsv1alpha1.DeployItemPhase{"Init", "Progressing"}},
+			"succeeds":                          {map[string]any{}, "", []lsv1alpha1.DeployItemPhase{"Succeeded"}},
+			"continues":                         {map[string]any{"phase": "Progressing"}, "", []lsv1alpha1.DeployItemPhase{"Progressing", "Progressing"}},
+			"fails":                             {map[string]any{"phase": "Failed"}, "", []lsv1alpha1.DeployItemPhase{"Failed"}},
+			"stays in the phase Init":           {map[string]any{"initialPhase": "Init"}, "", []lsv1alpha1.DeployItemPhase{"Init", "Init", "Init"}},
+			"detects a run that is in progress": {map[string]any{"initialPhase": "Init"}, "Progressing", []lsv1alpha1.DeployItemPhase{"Init", "Progressing"}},
 		} {
 			t.Run(name+", under "+string(revision)+" [F44]", func(t *testing.T) {
 				w := portedWorld(t, port, item(items.begun, config(tc.config)))
@@ -166,7 +166,7 @@ func TestPortMock(t *testing.T) {
 			})
 		}
 	}
-	t.Run("is run by its schedule [F45]", func(t *testing.T) {
+	t.Run("a ported mock deployer runs by its schedule [F45]", func(t *testing.T) {
 		w := portedWorld(t, port, item(finishedJob("1", phases.Succeeded), config(map[string]any{"continuousReconcile": map[string]any{"every": "1m"}})))
 		w.pass()
 		if got := w.stored().Status.LastReconcileTime; !got.Equal(at(0)) {
@@ -178,7 +178,7 @@ func TestPortMock(t *testing.T) {
 // TestPortStatusWritten tests a deployer that still writes the status itself.
 func TestPortStatusWritten(t *testing.T) {
 	for revision, items := range revisions {
-		t.Run("ends the run with an explanation, under "+string(revision)+" [F44]", func(t *testing.T) {
+		t.Run("a status that a ported deployer writes ends the run with an explanation under "+string(revision)+" [F44]", func(t *testing.T) {
 			w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(&porting.Mock{Status: c}, nil) }, item(items.begun))
 			w.pass()
 			w.pass()
@@ -194,7 +194,7 @@ func TestPortStatusWritten(t *testing.T) {
 			w.wantSent()
 		})
 	}
-	t.Run("is no interrupt, although the call is cancelled for it [F44]", func(t *testing.T) {
+	t.Run("a status that a ported deployer writes cancels the call but is not an interrupt [F44]", func(t *testing.T) {
 		var w *world
 		w = portedWorld(t, func(c client.Client) deployerlib.Deployer {
 			return deployerlib.Port(seen{Mock: &porting.Mock{Status: c}, event: func() { w.Event(w.stored()) }}, nil)
@@ -204,7 +204,7 @@ func TestPortStatusWritten(t *testing.T) {
 			t.Fatalf("phase %q, last error %+v", w.stored().Status.Phase, e)
 		}
 	})
-	t.Run("is told from a write of metadata [F44]", func(t *testing.T) {
+	t.Run("a status that a ported deployer writes is distinguished from a write of metadata [F44]", func(t *testing.T) {
 		w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(writer{c}, nil) }, item(job("1")))
 		w.pass()
 		w.wantPhase(phases.Succeeded)
@@ -251,7 +251,7 @@ func (writer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem
 // TestPortBackground tests the phase that a deployer sets in a background run. The status of the item does not contain
 // this phase.
 func TestPortBackground(t *testing.T) {
-	t.Run("is kept from call to call, and after a restart [F44]", func(t *testing.T) {
+	t.Run("the phase of a background run is kept between calls and after a restart [F44]", func(t *testing.T) {
 		w := portedWorld(t, func(c client.Client) deployerlib.Deployer {
 			return deployerlib.Port(&porting.Container{Host: c}, nil)
 		}, item(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)))
@@ -287,7 +287,7 @@ func TestPortManifest(t *testing.T) {
 	secret.Namespace, secret.Name, secret.Data = ns, "content", map[string][]byte{"config": []byte("a: b\n")}
 	referring := target("x")
 	referring.Spec.Configuration, referring.Spec.SecretRef = nil, &lsv1alpha1.LocalSecretReference{Name: "content", Key: "config"}
-	t.Run("is not handed a Target whose Secret expands to more than it holds [F1, F44]", func(t *testing.T) {
+	t.Run("a ported deployer does not receive a Target whose Secret expands to more data than it contains [F1, F44]", func(t *testing.T) {
 		costly := secret.DeepCopy()
 		costly.Data["config"] = []byte("a: &a [x, x]\nb: [*a, *a]\n")
 		w := portedWorld(t, port(deployerlib.ClassicOptions{}), referring, costly, item(job("1"), withTarget))
@@ -299,7 +299,7 @@ func TestPortManifest(t *testing.T) {
 	})
 	for revision, items := range revisions {
 		for from, objects := range map[string][]client.Object{"inline": {target("x")}, "from a Secret": {referring, secret}} {
-			t.Run("reads its Target "+from+", under "+string(revision)+" [F44]", func(t *testing.T) {
+			t.Run("a ported deployer reads its Target "+from+", under "+string(revision)+" [F44]", func(t *testing.T) {
 				w := portedWorld(t, port(deployerlib.ClassicOptions{}), append(objects, item(items.begun, withTarget))...)
 				w.pass()
 				w.wantPhase(phases.Succeeded)
@@ -308,7 +308,7 @@ func TestPortManifest(t *testing.T) {
 				}
 			})
 		}
-		t.Run("deletes until nothing is left, under "+string(revision)+" [F44]", func(t *testing.T) {
+		t.Run("a ported deployer deletes until no object is left under "+string(revision)+" [F44]", func(t *testing.T) {
 			left := &corev1.ConfigMap{}
 			left.Namespace, left.Name = ns, "manifest-item"
 			w := portedWorld(t, port(deployerlib.ClassicOptions{}), left, item(items.gone))
@@ -319,14 +319,14 @@ func TestPortManifest(t *testing.T) {
 			}
 		})
 	}
-	t.Run("is forced [F44]", func(t *testing.T) {
+	t.Run("a ported deployer supports force-reconcile [F44]", func(t *testing.T) {
 		w := portedWorld(t, port(deployerlib.ClassicOptions{}), target("x"), item(finished(phases.Succeeded), withTarget, operation(lsv1alpha1.ForceReconcileOperation)))
 		w.pass()
 		if w.wantPhase(phases.Succeeded); manifest.Forced != 1 || len(w.stored().Annotations) != 0 {
 			t.Errorf("forced %d times, annotations %v", manifest.Forced, w.stored().Annotations)
 		}
 	})
-	t.Run("never shows what a Secret holds [F44]", func(t *testing.T) {
+	t.Run("the errors of a ported deployer hide the content of Secrets [F44]", func(t *testing.T) {
 		broken := secret.DeepCopy()
 		broken.Data["config"] = []byte("{\"password\": \"hunter2\", [")
 		w := portedWorld(t, port(deployerlib.ClassicOptions{}), referring, broken, item(job("1"), withTarget))
@@ -343,7 +343,7 @@ func TestPortManifest(t *testing.T) {
 		want  lsv1alpha1.DeployItemPhase
 	}{
 		"fails after five minutes of the same error": {5 * time.Minute, phases.Failed},
-		"goes on without that option":                {0, phases.Progressing},
+		"continues without that option":              {0, phases.Progressing},
 	} {
 		t.Run(name+" [F44]", func(t *testing.T) {
 			w := portedWorld(t, func(c client.Client) deployerlib.Deployer {
@@ -377,12 +377,12 @@ func TestPortHooks(t *testing.T) {
 		return nil, nil
 	}
 	for name, d := range map[string]deployerlib.Deployer{
-		"PortedHooks":               deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks{}.RegisterHookSetup(setup)),
-		"nil PortedHooks":           deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks(nil).RegisterHookSetup(setup)),
-		"the method ExtensionHooks": deployerlib.Port(&porting.Helm{Next: next}, nil),
-		"a ported method":           deployerlib.Port(hooked{setup: setup}, nil),
-		"a classic deployer":        deployerlib.PortClassic(&porting.Manifest{Next: next}, deployerlib.ClassicOptions{}),
-		"all at once":               deployerlib.Port(&porting.Helm{Next: next}, deployerlib.PortedHooks{}.RegisterHook(plain, extension.EndHook)),
+		"PortedHooks":                        deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks{}.RegisterHookSetup(setup)),
+		"nil PortedHooks":                    deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks(nil).RegisterHookSetup(setup)),
+		"the method ExtensionHooks":          deployerlib.Port(&porting.Helm{Next: next}, nil),
+		"a ported method":                    deployerlib.Port(hooked{setup: setup}, nil),
+		"a classic deployer":                 deployerlib.PortClassic(&porting.Manifest{Next: next}, deployerlib.ClassicOptions{}),
+		"all kinds of registration together": deployerlib.Port(&porting.Helm{Next: next}, deployerlib.PortedHooks{}.RegisterHook(plain, extension.EndHook)),
 	} {
 		t.Run(name+" [F45]", func(t *testing.T) {
 			hooks := d.ExtensionHooks()
@@ -396,7 +396,7 @@ func TestPortHooks(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a hook with a logger gets that of the reconcile [F45]", func(t *testing.T) {
+	t.Run("a hook with a logger receives the logger of the reconcile [F45]", func(t *testing.T) {
 		var got logr.Logger
 		hook := func(_ context.Context, log logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 			got = log
@@ -406,7 +406,7 @@ func TestPortHooks(t *testing.T) {
 		d := deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks{}.RegisterHookSetup(setup))
 		log := funcr.New(func(string, string) {}, funcr.Options{})
 		if _, err := d.ExtensionHooks().ExecuteHooks(t.Context(), log, nil, nil, extension.EndHook); err != nil || got.GetSink() != log.GetSink() {
-			t.Errorf("got %v, %v", got, err)
+			t.Errorf("logger %v, error %v, want the logger of the reconcile", got, err)
 		}
 	})
 }
@@ -422,9 +422,9 @@ func (h hooked) ExtensionHooks() deployerlib.PortedHooks {
 	return deployerlib.PortedHooks{}.RegisterHookSetup(h.setup)
 }
 
-// TestPortNil checks that the arguments are invalid if Port or PortClassic is called without a deployer.
-func TestPortNil(t *testing.T) {
-	t.Run("is a fault, not a panic [F44]", func(t *testing.T) {
+// TestPortWithoutDeployer checks that the arguments are invalid if Port or PortClassic is called without a deployer.
+func TestPortWithoutDeployer(t *testing.T) {
+	t.Run("a missing deployer is an error and does not panic [F44]", func(t *testing.T) {
 		for _, d := range []deployerlib.Deployer{deployerlib.Port(nil, nil), deployerlib.PortClassic(nil, deployerlib.ClassicOptions{})} {
 			args := deployerlib.DeployerArgs{Type: testType, Deployer: d}
 			args.Default()
@@ -437,7 +437,7 @@ func TestPortNil(t *testing.T) {
 
 // TestPortOptional checks that the optional methods of a ported deployer are called if the deployer has such methods.
 func TestPortOptional(t *testing.T) {
-	t.Run("UseRuntime and Resume are called if they exist [F44]", func(t *testing.T) {
+	t.Run("the optional methods UseRuntime and Resume are called [F44]", func(t *testing.T) {
 		fake := landscapertest.NewFake()
 		w := portedWorld(t, func(client.Client) deployerlib.Deployer {
 			return deployerlib.Port(landscapertest.Resuming{Fake: fake}, nil)

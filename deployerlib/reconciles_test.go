@@ -38,7 +38,7 @@ func hookFails(t extension.HookType) func(*world) {
 	return func(w *world) { w.on(t, result(false, time.Hour), errBoom) }
 }
 
-func TestReconciles(t *testing.T) {
+func TestRecordedReconciles(t *testing.T) {
 	noFinalizer := func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"example.com/other"} }
 	scenarios := map[string]scenario{
 		"annotation first run":          {objects: items(operation(lsv1alpha1.ReconcileOperation))},

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestFetchPassesOverWhatIsGone tests an item whose last finalizer was removed, but which is still in the cache. The
+// TestFetchSkipsDeletedItems tests an item whose last finalizer was removed, but which is still in the cache. The
 // response to the removal has the old resourceVersion, so only the recorded response shows that the item no longer
 // exists.
-func TestFetchPassesOverWhatIsGone(t *testing.T) {
+func TestFetchSkipsDeletedItems(t *testing.T) {
 	terminating := func(uid types.UID, finalizers ...string) *lsv1alpha1.DeployItem {
 		di := finishedItem()
 		di.UID, di.DeletionTimestamp, di.Finalizers = uid, &metav1.Time{}, finalizers
@@ -27,15 +27,15 @@ func TestFetchPassesOverWhatIsGone(t *testing.T) {
 		want   verdict
 	}{
 		"Gone": {
-			reason: "the last finalizer went with our write",
+			reason: "the write of the library removed the last finalizer",
 			answer: terminating("uid"), cached: terminating("uid", lsv1alpha1.LandscaperFinalizer), want: drop,
 		},
 		"HeldByOthers": {
-			reason: "a foreign finalizer holds it: it is there, and its events count",
+			reason: "the item exists because of a finalizer of another controller, so its events count",
 			answer: terminating("uid", "example.com/foreign"), cached: terminating("uid", "example.com/foreign"), want: proceed,
 		},
 		"MadeAnew": {
-			reason: "another item of the same name is not gone",
+			reason: "another item with the same name exists",
 			answer: terminating("uid"), cached: terminating("new"), want: proceed,
 		},
 	}

@@ -21,9 +21,9 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestAddToRestoredServer checks that a manager does not continue a watch from a resourceVersion that is newer than the
-// resourceVersions of a restored API server.
-func TestAddToRestoredServer(t *testing.T) {
+// TestInformersListAgainAfterRestore checks that a manager does not continue a watch from a resourceVersion that is
+// newer than the resourceVersions of a restored API server.
+func TestInformersListAgainAfterRestore(t *testing.T) {
 	t.Run("informers list again [F60]", func(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			hostile.WriteJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{

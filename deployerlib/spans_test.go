@@ -81,7 +81,7 @@ func TestEachPhaseAndHookHasASpan(t *testing.T) {
 	}
 }
 
-func TestEachRunIsOneLine(t *testing.T) {
+func TestEachRunLogsOneLine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ending ending
 		want   []string
@@ -90,12 +90,12 @@ func TestEachRunIsOneLine(t *testing.T) {
 			ending{outcome: &contract.Outcome{Final: true, Done: true}, decision: contract.Decision{Action: contract.ActionReconcile}},
 			[]string{`"level"=0 "msg"="reconcile done"`, `"item"="n/i"`, `"action"="reconcile"`, `"phase"="Failed"`, `"duration"="2s"`, `"calls"=0`},
 		},
-		"failed for good": {
+		"unrecoverable failure": {
 			ending{outcome: &contract.Outcome{Final: true, Err: &lsv1alpha1.Error{Message: "boom", Codes: []lsv1alpha1.ErrorCode{"ERR_TIMEOUT"}}}},
 			[]string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`, `"codes"=["ERR_TIMEOUT"]`, `"phase"="Failed"`},
 		},
-		"failed before a run": {ending{err: errors.New("boom")}, []string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`}},
-		"nothing to do":       {ending{}, []string{`"level"=1 "msg"="nothing to do"`}},
+		"failure before a run":    {ending{err: errors.New("boom")}, []string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`}},
+		"item with nothing to do": {ending{}, []string{`"level"=1 "msg"="nothing to do"`}},
 	} {
 		t.Run(name+" [E7]", func(t *testing.T) {
 			var lines []string

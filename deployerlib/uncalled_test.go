@@ -34,7 +34,7 @@ func (oldMethods) ForceReconcile(context.Context, *lsv1alpha1.Context, *lsv1alph
 
 func (oldMethods) ExtensionHooks() map[string]any { return nil }
 
-func TestUncalledMethods(t *testing.T) {
+func TestStartReportsUncalledMethods(t *testing.T) {
 	for name, test := range map[string]struct {
 		deployer PortedDeployer
 		want     []string

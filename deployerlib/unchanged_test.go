@@ -19,19 +19,19 @@ func TestIsUnchanged(t *testing.T) {
 		err    error
 		want   bool
 	}{
-		"nil":                  {contract.ActionReconcile, nil, false},
-		"alone":                {contract.ActionReconcile, ErrUnchanged, true},
-		"of a forced run":      {contract.ActionForceReconcile, ErrUnchanged, true},
-		"wrapped":              {contract.ActionReconcile, fmt.Errorf("objects: %w", ErrUnchanged), true},
-		"twice":                {contract.ActionReconcile, errors.Join(ErrUnchanged, fmt.Errorf("b: %w", ErrUnchanged)), true},
-		"in an aggregate":      {contract.ActionReconcile, utilerrors.NewAggregate([]error{ErrUnchanged}), true},
-		"another error":        {contract.ActionReconcile, other, false},
-		"a wrapped one":        {contract.ActionReconcile, fmt.Errorf("objects: %w", other), false},
-		"joined with an error": {contract.ActionReconcile, errors.Join(ErrUnchanged, other), false},
-		"joined with a wait":   {contract.ActionReconcile, errors.Join(WaitFor("a door", 0), ErrUnchanged), false},
-		"a wrapped join":       {contract.ActionReconcile, fmt.Errorf("x: %w", errors.Join(other, ErrUnchanged)), false},
-		"from Delete":          {contract.ActionDelete, ErrUnchanged, false},
-		"from Abort":           {contract.ActionAbort, ErrUnchanged, false},
+		"nil":                               {contract.ActionReconcile, nil, false},
+		"alone":                             {contract.ActionReconcile, ErrUnchanged, true},
+		"ErrUnchanged of a forced run":      {contract.ActionForceReconcile, ErrUnchanged, true},
+		"wrapped":                           {contract.ActionReconcile, fmt.Errorf("objects: %w", ErrUnchanged), true},
+		"twice":                             {contract.ActionReconcile, errors.Join(ErrUnchanged, fmt.Errorf("b: %w", ErrUnchanged)), true},
+		"ErrUnchanged in an aggregate":      {contract.ActionReconcile, utilerrors.NewAggregate([]error{ErrUnchanged}), true},
+		"another error":                     {contract.ActionReconcile, other, false},
+		"wrapped ErrUnchanged":              {contract.ActionReconcile, fmt.Errorf("objects: %w", other), false},
+		"ErrUnchanged joined with an error": {contract.ActionReconcile, errors.Join(ErrUnchanged, other), false},
+		"ErrUnchanged joined with a wait":   {contract.ActionReconcile, errors.Join(WaitFor("a door", 0), ErrUnchanged), false},
+		"wrapped join with ErrUnchanged":    {contract.ActionReconcile, fmt.Errorf("x: %w", errors.Join(other, ErrUnchanged)), false},
+		"ErrUnchanged from Delete":          {contract.ActionDelete, ErrUnchanged, false},
+		"ErrUnchanged from Abort":           {contract.ActionAbort, ErrUnchanged, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

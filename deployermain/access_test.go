@@ -39,7 +39,7 @@ func TestEndOnChange(t *testing.T) {
 			clk.Step(accessPoll)
 		}
 	})
-	t.Run("one that is the same, missing or empty does not [O54]", func(t *testing.T) {
+	t.Run("an unchanged, missing or empty kubeconfig does not end the process [O54]", func(t *testing.T) {
 		same, missing, empty := filepath.Join(t.TempDir(), "same"), filepath.Join(t.TempDir(), "missing"), filepath.Join(t.TempDir(), "empty")
 		for _, path := range []string{same, missing, empty} {
 			write(t, path, "a")
@@ -54,7 +54,7 @@ func TestEndOnChange(t *testing.T) {
 			t.Errorf("changed() = %q, want no file", path)
 		}
 	})
-	t.Run("without files there is nothing to watch [O54]", func(t *testing.T) {
+	t.Run("a configuration without files is not watched [O54]", func(t *testing.T) {
 		ctx, clk := start(t, "", "")
 		if clk.HasWaiters() || ctx.Err() != nil {
 			t.Error("it watches")

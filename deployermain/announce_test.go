@@ -95,7 +95,7 @@ func TestAnnouncer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("missing rights end the registration but not the program [F87]", func(t *testing.T) {
+	t.Run("missing permissions end the registration but not the program [F87]", func(t *testing.T) {
 		c, a, _ := world("pod-1")
 		requests := 0
 		c.PrependReactor("*", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {

@@ -28,10 +28,10 @@ func TestThrottling(t *testing.T) {
 		env       map[string]string
 		host, res limit
 	}{
-		"nothing is set [O27]":             {nil, none, none},
-		"all are set [O27]":                {map[string]string{"LS_RESOURCE_CLIENT_BURST": "6", "LS_RESOURCE_CLIENT_QPS": "4", "LS_HOST_CLIENT_BURST": "3", "LS_HOST_CLIENT_QPS": "2"}, limit{2, 3}, limit{4, 6}},
-		"one is set [O27]":                 {map[string]string{"LS_RESOURCE_CLIENT_QPS": "4"}, none, limit{4, 60}},
-		"not a number, not positive [O27]": {map[string]string{"LS_RESOURCE_CLIENT_QPS": "many", "LS_RESOURCE_CLIENT_BURST": "0", "LS_HOST_CLIENT_BURST": "-3"}, none, none},
+		"no variable is set [O27]":    {nil, none, none},
+		"all variables are set [O27]": {map[string]string{"LS_RESOURCE_CLIENT_BURST": "6", "LS_RESOURCE_CLIENT_QPS": "4", "LS_HOST_CLIENT_BURST": "3", "LS_HOST_CLIENT_QPS": "2"}, limit{2, 3}, limit{4, 6}},
+		"one variable is set [O27]":   {map[string]string{"LS_RESOURCE_CLIENT_QPS": "4"}, none, limit{4, 60}},
+		"invalid values [O27]":        {map[string]string{"LS_RESOURCE_CLIENT_QPS": "many", "LS_RESOURCE_CLIENT_BURST": "0", "LS_HOST_CLIENT_BURST": "-3"}, none, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, kubeconfig)
@@ -60,10 +60,10 @@ func TestMissingKubeconfig(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"nowhere [F49]":            {nil, nil, "host cluster: load kubeconfig: found none in the pod, $KUBECONFIG or ~/.kube/config; set one with --kubeconfig"},
-		"in the environment [F49]": {nil, map[string]string{"KUBECONFIG": none}, "$KUBECONFIG names " + none + ", which does not exist; set one with --kubeconfig"},
-		"by flag [F49]":            {[]string{"--kubeconfig=" + none}, nil, "host cluster: load kubeconfig: stat " + none},
-		"empty [F49]":              {[]string{"--kubeconfig=" + write(t, "{}")}, nil, "is empty"},
+		"no kubeconfig [F49]":                   {nil, nil, "host cluster: load kubeconfig: found none in the pod, $KUBECONFIG or ~/.kube/config; set one with --kubeconfig"},
+		"missing file in the environment [F49]": {nil, map[string]string{"KUBECONFIG": none}, "$KUBECONFIG names " + none + ", which does not exist; set one with --kubeconfig"},
+		"missing file of the flag [F49]":        {[]string{"--kubeconfig=" + none}, nil, "host cluster: load kubeconfig: stat " + none},
+		"empty kubeconfig [F49]":                {[]string{"--kubeconfig=" + write(t, "{}")}, nil, "is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("HOME", t.TempDir())

@@ -81,7 +81,7 @@ var charts = map[string]struct {
 	"openMCP [O25]":      {"identity: manifest-deployer-x\ncontroller: {workers: 30, cacheSyncTimeout: null}\n", nil},
 }
 
-func TestConfigurationOfLandscapersCharts(t *testing.T) {
+func TestConfigurationOfLandscaperCharts(t *testing.T) {
 	for name, tc := range charts {
 		t.Run(name, func(t *testing.T) {
 			config := &Configuration{}
@@ -95,7 +95,7 @@ func TestConfigurationOfLandscapersCharts(t *testing.T) {
 	}
 }
 
-func TestConfigurationRefuses(t *testing.T) {
+func TestConfigurationRejectsUnknownFields(t *testing.T) {
 	for name, tc := range map[string]struct{ content, err string }{
 		"Unknown [O24]":     {head + "identidy: me\n", `unknown field "identidy"`},
 		"UnknownDeep [O24]": {head + "hpa: {minReplicas: 1}\n", `unknown field "minReplicas"`},

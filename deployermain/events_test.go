@@ -72,13 +72,13 @@ func TestEventFallback(t *testing.T) {
 		logs     int
 		found    bool
 	}{
-		"sends to the new API where that is allowed [F57]": {
+		"the transport sends events to the new API if that is allowed [F57]": {
 			[]string{newEvents}, []string{"POST " + newPath, "POST " + newPath, "PATCH " + newPath + "/e"}, 0, true,
 		},
-		"sends to the core API where only that is allowed, and remembers it [F57] [O32]": {
+		"the transport sends events to the core API if only that is allowed, and remembers it [F57] [O32]": {
 			[]string{coreEvents}, []string{"POST " + newPath, "POST " + corePath, "POST " + corePath, "PATCH " + corePath + "/e"}, 1, true,
 		},
-		"logs once that events are lost [F57] [O32]": {
+		"the transport logs once that events are lost [F57] [O32]": {
 			nil, []string{"POST " + newPath, "POST " + corePath, "POST " + newPath, "POST " + corePath, "PATCH " + newPath + "/e", "PATCH " + corePath + "/e"}, 1, false,
 		},
 	} {
@@ -110,14 +110,14 @@ func TestEventFallback(t *testing.T) {
 			}
 		})
 	}
-	t.Run("keeps what an event says [F57]", func(t *testing.T) {
+	t.Run("a converted event keeps its content [F57]", func(t *testing.T) {
 		want := recorded()
 		want.SetGroupVersionKind(eventsv1.SchemeGroupVersion.WithKind("Event"))
 		if diff := cmp.Diff(want, fromCore(toCore(want))); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})
-	t.Run("loses core events with one line [F57]", func(t *testing.T) {
+	t.Run("the transport logs one line if core events are lost [F57]", func(t *testing.T) {
 		clients, logs := eventClients(t, &eventServer{})
 		for range 2 {
 			if _, err := clients.CoreV1().Events("ns").Create(t.Context(), &corev1.Event{}, metav1.CreateOptions{}); err != nil {
@@ -125,10 +125,10 @@ func TestEventFallback(t *testing.T) {
 			}
 		}
 		if len(*logs) != 1 {
-			t.Errorf("got %q", *logs)
+			t.Errorf("log = %q, want one line", *logs)
 		}
 	})
-	t.Run("leaves other requests alone [F57]", func(t *testing.T) {
+	t.Run("the transport does not change other requests [F57]", func(t *testing.T) {
 		clients, logs := eventClients(t, &eventServer{})
 		_, err := clients.CoreV1().Secrets("ns").Create(t.Context(), &corev1.Secret{}, metav1.CreateOptions{})
 		_, listErr := clients.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
@@ -154,7 +154,7 @@ func eventClients(t *testing.T, handler http.Handler) (kubernetes.Interface, *[]
 	return clients, logs
 }
 
-func TestEventFallbackRefusesNonsense(t *testing.T) {
+func TestEventFallbackRejectsInvalidEvents(t *testing.T) {
 	clients, _ := eventClients(t, &eventServer{})
 	err := clients.EventsV1().RESTClient().Post().Namespace("ns").Resource("events").Body([]byte("nonsense")).Do(t.Context()).Error()
 	if err == nil {

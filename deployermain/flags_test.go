@@ -65,9 +65,9 @@ func TestWorkers(t *testing.T) {
 		args   []string
 		want   int
 	}{
-		"neither": {reason: "The default applies.", want: deployerlib.DefaultWorkers},
-		"file":    {reason: "The flag's default does not hide the file.", file: "controller: {workers: 3}\n", want: 3},
-		"flag":    {reason: "A flag that is given wins.", file: "controller: {workers: 3}\n", args: []string{"--workers=10"}, want: 10},
+		"no setting":                   {reason: "The default applies.", want: deployerlib.DefaultWorkers},
+		"setting in the file":          {reason: "The file precedes the default of the flag.", file: "controller: {workers: 3}\n", want: 3},
+		"setting in the file and flag": {reason: "A flag precedes the file.", file: "controller: {workers: 3}\n", args: []string{"--workers=10"}, want: 10},
 	} {
 		args, err := argsOf(t, program(), append(tc.args, "--config="+write(t, head+tc.file))...)
 		if err != nil || args.Options.MaxConcurrentReconciles != tc.want {
@@ -76,7 +76,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-func TestFlagsOfTheProgram(t *testing.T) {
+func TestProgramFlags(t *testing.T) {
 	own := ""
 	p := program()
 	p.Flags = func(fs *pflag.FlagSet) { fs.StringVar(&own, "own", "", "") }
@@ -86,7 +86,7 @@ func TestFlagsOfTheProgram(t *testing.T) {
 	}
 }
 
-func TestFlagsThatMakeNoSense(t *testing.T) {
+func TestInvalidFlags(t *testing.T) {
 	_, err := argsOf(t, program(), "--workers=-1", "--grace-period=0", "--missing-target-grace=-1s", "--target-share=2", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8")
 	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--missing-target-grace -1s", "--target-share 2", "--leader-election-", "--zap-log-level: must be at most 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -174,10 +174,10 @@ func TestReport(t *testing.T) {
 		code int
 		text string
 	}{
-		"no error":                         {nil, 0, ""},
-		"an error is one line [F49]":       {errors.Join(errors.New("one"), errors.New("two")), 1, "prog: one; two\n"},
-		"control characters are escaped":   {errors.New("a\u202eb"), 1, "prog: a\\u202eb\n"},
-		"a command chooses its exit code ": {fmt.Errorf("plan: %w", errToDo{}), 2, ""},
+		"no error":                            {nil, 0, ""},
+		"an error is shown in one line [F49]": {errors.Join(errors.New("one"), errors.New("two")), 1, "prog: one; two\n"},
+		"control characters are escaped":      {errors.New("a\u202eb"), 1, "prog: a\\u202eb\n"},
+		"a command chooses its exit code ":    {fmt.Errorf("plan: %w", errToDo{}), 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -202,17 +202,17 @@ func TestCommand(t *testing.T) {
 		err := cmd.ExecuteContext(t.Context())
 		return out.String(), err
 	}
-	t.Run("shows its version [F49]", func(t *testing.T) {
+	t.Run("the program shows its version [F49]", func(t *testing.T) {
 		if got, err := run("--version"); err != nil || got != "prog version v1.2.3\n" {
 			t.Errorf("--version: got %q, %v", got, err)
 		}
 	})
-	t.Run("has commands of the deployer [F47]", func(t *testing.T) {
+	t.Run("the program has the commands of the deployer [F47]", func(t *testing.T) {
 		if _, err := run("plan"); err != nil || !ran {
 			t.Errorf("plan: ran: %t, %v", ran, err)
 		}
 	})
-	t.Run("refuses other commands", func(t *testing.T) {
+	t.Run("the program rejects other commands", func(t *testing.T) {
 		if _, err := run("now"); err == nil || !strings.Contains(err.Error(), `unknown command "now"`) {
 			t.Errorf("now: got %v", err)
 		}

@@ -59,8 +59,8 @@ func newFakeLock(lease *fakeLease, busy bool) (*lock, *clocktesting.FakeClock) {
 	}, clk
 }
 
-func TestLockWhereLeasesAreForbidden(t *testing.T) {
-	t.Run("works without one after the duration of a lease, and says why until then [F56]", func(t *testing.T) {
+func TestLockWithoutLeasePermissions(t *testing.T) {
+	t.Run("a deployer without permission for leases starts after the duration of a lease, and logs the reason until then [F56]", func(t *testing.T) {
 		lease := &fakeLease{get: forbidden}
 		l, clk := newFakeLock(lease, false)
 		for range 2 {
@@ -81,7 +81,7 @@ func TestLockWhereLeasesAreForbidden(t *testing.T) {
 			t.Error("an event on a lease that does not exist")
 		}
 	})
-	t.Run("works without one that may be read only [F56]", func(t *testing.T) {
+	t.Run("a deployer that may only read its lease starts without it [F56]", func(t *testing.T) {
 		l, clk := newFakeLock(&fakeLease{get: notFound, create: forbidden}, false)
 		attempt := func() error {
 			_, _, _ = l.Get(t.Context())
@@ -95,7 +95,7 @@ func TestLockWhereLeasesAreForbidden(t *testing.T) {
 			t.Errorf("want the replica to work without election, got %v", err)
 		}
 	})
-	t.Run("waits after a single refusal [F56]", func(t *testing.T) {
+	t.Run("a deployer waits after a single refusal [F56]", func(t *testing.T) {
 		lease := &fakeLease{get: forbidden}
 		l, clk := newFakeLock(lease, false)
 		_, _, _ = l.Get(t.Context())
@@ -117,8 +117,8 @@ func TestLockRelease(t *testing.T) {
 		busy bool
 		want string
 	}{
-		"hands the lease over when all calls have returned [F49]": {false, ""},
-		"keeps the lease while an abandoned call runs [F49]":      {true, "me"},
+		"the lease is released when all calls have returned [F49]": {false, ""},
+		"the lease is kept while an abandoned call runs [F49]":     {true, "me"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lease := &fakeLease{}
@@ -140,14 +140,14 @@ func TestLockFault(t *testing.T) {
 		lease fakeLease
 		fault bool
 	}{
-		"none, as leader":                        {fakeLease{}, false},
-		"none, as there is no lease yet":         {fakeLease{get: notFound}, false},
-		"none, as a server does not answer":      {fakeLease{get: errors.New("timeout"), create: errors.New("timeout")}, false},
-		"none, as another was faster":            {fakeLease{get: notFound, create: apierrors.NewConflict(leases, "x", errors.New("late"))}, false},
+		"the deployer is the leader":             {fakeLease{}, false},
+		"the lease does not exist":               {fakeLease{get: notFound}, false},
+		"the server does not respond":            {fakeLease{get: errors.New("timeout"), create: errors.New("timeout")}, false},
+		"another replica created the lease":      {fakeLease{get: notFound, create: apierrors.NewConflict(leases, "x", errors.New("late"))}, false},
 		"the namespace does not exist [F56]":     {fakeLease{get: notFound, create: notFound}, true},
 		"the kubeconfig is not accepted [F56]":   {fakeLease{get: notFound, create: apierrors.NewUnauthorized("who?")}, true},
-		"the lease must not be made yet [F56]":   {fakeLease{get: notFound, create: forbidden}, true},
-		"its name makes no sense, it says [F56]": {fakeLease{create: apierrors.NewInvalid(schema.GroupKind{}, "x", nil)}, true},
+		"creating the lease is forbidden [F56]":  {fakeLease{get: notFound, create: forbidden}, true},
+		"the name of the lease is invalid [F56]": {fakeLease{create: apierrors.NewInvalid(schema.GroupKind{}, "x", nil)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _ := newFakeLock(&tc.lease, false)

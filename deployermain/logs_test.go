@@ -21,32 +21,32 @@ func loggedWith(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestLandscapersLogFlags(t *testing.T) {
+func TestLogFlagsOfLandscaper(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args          []string
 		want, without []string
 	}{
-		"defaults [O26]":           {nil, []string{`{"level":"info",`, `"msg":"informing"`, `"ts":"2`, "failing"}, []string{"debugging", "logs_test.go", "goroutine", "stacktrace"}},
-		"error [O26]":              {[]string{"-v=error"}, []string{"failing"}, []string{"informing"}},
-		"info, as words [O26]":     {[]string{"--verbosity", "INFO"}, []string{"informing"}, []string{"debugging"}},
-		"debug [O26]":              {[]string{"-v=Debug"}, []string{"debugging"}, []string{"two"}},
-		"a number [O26]":           {[]string{"-v=2"}, []string{"two"}, nil},
-		"a large number [O26]":     {[]string{"-v", "10"}, []string{"two"}, nil},
-		"text [O26]":               {[]string{"-f=Text"}, []string{"info\tinforming"}, []string{"{\"level\""}},
-		"json [O26]":               {[]string{"--format", "json", "--dev"}, []string{`"msg":"debugging"`}, nil},
-		"dev [O26]":                {[]string{"--dev"}, []string{"debug\t", "debugging", "logs_test.go", "TestLandscapersLogFlags"}, []string{"{\"level\""}},
-		"dev without both [O26]":   {[]string{"--dev", "--disable-caller", "--disable-stacktrace"}, []string{"debugging"}, []string{"logs_test.go"}},
-		"cli [O26]":                {[]string{"--cli"}, []string{"\x1b[34mINFO\x1b[0m\tinforming"}, []string{"20"}},
-		"cli with time [O26]":      {[]string{"--cli", "--disable-timestamp=false"}, []string{"Z\t"}, nil},
-		"without time [O26]":       {[]string{"--disable-timestamp"}, []string{"informing"}, []string{`"ts"`}},
-		"stack traces [O26]":       {[]string{"--disable-stacktrace=false"}, []string{"stacktrace"}, nil},
-		"callers [O26]":            {[]string{"--disable-caller=false"}, []string{"logs_test.go"}, []string{"stacktrace"}},
-		"zap's level wins":         {[]string{"-v=error", "--zap-log-level=debug"}, []string{"debugging"}, nil},
-		"zap's development":        {[]string{"--zap-devel"}, []string{"DEBUG\tdebugging"}, []string{"{\"level\""}},
-		"zap's encoder wins":       {[]string{"-f=json", "--zap-encoder=console"}, []string{"INFO\tinforming"}, nil},
-		"zap's stack traces":       {[]string{"--zap-stacktrace-level=error"}, []string{"stacktrace"}, nil},
-		"zap's encoding of time":   {[]string{"--zap-time-encoding=epoch"}, []string{`"ts":1`}, []string{`"ts":"`}},
-		"a number in text and dev": {[]string{"--dev", "-v=0"}, []string{"informing"}, []string{"debugging"}},
+		"defaults [O26]":                   {nil, []string{`{"level":"info",`, `"msg":"informing"`, `"ts":"2`, "failing"}, []string{"debugging", "logs_test.go", "goroutine", "stacktrace"}},
+		"error [O26]":                      {[]string{"-v=error"}, []string{"failing"}, []string{"informing"}},
+		"info, as words [O26]":             {[]string{"--verbosity", "INFO"}, []string{"informing"}, []string{"debugging"}},
+		"debug [O26]":                      {[]string{"-v=Debug"}, []string{"debugging"}, []string{"two"}},
+		"a number [O26]":                   {[]string{"-v=2"}, []string{"two"}, nil},
+		"a large number [O26]":             {[]string{"-v", "10"}, []string{"two"}, nil},
+		"text [O26]":                       {[]string{"-f=Text"}, []string{"info\tinforming"}, []string{"{\"level\""}},
+		"json [O26]":                       {[]string{"--format", "json", "--dev"}, []string{`"msg":"debugging"`}, nil},
+		"dev [O26]":                        {[]string{"--dev"}, []string{"debug\t", "debugging", "logs_test.go", "TestLogFlagsOfLandscaper"}, []string{"{\"level\""}},
+		"dev without both [O26]":           {[]string{"--dev", "--disable-caller", "--disable-stacktrace"}, []string{"debugging"}, []string{"logs_test.go"}},
+		"cli [O26]":                        {[]string{"--cli"}, []string{"\x1b[34mINFO\x1b[0m\tinforming"}, []string{"20"}},
+		"cli with time [O26]":              {[]string{"--cli", "--disable-timestamp=false"}, []string{"Z\t"}, nil},
+		"without time [O26]":               {[]string{"--disable-timestamp"}, []string{"informing"}, []string{`"ts"`}},
+		"stack traces [O26]":               {[]string{"--disable-stacktrace=false"}, []string{"stacktrace"}, nil},
+		"callers [O26]":                    {[]string{"--disable-caller=false"}, []string{"logs_test.go"}, []string{"stacktrace"}},
+		"the level of zap precedes":        {[]string{"-v=error", "--zap-log-level=debug"}, []string{"debugging"}, nil},
+		"the development mode of zap":      {[]string{"--zap-devel"}, []string{"DEBUG\tdebugging"}, []string{"{\"level\""}},
+		"the encoder of zap precedes":      {[]string{"-f=json", "--zap-encoder=console"}, []string{"INFO\tinforming"}, nil},
+		"the stack traces of zap":          {[]string{"--zap-stacktrace-level=error"}, []string{"stacktrace"}, nil},
+		"the time encoding of zap":         {[]string{"--zap-time-encoding=epoch"}, []string{`"ts":1`}, []string{`"ts":"`}},
+		"a number in the development mode": {[]string{"--dev", "-v=0"}, []string{"informing"}, []string{"debugging"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := loggedWith(t, tc.args...)
@@ -66,7 +66,7 @@ func TestLandscapersLogFlags(t *testing.T) {
 		})
 	}
 	for flag, want := range map[string]string{"-v=loud": "want error, info, debug", "-v=-1": "want error, info, debug", "--format=xml": "want json or text"} {
-		t.Run("refuses "+flag+" [O26]", func(t *testing.T) {
+		t.Run("rejects "+flag+" [O26]", func(t *testing.T) {
 			if _, err := loggedWith(t, flag); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: want an error with %q, got %v", flag, want, err)
 			}

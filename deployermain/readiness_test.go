@@ -49,7 +49,7 @@ func TestReadiness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("fails with the reason while a list is forbidden, and recovers [F56]", func(t *testing.T) {
+	t.Run("the probe fails with the reason while a list is forbidden, and recovers [F56]", func(t *testing.T) {
 		filled, reader := &fakeCache{}, &fakeReader{err: refused}
 		check := &readCheck{cache: filled, live: reader}
 		if err := check.check(request); !errors.Is(err, refused) || !strings.Contains(err.Error(), "list targets") {
@@ -66,7 +66,7 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("want no requests of a ready process, got %d lists", reader.lists)
 		}
 	})
-	t.Run("fails after the rights are gone [F56]", func(t *testing.T) {
+	t.Run("the probe fails after a permission is removed [F56]", func(t *testing.T) {
 		reader := &fakeReader{err: refused}
 		check := &readCheck{cache: &fakeCache{filled: true}, live: reader}
 		check.failed(t.Context(), &toolscache.Reflector{}, errors.New("connection refused"))
@@ -81,7 +81,7 @@ func TestReadiness(t *testing.T) {
 			t.Error("the check still fails after the list is allowed again")
 		}
 	})
-	t.Run("logs a reason once [F56]", func(t *testing.T) {
+	t.Run("the probe logs a reason once [F56]", func(t *testing.T) {
 		var lines []string
 		reader := &fakeReader{err: refused}
 		check := logged(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}), (&readCheck{cache: &fakeCache{}, live: reader}).check)

@@ -19,7 +19,7 @@ import (
 
 func TestRegistration(t *testing.T) {
 	selectors := []lsv1alpha1.TargetSelector{{Targets: []lsv1alpha1.ObjectReference{{Name: "a"}}}}
-	t.Run("says which items are the deployer's [E11]", func(t *testing.T) {
+	t.Run("the registration describes which items the deployer is responsible for [E11]", func(t *testing.T) {
 		f := parse(t, "--namespace=shop", "--item-selector=shard=a", "--history-bind-address=:9000")
 		p := program()
 		p.Args.TargetSelectors = selectors
@@ -35,7 +35,7 @@ func TestRegistration(t *testing.T) {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})
-	t.Run("is on the lease, created or updated, and keeps what others put there [E11]", func(t *testing.T) {
+	t.Run("the registration is stored in the lease and keeps other annotations [E11]", func(t *testing.T) {
 		c := fake.NewClientset()
 		leases := registrar{LeasesGetter: c.CoordinationV1(), value: registration.Registration{Name: "me"}.Encode()}.Leases("ns")
 		lease, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
@@ -53,7 +53,7 @@ func TestRegistration(t *testing.T) {
 			}
 		}
 	})
-	t.Run("is bounded [E11]", func(t *testing.T) {
+	t.Run("the size of the registration is limited [E11]", func(t *testing.T) {
 		long := registration.Registration{Name: "me", Type: "t", ItemSelector: strings.Repeat("x", registration.MaxBytes)}
 		var r registration.Registration
 		if err := json.Unmarshal([]byte(long.Encode()), &r); err != nil || !r.Partial || r.ItemSelector != "" || r.Type != "t" {
@@ -67,7 +67,7 @@ func TestRegistration(t *testing.T) {
 }
 
 func TestTraces(t *testing.T) {
-	t.Run("are made only where an endpoint is named [E9]", func(t *testing.T) {
+	t.Run("traces are exported only if an endpoint is set [E9]", func(t *testing.T) {
 		provider, end, err := traces(t.Context(), "me", logr.Discard(), lookup(nil))
 		if provider != nil || err != nil {
 			t.Errorf("without one: got %v, %v", provider, err)
@@ -81,7 +81,7 @@ func TestTraces(t *testing.T) {
 			t.Error("want an error for an endpoint that is not a URL")
 		}
 	})
-	t.Run("go to the deployer, unless it has a provider of its own [E9]", func(t *testing.T) {
+	t.Run("the deployer receives the tracer provider, unless it has its own [E9]", func(t *testing.T) {
 		f := parse(t)
 		provider, end, err := traces(t.Context(), "me", logr.Discard(), lookup(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}))
 		if err != nil {
@@ -90,7 +90,7 @@ func TestTraces(t *testing.T) {
 		defer end()
 		f.tracer = provider
 		if args, _, err := f.args(program()); err != nil || args.TracerProvider != provider {
-			t.Errorf("got %v, %v", args.TracerProvider, err)
+			t.Errorf("tracer provider %v, error %v, want %v", args.TracerProvider, err, provider)
 		}
 	})
 }

@@ -33,18 +33,18 @@ func reviewer(asked *int, broken bool, rights ...string) client.Client {
 	}).Build()
 }
 
-func TestWriteRights(t *testing.T) {
+func TestCheckWritePermissions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rights []string
 		broken bool
 		want   string
 	}{
-		"patch is enough [F59]":                       {rights: []string{"patch/", "patch/status"}},
-		"update is enough [F59]":                      {rights: []string{"update/", "update/status"}},
-		"one of them for each is enough [F59]":        {rights: []string{"patch/", "update/status"}},
-		"neither for the item is an error [F59]":      {rights: []string{"patch/status"}, want: "of deployitems is"},
-		"neither for the status is an error [F59]":    {rights: []string{"update/"}, want: "of deployitems/status is"},
-		"an API server that does not say is no error": {broken: true},
+		"the permission to patch is enough [F59]":          {rights: []string{"patch/", "patch/status"}},
+		"the permission to update is enough [F59]":         {rights: []string{"update/", "update/status"}},
+		"one permission for each resource is enough [F59]": {rights: []string{"patch/", "update/status"}},
+		"no permission for the item is an error [F59]":     {rights: []string{"patch/status"}, want: "of deployitems is"},
+		"no permission for the status is an error [F59]":   {rights: []string{"update/"}, want: "of deployitems/status is"},
+		"a failed review is not an error":                  {broken: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0

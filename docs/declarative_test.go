@@ -29,8 +29,8 @@ func TestDeclarativeDeployer(t *testing.T) {
 	}
 }
 
-// TestDeclarativeExamples checks that a spec deploys each deploy item of the examples.
-func TestDeclarativeExamples(t *testing.T) {
+// TestDeclarativeExamplesAreDeployed checks that a spec deploys each deploy item of the examples.
+func TestDeclarativeExamplesAreDeployed(t *testing.T) {
 	specs, items := "", 0
 	for _, path := range files(t, "_test.go") {
 		dir := filepath.Dir(path)

@@ -17,8 +17,8 @@ import (
 // root is the path of the repository, relative to this package.
 const root = ".."
 
-// TestLinks checks that the file and the heading in every relative link exist.
-func TestLinks(t *testing.T) {
+// TestRelativeLinksExist checks that the file and the heading in every relative link exist.
+func TestRelativeLinksExist(t *testing.T) {
 	for _, path := range files(t, ".md") {
 		broken, err := markdown.BrokenLinks(path)
 		if err != nil {
@@ -30,9 +30,9 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestTablesOfContents checks that a guide with a table of contents lists all of its sections.
-func TestTablesOfContents(t *testing.T) {
-	t.Run("are complete [F50]", func(t *testing.T) {
+// TestTablesOfContentsAreComplete checks that a guide with a table of contents lists all of its sections.
+func TestTablesOfContentsAreComplete(t *testing.T) {
+	t.Run("tables of contents are complete [F50]", func(t *testing.T) {
 		for _, path := range files(t, ".md") {
 			for _, heading := range markdown.Unlisted(read(t, path)) {
 				t.Errorf("%s: the table of contents does not list %q", path, heading)
@@ -41,9 +41,10 @@ func TestTablesOfContents(t *testing.T) {
 	})
 }
 
-// TestDefects checks that defects.md explains each defect of Landscaper's deployers whose ID occurs in the repository.
-func TestDefects(t *testing.T) {
-	t.Run("are explained [F50]", func(t *testing.T) {
+// TestEachDefectIsExplained checks that defects.md explains each defect of Landscaper's deployers whose ID occurs in
+// the repository.
+func TestEachDefectIsExplained(t *testing.T) {
+	t.Run("each defect is explained [F50]", func(t *testing.T) {
 		cited := regexp.MustCompile(`\b[CH]-[0-9]+\b`)
 		explained := read(t, "defects.md")
 		for _, path := range slices.Concat(files(t, ".go"), files(t, ".md")) {
@@ -56,8 +57,8 @@ func TestDefects(t *testing.T) {
 	})
 }
 
-// TestPaths checks that every Go file that a text names exists.
-func TestPaths(t *testing.T) {
+// TestGoFilesInTextsExist checks that every Go file that a text names exists.
+func TestGoFilesInTextsExist(t *testing.T) {
 	named := regexp.MustCompile("`([a-z][a-zA-Z0-9_.-]*(?:/[a-zA-Z0-9_.-]+)+\\.go)`")
 	for _, path := range files(t, ".md") {
 		for _, found := range named.FindAllStringSubmatch(read(t, path), -1) {
@@ -68,9 +69,9 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestStarts checks that no guide starts a program with a control plane by `go run`. The go command does not pass SIGTERM
-// on to the program.
-func TestStarts(t *testing.T) {
+// TestControlPlaneProgramsAreNotStartedByGoRun checks that no guide starts a program with a control plane by `go run`.
+// The go command does not pass SIGTERM on to the program.
+func TestControlPlaneProgramsAreNotStartedByGoRun(t *testing.T) {
 	t.Run("programs with a control plane are not started by go run [F80]", func(t *testing.T) {
 		start := regexp.MustCompile(`go run [^ \n]*cmd/deployerkit (demo|run|conformance)\b`)
 		for _, path := range files(t, ".md") {
@@ -81,9 +82,9 @@ func TestStarts(t *testing.T) {
 	})
 }
 
-// TestGoCode checks that every Go block of a guide is copied from a Go file, so it compiles. It skips blocks with only
-// imports; the test of a guide that has such a block checks the imports.
-func TestGoCode(t *testing.T) {
+// TestGoBlocksAreCopiedFromFiles checks that every Go block of a guide is copied from a Go file, so it compiles. It
+// skips blocks with only imports; the test of a guide that has such a block checks the imports.
+func TestGoBlocksAreCopiedFromFiles(t *testing.T) {
 	sources := map[string]string{}
 	for _, path := range files(t, ".go") {
 		sources[path] = read(t, path)

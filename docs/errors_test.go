@@ -15,9 +15,9 @@ import (
 
 var updateErrors = flag.Bool("errors.update", false, "write the table of errors.md anew; the columns for people are kept")
 
-// TestErrors compares the table of errors.md with the code. The last two columns are written by hand, and each row
-// needs both.
-func TestErrors(t *testing.T) {
+// TestErrorTableMatchesCode compares the table of errors.md with the code. The last two columns are written by hand,
+// and each row needs both.
+func TestErrorTableMatchesCode(t *testing.T) {
 	found, err := errortable.Find("..", "contract", "extension", "deployerlib", "deployermain", "targets", "apply", "upkeep",
 		"declarative", "stategraph", "deployers")
 	if err != nil {

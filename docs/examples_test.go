@@ -13,9 +13,9 @@ import (
 // manifestExamples is the directory of the deploy items in manifest-deployer.md.
 var manifestExamples = filepath.Join(root, "examples", "manifest-deployer")
 
-// TestManifestExamples checks that each YAML block of the guide is copied from a deploy item of the examples, and that
-// a spec deploys each of these deploy items.
-func TestManifestExamples(t *testing.T) {
+// TestManifestExamplesAreDeployed checks that each YAML block of the guide is copied from a deploy item of the
+// examples, and that a spec deploys each of these deploy items.
+func TestManifestExamplesAreDeployed(t *testing.T) {
 	items, specs := map[string]string{}, ""
 	for _, path := range files(t, ".yaml") {
 		if filepath.Dir(path) == manifestExamples {

@@ -16,11 +16,11 @@ import (
 // gettingStartedItem is the file of the deploy item that the user of the guide creates.
 var gettingStartedItem = filepath.Join(root, "examples", "readme-deployer", "item.yaml")
 
-// TestGettingStarted checks that each YAML block of the guide is copied from a file that a spec deploys, and that the
-// guide links these files.
-func TestGettingStarted(t *testing.T) {
+// TestGettingStartedExamplesAreDeployed checks that each YAML block of the guide is copied from a file that a spec
+// deploys, and that the guide links these files.
+func TestGettingStartedExamplesAreDeployed(t *testing.T) {
 	guide := read(t, "getting-started.md")
-	t.Run("shows what a spec deploys [F48]", func(t *testing.T) {
+	t.Run("each YAML block is deployed by a spec [F48]", func(t *testing.T) {
 		sources := map[string]string{gettingStartedItem: read(t, gettingStartedItem)}
 		for _, path := range files(t, ".yaml") {
 			if filepath.Base(filepath.Dir(path)) == "getting-started" {
@@ -39,7 +39,7 @@ func TestGettingStarted(t *testing.T) {
 			}
 		}
 	})
-	t.Run("begins with what it is for and a complete example [F48]", func(t *testing.T) {
+	t.Run("the guide begins with its purpose and a complete example [F48]", func(t *testing.T) {
 		first := strings.Join(strings.SplitN(guide, "\n", 21)[:20], "\n")
 		for _, want := range []string{"This page is for", "go run ./examples/readme-deployer", "password.yaml", "app.yaml"} {
 			if !strings.Contains(first, want) {
@@ -52,9 +52,10 @@ func TestGettingStarted(t *testing.T) {
 	})
 }
 
-// TestDeployItems checks that each deploy item of the examples has a configuration that the API server accepts.
-func TestDeployItems(t *testing.T) {
-	t.Run("name the kind of their configuration [F48]", func(t *testing.T) {
+// TestDeployItemsHaveKindOfConfiguration checks that each deploy item of the examples has a configuration that the API
+// server accepts.
+func TestDeployItemsHaveKindOfConfiguration(t *testing.T) {
+	t.Run("deploy items name the kind of their configuration [F48]", func(t *testing.T) {
 		var types []string
 		for _, path := range files(t, ".yaml") {
 			if !strings.HasPrefix(path, filepath.Join(root, "examples")+string(filepath.Separator)) {

@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "write the texts of the cases into the g
 // block matches an example in the guide: a comment with the name of a case, followed by the text of the explanation.
 var block = regexp.MustCompile("(?s)<!-- explain: ([^>]*) -->\n```text\n(.*?)```\n")
 
-func TestCases(t *testing.T) {
+func TestExplainCases(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name+" [E1]", func(t *testing.T) {
 			e := explain.Explain(tc.facts)
@@ -51,7 +51,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func TestGuide(t *testing.T) {
+func TestGuideShowsAllCases(t *testing.T) {
 	raw, err := os.ReadFile(guide)
 	if err != nil {
 		t.Fatal(err)
@@ -72,12 +72,12 @@ func TestGuide(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Run("shows what explain says [E6]", func(t *testing.T) {
+	t.Run("the guide shows the output of explain [E6]", func(t *testing.T) {
 		if diff := cmp.Diff(text, string(raw)); diff != "" && !*update {
-			t.Errorf("go test ./explain -run TestGuide -update writes this:\n%s", diff)
+			t.Errorf("go test ./explain -run TestGuideShowsAllCases -update writes this:\n%s", diff)
 		}
 	})
-	t.Run("has every case and every symptom [E6]", func(t *testing.T) {
+	t.Run("the guide contains each case and each symptom [E6]", func(t *testing.T) {
 		for name := range cases {
 			if !shown[name] {
 				t.Errorf("the guide lacks the case %q", name)
@@ -92,7 +92,7 @@ func TestGuide(t *testing.T) {
 }
 
 func TestEveryReasonHasASentence(t *testing.T) {
-	t.Run("and no other has one [E1]", func(t *testing.T) {
+	t.Run("only reasons of the library have a sentence [E1]", func(t *testing.T) {
 		if diff := cmp.Diff(slices.Sorted(slices.Values(contract.Reasons())), explain.ExplainedReasons()); diff != "" {
 			t.Errorf("-reasons of the contract, +explained:\n%s", diff)
 		}
@@ -104,23 +104,23 @@ func TestDetails(t *testing.T) {
 		change change
 		want   string
 	}{
-		"paused, nothing due": {func(f *explain.Facts) { finished("Succeeded", 0)(f); annotated(contract.PausedAnnotation, "true")(f) }, "The item is paused."},
-		"a run that begins":   {job(0), "begins with the next reconcile"},
+		"a paused item without a due run": {func(f *explain.Facts) { finished("Succeeded", 0)(f); annotated(contract.PausedAnnotation, "true")(f) }, "The item is paused."},
+		"a run that begins":               {job(0), "begins with the next reconcile"},
 		"a background run": {func(f *explain.Facts) {
 			finished("Succeeded", 0)(f)
 			annotated("landscaper.gardener.cloud/operation", "force-reconcile")(f)
 		}, "background run"},
-		"a job of its own": {func(f *explain.Facts) {
+		"a new job for test-reconcile": {func(f *explain.Facts) {
 			finished("Succeeded", 0)(f)
 			annotated("landscaper.gardener.cloud/operation", "test-reconcile")(f)
 		}, "a job ID of its own"},
-		"deletion without delete": {func(f *explain.Facts) {
+		"a deletion without a call of Delete": {func(f *explain.Facts) {
 			deleted(0)(f)
 			job(0)(f)
 			annotated("landscaper.gardener.cloud/delete-without-uninstall", "true")(f)
 		}, "only removes the finalizer"},
-		"expired":          {started("Init", 11*60e9), "The deadline has passed"},
-		"a hook may force": {finished("Succeeded", 0), "may force a run"},
+		"an expired run":              {started("Init", 11*60e9), "The deadline has passed"},
+		"an item that a hook may run": {finished("Succeeded", 0), "may force a run"},
 	} {
 		t.Run(name+" [E1]", func(t *testing.T) {
 			e := explain.Explain(facts(tc.change))
@@ -136,19 +136,19 @@ func TestNextJob(t *testing.T) {
 		change change
 		want   string
 	}{
-		"reconcile": {finished("Succeeded", 0), "would call the deployer's Reconcile."},
-		"delete":    {func(f *explain.Facts) { finished("Succeeded", 0)(f); deleted(0)(f) }, "would call the deployer's Delete"},
-		"unchanged": {func(f *explain.Facts) { finished("Succeeded", 0)(f); f.Item.Spec.UpdateOnChangeOnly = true }, "without a call"},
-		"paused":    {func(f *explain.Facts) { finished("Succeeded", 0)(f); annotated(contract.PausedAnnotation, "true")(f) }, "held back"},
-		"ignored": {func(f *explain.Facts) {
+		"the next job reconciles":       {finished("Succeeded", 0), "would call the deployer's Reconcile."},
+		"the next job deletes":          {func(f *explain.Facts) { finished("Succeeded", 0)(f); deleted(0)(f) }, "would call the deployer's Delete"},
+		"the next job has no change":    {func(f *explain.Facts) { finished("Succeeded", 0)(f); f.Item.Spec.UpdateOnChangeOnly = true }, "without a call"},
+		"the next job of a paused item": {func(f *explain.Facts) { finished("Succeeded", 0)(f); annotated(contract.PausedAnnotation, "true")(f) }, "held back"},
+		"the next job of an ignored item": {func(f *explain.Facts) {
 			finished("Succeeded", 0)(f)
 			annotated("landscaper.gardener.cloud/ignore", "true")(f)
 		}, "would do nothing: the item is finished"},
-		"force": {func(f *explain.Facts) {
+		"the next job with force-reconcile": {func(f *explain.Facts) {
 			finished("Succeeded", 0)(f)
 			annotated("landscaper.gardener.cloud/operation", "force-reconcile")(f)
 		}, "ForceReconcile"},
-		"without objects": {func(f *explain.Facts) {
+		"the next job deletes without an uninstall": {func(f *explain.Facts) {
 			finished("Succeeded", 0)(f)
 			deleted(0)(f)
 			annotated("landscaper.gardener.cloud/delete-without-uninstall", "true")(f)
@@ -163,7 +163,7 @@ func TestNextJob(t *testing.T) {
 	}
 }
 
-func TestTextIsSafe(t *testing.T) {
+func TestTextEscapesControlCharacters(t *testing.T) {
 	const hostile = "a\x1b[31mred\x07\u202eb\r\nnext\u2028line\x9b"
 	f := facts(started("Progressing", 0), waiting(hostile, 0), failing(hostile, hostile, hostile, hostile), event("Drift", hostile),
 		provider(`{"components": [{"name": "a\u001b[2J", "state": "Blocked", "reason": "\u0007", "blockedBy": ["\u001b"]}],
@@ -172,7 +172,7 @@ func TestTextIsSafe(t *testing.T) {
 	f.Item.Spec.Target.Name = hostile
 	f.Deployers[0].Name, f.Deployers[0].ItemSelector, f.Deployers[0].Lease.Holder = hostile, "a=b", hostile
 	f.Item.Status.LastError.Message = strings.Repeat(hostile, 10_000)
-	t.Run("of control characters, and bounded [E2]", func(t *testing.T) {
+	t.Run("the text escapes control characters and is limited [E2]", func(t *testing.T) {
 		e := explain.Explain(f)
 		raw, err := json.Marshal(e)
 		if err != nil {
@@ -191,7 +191,7 @@ func TestTextIsSafe(t *testing.T) {
 			t.Errorf("control characters are in the JSON: %s", raw)
 		}
 	})
-	t.Run("colored on a terminal only [E2]", func(t *testing.T) {
+	t.Run("the text is colored only on a terminal [E2]", func(t *testing.T) {
 		e := explain.Explain(facts())
 		if strings.Contains(e.Text(explain.Style{}), "\x1b") || !strings.Contains(e.Text(explain.Style{Color: true}), "\x1b[") {
 			t.Error("want escape sequences with Color, and none without")
@@ -199,8 +199,8 @@ func TestTextIsSafe(t *testing.T) {
 	})
 }
 
-func TestNoContent(t *testing.T) {
-	t.Run("of configurations is shown [E2]", func(t *testing.T) {
+func TestExplanationHidesConfigurations(t *testing.T) {
+	t.Run("an explanation contains nothing of a configuration [E2]", func(t *testing.T) {
 		f := facts(finished("Succeeded", 0))
 		f.Item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"password": "s3cret", "continuousReconcile": {"cron": "s3cret"}}`)}
 		body, err := json.Marshal(explain.Explain(f))
@@ -210,13 +210,13 @@ func TestNoContent(t *testing.T) {
 	})
 }
 
-// TestSchema checks that the documentation lists each field of the output.
-func TestSchema(t *testing.T) {
+// TestSchemaIsDocumented checks that the documentation lists each field of the output.
+func TestSchemaIsDocumented(t *testing.T) {
 	raw, err := os.ReadFile(fields)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("is documented [E3]", func(t *testing.T) {
+	t.Run("each field of the output is documented [E3]", func(t *testing.T) {
 		for _, root := range []any{explain.Explanation{}, explain.Tree{}} {
 			for _, path := range fieldsOf(reflect.TypeOf(root), "", map[reflect.Type]bool{}) {
 				if !strings.Contains(string(raw), "| `"+path+"` |") {

@@ -150,7 +150,7 @@ func gather(t *testing.T, c client.Reader, o explain.Options) explain.Facts {
 }
 
 func TestGather(t *testing.T) {
-	t.Run("reads all that is known [E1]", func(t *testing.T) {
+	t.Run("Gather reads all facts [E1]", func(t *testing.T) {
 		reconciles := []history.Reconcile{{Result: "done"}}
 		f := gather(t, cluster(t, nil, web()...), explain.Options{
 			History: func(context.Context, types.NamespacedName) ([]history.Reconcile, error) {
@@ -164,13 +164,13 @@ func TestGather(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("says what is missing [E1]", func(t *testing.T) {
+	t.Run("Gather reports missing objects [E1]", func(t *testing.T) {
 		f := gather(t, cluster(t, nil, web()[0]), explain.Options{})
 		if !f.TargetMissing || !f.ContextMissing || len(f.Unknown) > 0 {
 			t.Errorf("got %+v", f)
 		}
 	})
-	t.Run("makes unknown what it may not read [E1]", func(t *testing.T) {
+	t.Run("Gather marks facts as unknown that it may not read [E1]", func(t *testing.T) {
 		c := cluster(t, func(kind string) bool { return kind != "DeployItem" }, web()...)
 		f := gather(t, c, explain.Options{
 			History: func(context.Context, types.NamespacedName) ([]history.Reconcile, error) {
@@ -190,13 +190,13 @@ func TestGather(t *testing.T) {
 			t.Errorf("got %+v", e.Responsible)
 		}
 	})
-	t.Run("fails if there is no item [E1]", func(t *testing.T) {
+	t.Run("Gather fails without an item [E1]", func(t *testing.T) {
 		_, err := explain.Gather(t.Context(), cluster(t, nil), webKey, explain.Options{})
 		if !explain.IsMissing(err) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("keeps no configuration of a Target [E2]", func(t *testing.T) {
+	t.Run("Gather does not keep the configuration of a Target [E2]", func(t *testing.T) {
 		objects := web()
 		objects[1].(*lsv1alpha1.Target).Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"kubeconfig": "s3cret"}`))
 		if f := gather(t, cluster(t, nil, objects...), explain.Options{}); f.Target.Spec.Configuration != nil {
@@ -300,7 +300,7 @@ func TestForgedRegistrations(t *testing.T) {
 			t.Errorf("%d known, %d omitted, the first is %s", len(f.Deployers), r.Omitted, r.Registrations[0].Name)
 		}
 	})
-	t.Run("if not all registrations were read, no deployer is said not to exist or not to be responsible [F111]", func(t *testing.T) {
+	t.Run("no deployer is reported as missing or not responsible if not all registrations were read [F111]", func(t *testing.T) {
 		for _, part := range []string{"leases", "deployer registrations"} {
 			f := facts(job(0))
 			for i := range f.Deployers {
@@ -321,14 +321,14 @@ func TestForgedRegistrations(t *testing.T) {
 	})
 }
 
-func TestTextsFitTheNumberOfDeployers(t *testing.T) {
+func TestTextsForSeveralDeployers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deployers []explain.KnownDeployer
 		want      string
 	}{
-		"none": {nil, "Check the type of the item for mistakes."},
-		"one":  {[]explain.KnownDeployer{selecting()}, "with the deployer above,"},
-		"two":  {[]explain.KnownDeployer{selecting(), selecting()}, "with the deployers above,"},
+		"no deployers":  {nil, "Check the type of the item for mistakes."},
+		"one deployer":  {[]explain.KnownDeployer{selecting()}, "with the deployer above,"},
+		"two deployers": {[]explain.KnownDeployer{selecting(), selecting()}, "with the deployers above,"},
 	} {
 		t.Run(name+" [F87]", func(t *testing.T) {
 			e := explain.Explain(facts(job(5*time.Minute), deployers(tc.deployers...)))
@@ -337,7 +337,7 @@ func TestTextsFitTheNumberOfDeployers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the next reconcile is not called past [F87]", func(t *testing.T) {
+	t.Run("a future reconcile is not shown as past [F87]", func(t *testing.T) {
 		text := explain.Explain(cases["finished"].facts).Text(explain.Style{})
 		if !strings.Contains(text, "\nNext reconcile 2026-03-02 13:00:00 (in 1h0m)\n") {
 			t.Errorf("got\n%s", text)

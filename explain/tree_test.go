@@ -105,19 +105,19 @@ func TestTree(t *testing.T) {
     ConfigMap settings applied
     Deployment web applied
 `
-	t.Run("shows an Installation with all that belongs to it [E8]", func(t *testing.T) {
+	t.Run("the tree shows an Installation with its objects [E8]", func(t *testing.T) {
 		tree := readTree(t, cluster(t, nil, shop()...), explain.TreeOptions{Name: "root"})
 		if diff := cmp.Diff(stored, outline(tree.Roots, "")); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})
-	t.Run("shows all of a namespace [E8]", func(t *testing.T) {
+	t.Run("the tree shows all objects of a namespace [E8]", func(t *testing.T) {
 		tree := readTree(t, cluster(t, nil, shop()...), explain.TreeOptions{})
 		if diff := cmp.Diff(stored+"DeployItem alone Succeeded\n", outline(tree.Roots, "")); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})
-	t.Run("shows live objects where the Target can be read [E8]", func(t *testing.T) {
+	t.Run("the tree shows live objects if the Target can be read [E8]", func(t *testing.T) {
 		tree := readTree(t, cluster(t, nil, shop()...), explain.TreeOptions{Name: "web", Open: open})
 		want := `DeployItem web Failed
  Service web Missing
@@ -131,7 +131,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("-want, +got:\n%s", cmp.Diff(want, got))
 		}
 	})
-	t.Run("judges objects like the deployers [F76, F91, F94]", func(t *testing.T) {
+	t.Run("the tree determines readiness like the deployers [F76, F91, F94]", func(t *testing.T) {
 		lamp := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Lamp", "spec": map[string]any{"on": true}}}
 		lamp.SetNamespace("shop")
 		lamp.SetName("hall")
@@ -156,7 +156,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("one of these objects has failed:\n%s", outline(tree.Roots, ""))
 		}
 	})
-	t.Run("calls an object missing only if the response names it [F70]", func(t *testing.T) {
+	t.Run("the tree shows an object as missing only if the response names it [F70]", func(t *testing.T) {
 		proxy := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true)
 		open := func(context.Context, *lsv1alpha1.Target) (client.Reader, func(), error) {
 			get := func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -169,7 +169,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
-	t.Run("shows what failed, and what it belongs to [E8]", func(t *testing.T) {
+	t.Run("the tree shows failed objects and their owners [E8]", func(t *testing.T) {
 		tree := readTree(t, cluster(t, nil, shop()...), explain.TreeOptions{})
 		tree.OnlyFailed()
 		want := "Installation root Failed\n Installation sub Failed\n  Execution sub Failed\n   DeployItem web Failed\n"
@@ -177,7 +177,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})
-	t.Run("falls back to the status where a Target cannot be opened [E8]", func(t *testing.T) {
+	t.Run("the tree shows the stored status if a Target cannot be reached [E8]", func(t *testing.T) {
 		refused := func(context.Context, *lsv1alpha1.Target) (client.Reader, func(), error) {
 			return nil, nil, errors.New("refused")
 		}
@@ -186,22 +186,22 @@ func TestTree(t *testing.T) {
 			t.Errorf("got %s, unknown %+v", outline(tree.Roots, ""), tree.Unknown)
 		}
 	})
-	t.Run("makes unknown what it may not read [E8]", func(t *testing.T) {
+	t.Run("the tree shows objects as unknown that it may not read [E8]", func(t *testing.T) {
 		tree := readTree(t, cluster(t, func(kind string) bool { return kind == "Execution" }, shop()...), explain.TreeOptions{Name: "root"})
 		if len(tree.Unknown) != 1 || !strings.Contains(outline(tree.Roots, ""), "Installation sub") {
 			t.Errorf("got %s, unknown %+v", outline(tree.Roots, ""), tree.Unknown)
 		}
 	})
-	t.Run("says that there is nothing of a name [E8]", func(t *testing.T) {
+	t.Run("the tree reports that no object has the name [E8]", func(t *testing.T) {
 		_, err := explain.ReadTree(t.Context(), cluster(t, nil), explain.TreeOptions{Namespace: "shop", Name: "none"})
 		if err == nil || !strings.Contains(err.Error(), "there is no Installation, Execution or DeployItem shop/none") {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want an error that contains %q", err, "there is no Installation, Execution or DeployItem shop/none")
 		}
 	})
 }
 
 func TestTreeText(t *testing.T) {
-	t.Run("has bounded lines without control characters [E2]", func(t *testing.T) {
+	t.Run("the text has short lines without control characters [E2]", func(t *testing.T) {
 		text := readTree(t, cluster(t, nil, shop()...), explain.TreeOptions{}).Text(explain.Style{})
 		for line := range strings.SplitSeq(text, "\n") {
 			if utf8.RuneCountInString(line) > explain.Width || strings.Contains(line, "\x1b") {

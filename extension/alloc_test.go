@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// TestAllocations does not run with the race detector, which adds its own allocations.
-func TestAllocations(t *testing.T) {
+// TestExecuteHooksAllocations does not run with the race detector, which adds its own allocations.
+func TestExecuteHooksAllocations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hooks extension.ReconcileExtensionHooks
 		most  float64

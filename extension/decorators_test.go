@@ -15,11 +15,11 @@ import (
 )
 
 func TestNamed(t *testing.T) {
-	t.Run("works outside of ExecuteHooks", func(t *testing.T) {
+	t.Run("Named works outside of ExecuteHooks", func(t *testing.T) {
 		want := hookResult(true, false, 0)
 		got, err := extension.Named("x", hookReturning(new([]string), "", want, errBoom))(t.Context(), logr.Discard(), nil, nil, extension.StartHook)
 		if got != want || !errors.Is(err, errBoom) {
-			t.Errorf("got %v and %v", got, err)
+			t.Errorf("Named(...)() = %v, %v, want %v, %v", got, err, want, errBoom)
 		}
 	})
 }
@@ -36,8 +36,8 @@ func TestWhen(t *testing.T) {
 		want []string
 	}{
 		"the condition holds":            {item: "yes", typ: extension.EndHook, want: []string{"called"}},
-		"the condition refuses the item": {item: "no", typ: extension.EndHook},
-		"the condition refuses the type": {item: "yes", typ: extension.StartHook},
+		"the condition rejects the item": {item: "no", typ: extension.EndHook},
+		"the condition rejects the type": {item: "yes", typ: extension.StartHook},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls = nil
@@ -48,7 +48,7 @@ func TestWhen(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if called := len(tc.want) > 0; (got != nil) != called || (err != nil) != called {
-				t.Errorf("got %v and %v", got, err)
+				t.Errorf("result %v, error %v, want both only if the hook was called: %t", got, err, called)
 			}
 		})
 	}
@@ -60,12 +60,12 @@ func TestOnItem(t *testing.T) {
 		got = di
 		return errBoom
 	})
-	t.Run("is not called without an item", func(t *testing.T) {
+	t.Run("OnItem does not call the hook without an item", func(t *testing.T) {
 		if r, err := hook(t.Context(), logr.Discard(), nil, nil, extension.StartHook); r != nil || err != nil || got != nil {
 			t.Errorf("got %v, %v and %v", r, err, got)
 		}
 	})
-	t.Run("has effects and errors but never a result", func(t *testing.T) {
+	t.Run("OnItem returns the error of the hook but no result", func(t *testing.T) {
 		di := &lsv1alpha1.DeployItem{}
 		if r, err := hook(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook); r != nil || !errors.Is(err, errBoom) || got != di {
 			t.Errorf("got %v, %v and %v", r, err, got)

@@ -18,7 +18,7 @@ import (
 )
 
 func TestExecuteHooksOrder(t *testing.T) {
-	t.Run("runs in registration order [Lx1] and tells the hook its type [L6]", func(t *testing.T) {
+	t.Run("hooks run in the order of registration and receive their type [Lx1] [L6]", func(t *testing.T) {
 		var calls []string
 		record := func(name string) extension.ReconcileExtensionHook {
 			return func(_ context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, typ extension.HookType) (*result, error) {
@@ -40,7 +40,7 @@ func TestExecuteHooksOrder(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("hands on item, target and context", func(t *testing.T) {
+	t.Run("hooks receive item, target and context", func(t *testing.T) {
 		type key struct{}
 		ctx := context.WithValue(t.Context(), key{}, "value")
 		item, target := &lsv1alpha1.DeployItem{}, &lsv1alpha1.Target{}
@@ -55,7 +55,7 @@ func TestExecuteHooksOrder(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("a hook that aborts does not keep the others from running [L11]", func(t *testing.T) {
+	t.Run("a hook that aborts does not prevent the other hooks [L11]", func(t *testing.T) {
 		for _, typ := range extension.HookTypes() {
 			var calls []string
 			hooks := extension.ReconcileExtensionHooks{}.
@@ -75,7 +75,7 @@ func TestExecuteHooksOrder(t *testing.T) {
 	})
 }
 
-func TestExecuteHooksMerge(t *testing.T) {
+func TestExecuteHooksMergesResults(t *testing.T) {
 	t.Run("abort is merged with AND for two types [L17] [L41] [L50] and with OR for the rest [L16]", func(t *testing.T) {
 		all := map[extension.HookType]bool{extension.DuringResponsibilityCheckHook: true, extension.ShouldReconcileHook: true}
 		for _, typ := range extension.HookTypes() {
@@ -93,7 +93,7 @@ func TestExecuteHooksMerge(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the result is a copy, also of one that a later hook changes [L15]", func(t *testing.T) {
+	t.Run("the result is a copy of the results of the hooks [L15]", func(t *testing.T) {
 		shared := withPriority(hookResult(false, false, 5), 1)
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}.
@@ -123,10 +123,10 @@ func TestExecuteHooksErrors(t *testing.T) {
 		is     error
 	}{
 		"an error stops [Lx1] and drops every result [L12]": {
-			reason: "index and type are in the text", hook: hookReturning(new([]string), "", forced, errBoom), want: "hook BeforeReconcile[1]: boom", is: errBoom,
+			reason: "the error contains index and type", hook: hookReturning(new([]string), "", forced, errBoom), want: "hook BeforeReconcile[1]: boom", is: errBoom,
 		},
 		"a named hook [Lx1]": {
-			reason: "the name is in the text, too", hook: extension.Named("quota", hookReturning(new([]string), "", forced, errBoom)),
+			reason: "the error contains the name", hook: extension.Named("quota", hookReturning(new([]string), "", forced, errBoom)),
 			want: "hook BeforeReconcile[1] (quota): boom", is: errBoom,
 		},
 		"a nil hook [L67]":                  {reason: "no panic in production", hook: nil, want: "hook BeforeReconcile[1]: is nil"},
@@ -134,7 +134,7 @@ func TestExecuteHooksErrors(t *testing.T) {
 		"a panic of a named hook":           {reason: "the name is known", hook: extension.Named("x", panics("a")), want: "hook BeforeReconcile[1] (x): panic: a"},
 		"a panic with an error":             {reason: "it can be found", hook: panics(errBoom), want: "hook BeforeReconcile[1]: panic: boom", is: errBoom},
 		"an unknown type [Lx2]":             {reason: "a typo must not be silent", typ: "Stop", want: `unknown hook type "Stop", want one of ` + types},
-		"no word at all [Lx2]":              {reason: "a typo must not be silent", typ: "-", want: `unknown hook type "-", want one of ` + types},
+		"an empty type [Lx2]":               {reason: "a typo must not be silent", typ: "-", want: `unknown hook type "-", want one of ` + types},
 		"the wrong case [Lx2]":              {reason: "types are exact", typ: "start", want: `unknown hook type "start", want one of ` + types},
 		"an unknown type with a hook [Lx2]": {reason: "registered nevertheless", typ: "Other", want: `unknown hook type "Other", want one of ` + types},
 	} {
@@ -201,7 +201,7 @@ func TestExecuteHooksWithoutHooks(t *testing.T) {
 }
 
 func TestRegistrationWhileRunning(t *testing.T) {
-	t.Run("has no effect on the running execution [L64]", func(t *testing.T) {
+	t.Run("a registration does not affect a running execution [L64]", func(t *testing.T) {
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}
 		hooks.RegisterHook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
@@ -217,7 +217,7 @@ func TestRegistrationWhileRunning(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("is free of races when a copy is executed [L64]", func(t *testing.T) {
+	t.Run("a registration does not race with the execution of a copy [L64]", func(t *testing.T) {
 		var lock sync.Mutex
 		original := extension.ReconcileExtensionHooks{}
 		original.RegisterHook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {

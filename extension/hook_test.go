@@ -27,12 +27,12 @@ var (
 	_ = extension.ReconcileExtensionHookSetup{Hook: extension.ReconcileExtensionHook(nil), HookTypes: []extension.HookType{}}
 )
 
-func TestShapes(t *testing.T) {
+func TestTypesOfHooks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		got  reflect.Type
 		want string
 	}{
-		"a hook is a plain function [L5]": {
+		"a hook is a function [L5]": {
 			got:  reflect.TypeFor[extension.ReconcileExtensionHook](),
 			want: "func(context.Context, logr.Logger, *v1alpha1.DeployItem, *v1alpha1.Target, extension.HookType) (*extension.HookResult, error)",
 		},
@@ -44,7 +44,7 @@ func TestShapes(t *testing.T) {
 			got:  reflect.TypeFor[extension.ReconcileExtensionHooks](),
 			want: "map[extension.HookType][]extension.ReconcileExtensionHook",
 		},
-		"a setup couples hook and types [L65]": {
+		"a setup contains a hook and its types [L65]": {
 			got:  reflect.TypeFor[extension.ReconcileExtensionHookSetup](),
 			want: "struct { Hook extension.ReconcileExtensionHook; HookTypes []extension.HookType }",
 		},

@@ -61,13 +61,13 @@ func TestObserver(t *testing.T) {
 		})
 	}
 
-	t.Run("an empty observer is none", func(t *testing.T) {
+	t.Run("an empty observer has no effect", func(t *testing.T) {
 		ctx := extension.WithObserver(t.Context(), extension.Observer{})
 		if _, err := hooks.ExecuteHooks(ctx, logr.Discard(), nil, nil, extension.StartHook); err == nil {
 			t.Error("want an error")
 		}
 	})
-	t.Run("hooks that run hooks keep their names apart", func(t *testing.T) {
+	t.Run("hooks that run other hooks are observed by their own names", func(t *testing.T) {
 		nested := extension.ReconcileExtensionHooks{}.RegisterHook(extension.Named("nested", noop), extension.EndHook)
 		outer := extension.ReconcileExtensionHooks{}.RegisterHook(
 			func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, _ extension.HookType) (*result, error) {

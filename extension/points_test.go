@@ -13,7 +13,7 @@ import (
 )
 
 func TestPoints(t *testing.T) {
-	t.Run("every hook type has one row, in the order of the flow", func(t *testing.T) {
+	t.Run("each hook type has one row, in the order of a reconcile", func(t *testing.T) {
 		want := []extension.HookType{
 			extension.StartHook, extension.DuringResponsibilityCheckHook, extension.AfterResponsibilityCheckHook, extension.ShouldReconcileHook,
 			extension.BeforeAnyReconcileHook, extension.BeforeAbortHook, extension.BeforeForceReconcileHook, extension.BeforeDeleteHook,
@@ -30,7 +30,7 @@ func TestPoints(t *testing.T) {
 			t.Errorf("points: -want +got:\n%s", diff)
 		}
 	})
-	t.Run("no cell is empty and none breaks the table", func(t *testing.T) {
+	t.Run("no cell is empty or breaks the table", func(t *testing.T) {
 		for _, p := range extension.Points() {
 			for field, value := range reflect.ValueOf(p).Fields() {
 				if cell := value.String(); cell == "" || strings.ContainsAny(cell, "|\n") {
@@ -39,7 +39,7 @@ func TestPoints(t *testing.T) {
 			}
 		}
 	})
-	t.Run("phases come in the order of the flow", func(t *testing.T) {
+	t.Run("phases are in the order of a reconcile", func(t *testing.T) {
 		var got []string
 		for _, p := range extension.Points() {
 			if len(got) == 0 || got[len(got)-1] != p.Phase {
@@ -51,10 +51,10 @@ func TestPoints(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("the table is the caller's own", func(t *testing.T) {
+	t.Run("Points returns a copy", func(t *testing.T) {
 		extension.Points()[0].Type = "changed"
 		if p, ok := extension.PointOf(extension.StartHook); !ok || p.Type != extension.StartHook {
-			t.Errorf("got %v and %v", p, ok)
+			t.Errorf("PointOf(Start) = %v, %t, want the row of Start", p, ok)
 		}
 	})
 	t.Run("only Start has no item", func(t *testing.T) {

@@ -40,14 +40,14 @@ func TestWithFailurePolicy(t *testing.T) {
 		err      string
 		log      string
 	}{
-		"fail, good":         {reason: "transparent", policy: extension.Fail, calls: 1, result: true},
-		"fail, bad":          {reason: "transparent", policy: extension.Fail, failures: 9, calls: 1, err: "boom"},
-		"ignore, good":       {reason: "transparent", policy: extension.Ignore, calls: 1, result: true},
-		"ignore, bad":        {reason: "logged, no opinion", policy: extension.Ignore, failures: 9, calls: 1, log: `"msg"="hook failed; the error is ignored" "error"="boom" "hookType"="End" "hook"="quota"`},
-		"retry, good":        {reason: "no call too many", policy: extension.Retry(3), calls: 1, result: true},
-		"retry, good at end": {reason: "panics are failures, too", policy: extension.Retry(3), failures: 3, calls: 4, result: true},
-		"retry, bad":         {reason: "the number of calls is in the text", policy: extension.Retry(2), failures: 9, calls: 3, err: "failed 3 times: boom"},
-		"retry never":        {reason: "is Fail, not Ignore", policy: extension.Retry(-1), failures: 9, calls: 1, err: "boom"},
+		"Fail with a hook that succeeds":                   {reason: "transparent", policy: extension.Fail, calls: 1, result: true},
+		"Fail with a hook that fails":                      {reason: "transparent", policy: extension.Fail, failures: 9, calls: 1, err: "boom"},
+		"Ignore with a hook that succeeds":                 {reason: "transparent", policy: extension.Ignore, calls: 1, result: true},
+		"Ignore with a hook that fails":                    {reason: "logged, no opinion", policy: extension.Ignore, failures: 9, calls: 1, log: `"msg"="hook failed; the error is ignored" "error"="boom" "hookType"="End" "hook"="quota"`},
+		"Retry with a hook that succeeds":                  {reason: "no additional call", policy: extension.Retry(3), calls: 1, result: true},
+		"Retry with a hook that succeeds in the last call": {reason: "panics are failures, too", policy: extension.Retry(3), failures: 3, calls: 4, result: true},
+		"Retry with a hook that fails":                     {reason: "the error contains the number of calls", policy: extension.Retry(2), failures: 9, calls: 3, err: "failed 3 times: boom"},
+		"Retry with a negative number":                     {reason: "is Fail, not Ignore", policy: extension.Retry(-1), failures: 9, calls: 1, err: "boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls, lines := 0, []string{}
@@ -69,7 +69,7 @@ func TestWithFailurePolicy(t *testing.T) {
 			}
 		})
 	}
-	t.Run("retry ends with the context", func(t *testing.T) {
+	t.Run("Retry stops when the context ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		calls := 0
@@ -78,7 +78,7 @@ func TestWithFailurePolicy(t *testing.T) {
 			t.Errorf("got %v after %d calls", err, calls)
 		}
 	})
-	t.Run("a zero logger does no harm", func(t *testing.T) {
+	t.Run("a policy works with a zero logger", func(t *testing.T) {
 		calls := 0
 		_, err := extension.WithFailurePolicy(extension.Ignore, failing(9, &calls))(t.Context(), logr.Logger{}, nil, nil, extension.EndHook)
 		if err != nil {

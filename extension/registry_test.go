@@ -21,7 +21,7 @@ func order(t *testing.T, hooks extension.ReconcileExtensionHooks, calls *[]strin
 }
 
 func TestRegisterHook(t *testing.T) {
-	t.Run("appends to each given type [L60] [L63]", func(t *testing.T) {
+	t.Run("RegisterHook appends a hook to each given type [L60] [L63]", func(t *testing.T) {
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}
 		hooks.RegisterHook(hookReturning(&calls, "a", nil, nil), extension.StartHook, extension.EndHook)
@@ -34,14 +34,14 @@ func TestRegisterHook(t *testing.T) {
 			t.Errorf("End: -want +got:\n%s", diff)
 		}
 	})
-	t.Run("returns the map for chaining [L61]", func(t *testing.T) {
+	t.Run("RegisterHook returns the map for chaining [L61]", func(t *testing.T) {
 		hooks := extension.ReconcileExtensionHooks{}
 		hooks.RegisterHook(noop, extension.StartHook).RegisterHook(noop, extension.EndHook)
 		if len(hooks[extension.StartHook]) != 1 || len(hooks[extension.EndHook]) != 1 {
 			t.Errorf("got %d and %d hooks, want one each", len(hooks[extension.StartHook]), len(hooks[extension.EndHook]))
 		}
 	})
-	t.Run("has no effect without types [L62]", func(t *testing.T) {
+	t.Run("RegisterHook without types has no effect [L62]", func(t *testing.T) {
 		hooks := extension.ReconcileExtensionHooks{}
 		hooks.RegisterHook(noop).RegisterHook(nil)
 		if len(hooks) != 0 {
@@ -52,14 +52,14 @@ func TestRegisterHook(t *testing.T) {
 			t.Error("nothing was registered, and the nil map became one")
 		}
 	})
-	t.Run("returns a new map for a nil one [L67]", func(t *testing.T) {
+	t.Run("RegisterHook returns a new map for a nil map [L67]", func(t *testing.T) {
 		var none extension.ReconcileExtensionHooks
 		hooks := none.RegisterHook(noop).RegisterHook(noop, extension.StartHook)
 		if len(hooks[extension.StartHook]) != 1 || none != nil {
 			t.Errorf("got %d hooks, and the nil map has %d", len(hooks[extension.StartHook]), len(none))
 		}
 	})
-	t.Run("does not write into a list that a shallow copy shares [L64]", func(t *testing.T) {
+	t.Run("RegisterHook does not change a list that a shallow copy shares [L64]", func(t *testing.T) {
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}
 		hooks[extension.StartHook] = make([]extension.ReconcileExtensionHook, 0, 4)
@@ -73,7 +73,7 @@ func TestRegisterHook(t *testing.T) {
 }
 
 func TestRegisterHookSetup(t *testing.T) {
-	t.Run("registers for all types of the setup and chains [L65] [L66]", func(t *testing.T) {
+	t.Run("RegisterHookSetup registers a hook for all types of the setup and returns the map [L65] [L66]", func(t *testing.T) {
 		var calls []string
 		var none extension.ReconcileExtensionHooks
 		hooks := none.
@@ -110,8 +110,8 @@ func TestValidate(t *testing.T) {
 			reason: "every hook type is known",
 			hooks:  extension.ReconcileExtensionHooks{}.RegisterHook(noop, extension.HookTypes()...),
 		},
-		"every fault at once [L67] [Lx2]": {
-			reason: "one start, one list of faults, always in the same order",
+		"several errors are reported together [L67] [Lx2]": {
+			reason: "all errors are reported in a fixed order",
 			hooks: extension.ReconcileExtensionHooks{"Stop": {nil}, "end": nil}.
 				RegisterHook(noop, extension.EndHook).
 				RegisterHook(nil, extension.EndHook, extension.StartHook),
@@ -147,12 +147,12 @@ const types = `["Start" "DuringResponsibilityCheck" "AfterResponsibilityCheck" "
 	`"BeforeAbort" "BeforeForceReconcile" "BeforeDelete" "BeforeReconcile" "End"]`
 
 func TestDeepCopy(t *testing.T) {
-	t.Run("nil stays nil [L67]", func(t *testing.T) {
+	t.Run("a copy of nil is nil [L67]", func(t *testing.T) {
 		if got := extension.ReconcileExtensionHooks(nil).DeepCopy(); got != nil {
 			t.Errorf("got %v, want nil", got)
 		}
 	})
-	t.Run("later changes do not reach the copy [L64]", func(t *testing.T) {
+	t.Run("later changes do not change the copy [L64]", func(t *testing.T) {
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}.RegisterHook(hookReturning(&calls, "a", nil, nil), extension.StartHook)
 		frozen := hooks.DeepCopy()

@@ -33,26 +33,26 @@ func TestAggregateHookResults(t *testing.T) {
 		// in the field `want`.
 		inverted *result
 	}{
-		"none [L14]":                            {reason: "nobody has an opinion", in: nil, want: nil},
-		"all nil [L14]":                         {reason: "nobody has an opinion", in: []*result{nil, nil, nil}, want: nil},
-		"one, zero [L15]":                       {reason: "an empty opinion is one", in: []*result{nil, {}}, want: &result{}},
-		"one that aborts [L15]":                 {reason: "nil is not false", in: []*result{nil, hookResult(true, false, 0), nil}, want: hookResult(true, false, 0)},
-		"one with both requeue fields [L22]":    {reason: "copied unchanged", in: []*result{hookResult(false, true, time.Minute)}, want: hookResult(false, true, time.Minute)},
-		"one with a negative time [L15]":        {reason: "copied unchanged", in: []*result{hookResult(false, false, -1), nil}, want: hookResult(false, false, -1)},
-		"first aborts [L16] [L17]":              {reason: "OR, inverted AND", in: []*result{hookResult(true, false, 0), {}}, want: hookResult(true, false, 0), inverted: &result{}},
-		"last aborts [L16] [L17]":               {reason: "OR, inverted AND", in: []*result{{}, {}, hookResult(true, false, 0)}, want: hookResult(true, false, 0), inverted: &result{}},
-		"all abort, nil between [L17]":          {reason: "nil must not count as false", in: []*result{hookResult(true, false, 0), nil, hookResult(true, false, 0)}, want: hookResult(true, false, 0)},
-		"requeue of the first [L18]":            {reason: "OR", in: []*result{hookResult(false, true, 0), {}}, want: hookResult(false, true, 0)},
-		"requeue of the last [L18]":             {reason: "OR", in: []*result{{}, {}, hookResult(false, true, 0)}, want: hookResult(false, true, 0)},
-		"smallest time [L19]":                   {reason: "the soonest wins", in: []*result{hookResult(false, false, 3), hookResult(false, false, 1), hookResult(false, false, 2)}, want: hookResult(false, false, 1)},
-		"zero is no time [L19]":                 {reason: "greater than zero", in: []*result{{}, hookResult(false, false, 5), {}}, want: hookResult(false, false, 5)},
-		"negative first is no time [L19]":       {reason: "greater than zero", in: []*result{hookResult(false, false, -5), hookResult(false, false, 5)}, want: hookResult(false, false, 5)},
-		"negative last is no time [L19]":        {reason: "greater than zero", in: []*result{hookResult(false, false, 5), hookResult(false, false, -5)}, want: hookResult(false, false, 5)},
-		"only negative times [L19]":             {reason: "none is greater than zero", in: []*result{hookResult(false, false, -5), hookResult(false, false, -6)}, want: &result{}},
-		"requeue beats time [L20]":              {reason: "immediately", in: []*result{hookResult(false, true, 0), hookResult(false, false, 5)}, want: hookResult(false, true, 0)},
-		"requeue beats its own time [L20]":      {reason: "immediately", in: []*result{{}, hookResult(false, true, 5)}, want: hookResult(false, true, 0)},
-		"highest priority":                      {reason: "most urgent wins", in: []*result{withPriority(&result{}, -50), withPriority(&result{}, 7), withPriority(&result{}, 3)}, want: withPriority(&result{}, 7)},
-		"no priority is not a priority of zero": {reason: "nil is no opinion", in: []*result{{}, withPriority(&result{}, -50), {}}, want: withPriority(&result{}, -50)},
+		"no results [L14]":                                     {reason: "no hook returned a result", in: nil, want: nil},
+		"only nil results [L14]":                               {reason: "no hook returned a result", in: []*result{nil, nil, nil}, want: nil},
+		"one empty result [L15]":                               {reason: "an empty result counts", in: []*result{nil, {}}, want: &result{}},
+		"one result that aborts [L15]":                         {reason: "nil is not false", in: []*result{nil, hookResult(true, false, 0), nil}, want: hookResult(true, false, 0)},
+		"one result with both requeue fields [L22]":            {reason: "copied unchanged", in: []*result{hookResult(false, true, time.Minute)}, want: hookResult(false, true, time.Minute)},
+		"one result with a negative time [L15]":                {reason: "copied unchanged", in: []*result{hookResult(false, false, -1), nil}, want: hookResult(false, false, -1)},
+		"the first result aborts [L16] [L17]":                  {reason: "OR, inverted AND", in: []*result{hookResult(true, false, 0), {}}, want: hookResult(true, false, 0), inverted: &result{}},
+		"the last result aborts [L16] [L17]":                   {reason: "OR, inverted AND", in: []*result{{}, {}, hookResult(true, false, 0)}, want: hookResult(true, false, 0), inverted: &result{}},
+		"all results except nil abort [L17]":                   {reason: "nil must not count as false", in: []*result{hookResult(true, false, 0), nil, hookResult(true, false, 0)}, want: hookResult(true, false, 0)},
+		"the first result requeues [L18]":                      {reason: "OR", in: []*result{hookResult(false, true, 0), {}}, want: hookResult(false, true, 0)},
+		"the last result requeues [L18]":                       {reason: "OR", in: []*result{{}, {}, hookResult(false, true, 0)}, want: hookResult(false, true, 0)},
+		"the smallest time is returned [L19]":                  {reason: "the soonest wins", in: []*result{hookResult(false, false, 3), hookResult(false, false, 1), hookResult(false, false, 2)}, want: hookResult(false, false, 1)},
+		"a time of zero is ignored [L19]":                      {reason: "greater than zero", in: []*result{{}, hookResult(false, false, 5), {}}, want: hookResult(false, false, 5)},
+		"a negative time of the first result is ignored [L19]": {reason: "greater than zero", in: []*result{hookResult(false, false, -5), hookResult(false, false, 5)}, want: hookResult(false, false, 5)},
+		"a negative time of the last result is ignored [L19]":  {reason: "greater than zero", in: []*result{hookResult(false, false, 5), hookResult(false, false, -5)}, want: hookResult(false, false, 5)},
+		"negative times are ignored [L19]":                     {reason: "none is greater than zero", in: []*result{hookResult(false, false, -5), hookResult(false, false, -6)}, want: &result{}},
+		"requeue precedes a time [L20]":                        {reason: "immediately", in: []*result{hookResult(false, true, 0), hookResult(false, false, 5)}, want: hookResult(false, true, 0)},
+		"requeue precedes its own time [L20]":                  {reason: "immediately", in: []*result{{}, hookResult(false, true, 5)}, want: hookResult(false, true, 0)},
+		"the highest priority is returned":                     {reason: "most urgent wins", in: []*result{withPriority(&result{}, -50), withPriority(&result{}, 7), withPriority(&result{}, 3)}, want: withPriority(&result{}, 7)},
+		"no priority is not a priority of zero":                {reason: "nil is ignored", in: []*result{{}, withPriority(&result{}, -50), {}}, want: withPriority(&result{}, -50)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, extension.AggregateHookResults(tc.in...)); diff != "" {
@@ -80,7 +80,7 @@ func aggregators() map[string]aggregator {
 
 func TestAggregateCopies(t *testing.T) {
 	for rule, aggregate := range aggregators() {
-		t.Run(rule+": copies a lone result [L15]", func(t *testing.T) {
+		t.Run(rule+": a single result is copied [L15]", func(t *testing.T) {
 			own := withPriority(hookResult(true, true, time.Minute), 3)
 			got := aggregate(nil, own)
 			if diff := cmp.Diff(own, got); diff != "" {
@@ -93,7 +93,7 @@ func TestAggregateCopies(t *testing.T) {
 				t.Errorf("the hook's own result changed: -want +got:\n%s", diff)
 			}
 		})
-		t.Run(rule+": shares nothing with several results [L15]", func(t *testing.T) {
+		t.Run(rule+": the result of several results shares no memory with them [L15]", func(t *testing.T) {
 			low, high := withPriority(&result{}, 1), withPriority(&result{}, 2)
 			for _, in := range [][]*result{{low, high}, {high, low}} {
 				*aggregate(in...).ReconcileResult.Priority = 9
@@ -126,7 +126,7 @@ func shuffle(r *rand.Rand, results []*result) {
 	r.Shuffle(len(results), func(i, j int) { results[i], results[j] = results[j], results[i] })
 }
 
-func TestAggregateLaws(t *testing.T) {
+func TestAggregateInvariants(t *testing.T) {
 	const rounds = 5000
 	for rule, aggregate := range aggregators() {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -165,8 +165,8 @@ func TestAggregateLaws(t *testing.T) {
 }
 
 // deployerlib starts with an empty result and merges the result of each hook type into it.
-func TestAggregateOverTheFlow(t *testing.T) {
-	t.Run("starting from the default result, types one by one are all at once [L13] [L21]", func(t *testing.T) {
+func TestAggregateAcrossHookTypes(t *testing.T) {
+	t.Run("merging type by type, from the default result, equals merging all types at once [L13] [L21]", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		for range 5000 {
 			running := &result{}
@@ -181,14 +181,14 @@ func TestAggregateOverTheFlow(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a lone result with both requeue fields ends as an immediate requeue [L22]", func(t *testing.T) {
+	t.Run("a single result with both requeue fields causes an immediate requeue [L22]", func(t *testing.T) {
 		lone := extension.AggregateHookResults(hookResult(false, true, time.Hour))
 		got := extension.AggregateHookResults(&result{}, lone)
 		if diff := cmp.Diff(hookResult(false, true, 0), got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("a time from another type does not come back after a requeue [L21]", func(t *testing.T) {
+	t.Run("a requeue is kept if another type returns a time [L21]", func(t *testing.T) {
 		got := extension.AggregateHookResults(hookResult(false, true, 0), hookResult(false, false, time.Hour))
 		if diff := cmp.Diff(hookResult(false, true, 0), got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)

@@ -38,20 +38,20 @@ func TestWithTimeout(t *testing.T) {
 		want   string
 		is     error
 	}{
-		"in time": {
+		"a hook that returns in time": {
 			reason: "transparent",
 			hook:   hookReturning(new([]string), "", hookResult(true, false, 0), nil),
 		},
-		"an error in time": {
+		"a hook that returns an error in time": {
 			reason: "transparent",
 			hook:   hookReturning(new([]string), "", hookResult(true, false, 0), errBoom), want: "hook End[0]: boom", is: errBoom,
 		},
-		"a panic": {
+		"a hook that panics": {
 			reason: "contained in the goroutine",
 			hook:   panics(errBoom), want: "hook End[0]: panic: boom", is: errBoom,
 		},
-		"a goroutine that ends": {
-			reason: "nobody waits for ever",
+		"a hook whose goroutine exits": {
+			reason: "the call returns",
 			hook: func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
 				runtime.Goexit()
 				return nil, nil
@@ -59,7 +59,7 @@ func TestWithTimeout(t *testing.T) {
 			want: "hook End[0]: exited its goroutine without returning",
 		},
 		"a hook that watches its context": {
-			reason: "the limit is named",
+			reason: "the error names the timeout",
 			hook: func(ctx context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*result, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -67,7 +67,7 @@ func TestWithTimeout(t *testing.T) {
 			want: "hook End[0]: did not return within 1s", is: context.DeadlineExceeded,
 		},
 		"a hook that ignores its context": {
-			reason: "the pass goes on",
+			reason: "the reconcile continues",
 			hook: func(ctx context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*result, error) {
 				<-time.After(time.Hour)
 				return nil, ctx.Err()
@@ -75,7 +75,7 @@ func TestWithTimeout(t *testing.T) {
 			want: "hook End[0]: did not return within 1s", is: context.DeadlineExceeded,
 		},
 		"a named hook": {
-			reason: "the name is known outside",
+			reason: "the error contains the name",
 			hook:   extension.Named("slow", hookReturning(new([]string), "", nil, errBoom)), want: "hook End[0] (slow): boom", is: errBoom,
 		},
 	} {
@@ -99,7 +99,7 @@ func TestWithTimeout(t *testing.T) {
 	}
 }
 
-func TestWithTimeoutKeepsTheTextOfTheHook(t *testing.T) {
+func TestWithTimeoutKeepsTheErrorText(t *testing.T) {
 	// The return of the hook and the end of the context are simultaneous, so either may be detected first. Both texts
 	// are correct, and both begin with the cause.
 	bubble(t, func(t *testing.T) {
@@ -109,12 +109,12 @@ func TestWithTimeoutKeepsTheTextOfTheHook(t *testing.T) {
 		})
 		const short, long = "hook End[0]: did not return within 1s", "hook End[0]: did not return within 1s: read quota: context deadline exceeded"
 		if err == nil || (err.Error() != short && err.Error() != long) {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want %q or %q", err, short, long)
 		}
 	})
 }
 
-func TestWithTimeoutWhenThePassIsCancelled(t *testing.T) {
+func TestWithTimeoutWhenTheReconcileIsCanceled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer time.AfterFunc(time.Millisecond, func() { cancel(errBoom) }).Stop()
@@ -128,7 +128,7 @@ func TestWithTimeoutWhenThePassIsCancelled(t *testing.T) {
 	})
 }
 
-func TestWithTimeoutAndTheItem(t *testing.T) {
+func TestWithTimeoutCopiesTheItem(t *testing.T) {
 	works := func(d time.Duration) extension.ReconcileExtensionHook {
 		return extension.OnItem(func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) error {
 			di.Status.Phase = "before"
@@ -137,7 +137,7 @@ func TestWithTimeoutAndTheItem(t *testing.T) {
 			return nil
 		})
 	}
-	t.Run("changes made in time are kept", func(t *testing.T) {
+	t.Run("changes of a hook that returns in time are kept", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			di := &lsv1alpha1.DeployItem{}
 			if _, err := runTimed(t.Context(), di, works(time.Millisecond)); err != nil || di.Status.Phase != "after" {
@@ -145,7 +145,7 @@ func TestWithTimeoutAndTheItem(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a hook that is late does not touch the item any more", func(t *testing.T) {
+	t.Run("a hook that returns late does not change the item", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			di := &lsv1alpha1.DeployItem{}
 			_, err := runTimed(t.Context(), di, works(time.Hour))
@@ -155,7 +155,7 @@ func TestWithTimeoutAndTheItem(t *testing.T) {
 			}
 		})
 	})
-	t.Run("the target is a copy", func(t *testing.T) {
+	t.Run("a hook receives a copy of the target", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			target := &lsv1alpha1.Target{Spec: lsv1alpha1.TargetSpec{Type: "before"}}
 			hook := extension.WithTimeout(time.Second, extension.OnItem(func(_ context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, own *lsv1alpha1.Target) error {
@@ -167,7 +167,7 @@ func TestWithTimeoutAndTheItem(t *testing.T) {
 			}
 		})
 	})
-	t.Run("no limit is no goroutine", func(t *testing.T) {
+	t.Run("a hook without a timeout runs in the same goroutine", func(t *testing.T) {
 		di := &lsv1alpha1.DeployItem{}
 		hook := extension.WithTimeout(0, extension.OnItem(func(_ context.Context, _ logr.Logger, own *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) error {
 			if own != di {

@@ -27,9 +27,9 @@ func ExampleRule() {
 	// replayed after 2 events
 }
 
-// TestKillEverywhere runs a deployer that makes three writes. Each time, it kills the deployer before or after another
+// TestKillAtEachWrite runs a deployer that makes three writes. Each time, it kills the deployer before or after another
 // one of these writes. The guide docs/testing-your-deployer.md shows this code.
-func TestKillEverywhere(t *testing.T) {
+func TestKillAtEachWrite(t *testing.T) {
 	var server *standIn
 	run := func(network *faultnet.Network) {
 		server = newStandIn(t)

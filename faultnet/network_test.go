@@ -129,8 +129,9 @@ func TestWatchFaults(t *testing.T) {
 	}
 }
 
-// TestWatchMissed checks that, if a watch ends before the fault is due, the fault is applied to the next watch.
-func TestWatchMissed(t *testing.T) {
+// TestFaultMovesToNextWatch checks that, if a watch ends before the fault is due, the fault is applied to the next
+// watch.
+func TestFaultMovesToNextWatch(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.CutWatch(2)}}})
 	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
@@ -151,9 +152,9 @@ func (b *brokenBody) RoundTrip(*http.Request) (*http.Response, error) {
 func (b *brokenBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func (b *brokenBody) Close() error             { b.closed = true; return nil }
 
-// TestBrokenAnswer checks that a transport returns either a response or an error, never both, and closes the body if it
-// returns an error.
-func TestBrokenAnswer(t *testing.T) {
+// TestBrokenResponse checks that a transport returns either a response or an error, never both, and closes the body if
+// it returns an error.
+func TestBrokenResponse(t *testing.T) {
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Stale(1), Optional: true}}})
 	body := &brokenBody{}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+objectPath, nil)
@@ -166,8 +167,8 @@ func TestBrokenAnswer(t *testing.T) {
 	}
 }
 
-// TestStallHitsAtOnce checks that StallWatch counts as a hit even if the watch ends during the delay.
-func TestStallHitsAtOnce(t *testing.T) {
+// TestStallWatchCountsAtOnce checks that StallWatch counts as a hit even if the watch ends during the delay.
+func TestStallWatchCountsAtOnce(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.StallWatch(0, faultnet.LongestDelay)}}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -197,9 +198,9 @@ func TestStallHitsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedIsNotLost checks that LostAnswer misses a request that the API server rejects, and that InPlace sends the
-// request if the Injector returns neither a response nor an error.
-func TestRefusedIsNotLost(t *testing.T) {
+// TestRejectedRequestIsNotLost checks that LostAnswer misses a request that the API server rejects, and that InPlace
+// sends the request if the Injector returns neither a response nor an error.
+func TestRejectedRequestIsNotLost(t *testing.T) {
 	server := newStandIn(t)
 	silent := faultnet.InPlace("silent", faultnet.Times(1, func(*http.Request) (*http.Response, error) { return nil, nil }))
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
@@ -258,6 +259,6 @@ func TestKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := newUser(t, cfg).send("PATCH", objectPath); !strings.HasPrefix(got, "409") {
-		t.Error(got)
+		t.Errorf("PATCH = %q, want the status 409", got)
 	}
 }

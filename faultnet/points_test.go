@@ -91,7 +91,7 @@ func TestAlias(t *testing.T) {
 	u.send("PATCH", listPath+"/a18")
 	points := network.Report().Points
 	if len(points) != 2 || points[1].String() != "patch configmaps a #2" {
-		t.Fatalf("got %v", points)
+		t.Fatalf("points = %v, want the second to be %q", points, "patch configmaps a #2")
 	}
 	network, u = begin(faultnet.Scenario{Rules: []faultnet.Rule{points[1].Rule(faultnet.Conflict())}})
 	got := []string{u.send("PATCH", listPath+"/a3"), u.send("PATCH", listPath+"/b4"), u.send("PATCH", listPath+"/a5")}

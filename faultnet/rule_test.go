@@ -32,7 +32,7 @@ func TestMatch(t *testing.T) {
 		match faultnet.Match
 		want  []string
 	}{
-		"nothing said":   {faultnet.Match{}, []string{item, status, create}},
+		"an empty match": {faultnet.Match{}, []string{item, status, create}},
 		"all":            {faultnet.Match{All: true}, all},
 		"all writes":     {faultnet.Match{All: true, Verb: faultnet.WriteVerb}, []string{status, create, event, lease}},
 		"reads":          {faultnet.Match{Verb: faultnet.ReadVerb}, []string{item}},
@@ -46,7 +46,7 @@ func TestMatch(t *testing.T) {
 		"no subresource": {faultnet.Match{Subresource: faultnet.NoSubresource}, []string{item, create}},
 		"a name":         {faultnet.Match{Name: "a"}, []string{item, status}},
 		"a namespace":    {faultnet.Match{Namespace: "other"}, nil},
-		"where":          {faultnet.Match{Where: func(r faultnet.Request) bool { return r.Name == "" }}, []string{create}},
+		"a function":     {faultnet.Match{Where: func(r faultnet.Request) bool { return r.Name == "" }}, []string{create}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,9 +71,9 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestOrder checks that the first rule that is due applies its fault to the request, and that all matching rules count
-// the request.
-func TestOrder(t *testing.T) {
+// TestRuleOrder checks that the first rule that is due applies its fault to the request, and that all matching rules
+// count the request.
+func TestRuleOrder(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
 		{Match: faultnet.Match{Verb: faultnet.WriteVerb}},
@@ -124,8 +124,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestChaos checks that faults hit, and that everything succeeds in the end.
-func TestChaos(t *testing.T) {
+// TestChaosEndsInSuccess checks that faults hit, and that everything succeeds in the end.
+func TestChaosEndsInSuccess(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Chaos(1, faultnet.Match{Resource: "configmaps"}, 0.1))
 	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
@@ -140,25 +140,25 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestIdleFails checks that a test fails if a rule had no effect. It also checks that the log contains neither bodies
-// nor headers of requests.
-func TestIdleFails(t *testing.T) {
+// TestUnusedRuleFailsTest checks that a test fails if a rule had no effect. It also checks that the log contains
+// neither bodies nor headers of requests.
+func TestUnusedRuleFailsTest(t *testing.T) {
 	tests := map[string]struct {
 		scenario faultnet.Scenario
 		errors   []string
 	}{
-		"it hit":   {faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict()}}}, nil},
-		"optional": {faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict(), Nth: 9, Optional: true}}}, nil},
-		"counting": {faultnet.Scenario{Rules: []faultnet.Rule{{}}}, nil},
-		"not reached": {
+		"a rule that had an effect":          {faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict()}}}, nil},
+		"an optional rule without an effect": {faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict(), Nth: 9, Optional: true}}}, nil},
+		"a rule that only counts":            {faultnet.Scenario{Rules: []faultnet.Rule{{}}}, nil},
+		"a rule whose request was not sent": {
 			faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict()}, {Name: "ninth", Fault: faultnet.Conflict(), Nth: 9}}},
 			[]string{"faults: rule 2 (ninth) had no effect: 1 requests matched it"},
 		},
-		"nothing stale": {
+		"a rule without an earlier response": {
 			faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Stale(1)}}},
 			[]string{"faults: rule 1 (stale by 1 responses) had no effect: 0 requests matched it"},
 		},
-		"too little chaos": {
+		"random faults without an effect": {
 			faultnet.Chaos(1, faultnet.Match{Resource: "pods"}, 0.5),
 			[]string{"faults: only 0 requests were hit, want at least 1"},
 		},
@@ -179,22 +179,22 @@ func TestIdleFails(t *testing.T) {
 			if strings.Contains(logs, "canary") || !strings.Contains(logs, "requests: ") {
 				t.Errorf("logged:\n%s", logs)
 			}
-			if name == "it hit" && !strings.Contains(logs, `"verb"="patch" "resource"="configmaps"`) {
+			if name == "a rule that had an effect" && !strings.Contains(logs, `"verb"="patch" "resource"="configmaps"`) {
 				t.Errorf("logged:\n%s", logs)
 			}
 		})
 	}
 }
 
-// TestMistakes checks that invalid scenarios fail the test immediately.
-func TestMistakes(t *testing.T) {
+// TestInvalidScenarioFailsTest checks that invalid scenarios fail the test immediately.
+func TestInvalidScenarioFailsTest(t *testing.T) {
 	for name, rule := range map[string]faultnet.Rule{
-		"chance":           {Chance: 2},
-		"times":            {Times: -2},
-		"nth":              {Nth: -1},
-		"stale write":      {Fault: faultnet.Stale(1), Match: faultnet.Match{Verb: "patch"}},
-		"cut of a get":     {Fault: faultnet.CutWatch(0), Match: faultnet.Match{Verb: "get"}},
-		"a wait of a list": {Fault: faultnet.StallWatch(0, 1), Match: faultnet.Match{Verb: faultnet.ReadVerb}},
+		"chance":                                 {Chance: 2},
+		"times":                                  {Times: -2},
+		"nth":                                    {Nth: -1},
+		"a stale response to a write":            {Fault: faultnet.Stale(1), Match: faultnet.Match{Verb: "patch"}},
+		"a cut of a request that is not a watch": {Fault: faultnet.CutWatch(0), Match: faultnet.Match{Verb: "get"}},
+		"a stall of a request that is not a watch": {Fault: faultnet.StallWatch(0, 1), Match: faultnet.Match{Verb: faultnet.ReadVerb}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &witness{TB: t}
@@ -208,8 +208,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestDelays checks that delays use the clock, are limited, and end with the test.
-func TestDelays(t *testing.T) {
+// TestDelaysUseTheClock checks that delays use the clock, are limited, and end with the test.
+func TestDelaysUseTheClock(t *testing.T) {
 	faults := map[string]struct {
 		fault faultnet.Fault
 		want  string

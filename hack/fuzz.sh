@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs every fuzz test for the given time. go test can run only one fuzz test, so the script runs two processes at a time.
-# It also runs TestSequences of package patch, with a fixed number of random sequences of each kind. Each test has its own
+# It also runs TestRandomSequences of package patch, with a fixed number of random sequences of each kind. Each test has its own
 # log. At the end, the script prints how often each test was executed.
 # Usage: fuzz.sh [time] [regexp of "./package Name"]
 set -euo pipefail
@@ -28,15 +28,15 @@ fuzz() {
 		return 1
 	fi
 }
-# A fuzz test prints a running total, so its last number counts. TestSequences prints a number for each kind of sequence.
+# A fuzz test prints a running total, so its last number counts. TestRandomSequences prints a number for each kind of sequence.
 executions() {
 	sed -nE 's/.*execs: ([0-9]+).*/\1/p' "$1" | { [[ $1 == *_Test* ]] || tail -n 1; cat; } | awk '{ n += $1 } END { print n + 0 }'
 }
 export -f fuzz executions
 
-# TestSequences takes longest, so it starts first.
+# TestRandomSequences takes longest, so it starts first.
 targets=$({
-	echo ./patch TestSequences
+	echo ./patch TestRandomSequences
 	grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's#^(.*)/[^/]+:func (.*)#\1 \2#' | sort
 } | grep -E "$select")
 failed=0

@@ -54,7 +54,7 @@ func TestHandler(t *testing.T) {
 		fail                        error
 		want                        int
 	}{
-		"with the right":       {path: "/history/shop/web", authorization: "Bearer good", want: 200},
+		"allowed user":         {path: "/history/shop/web", authorization: "Bearer good", want: 200},
 		"scheme in lower case": {path: "/history/shop/web", authorization: "bearer good", want: 200},
 		"no token":             {path: "/history/shop/web", want: 401},
 		"another scheme":       {path: "/history/shop/web", authorization: "Basic good", want: 401},
@@ -62,11 +62,11 @@ func TestHandler(t *testing.T) {
 		"a huge token":         {path: "/history/shop/web", authorization: "Bearer good" + strings.Repeat("x", maxToken), want: 401},
 		"another user":         {path: "/history/shop/web", authorization: "Bearer good-too", want: 403},
 		"another item":         {path: "/history/shop/other", authorization: "Bearer good", want: 403},
-		"no review":            {path: "/history/shop/web", authorization: "Bearer good", fail: errors.New("boom"), want: 503},
-		"no item":              {path: "/history/shop", authorization: "Bearer good", want: 404},
-		"more than an item":    {path: "/history/shop/web/x", authorization: "Bearer good", want: 404},
+		"failed review":        {path: "/history/shop/web", authorization: "Bearer good", fail: errors.New("boom"), want: 503},
+		"path without an item": {path: "/history/shop", authorization: "Bearer good", want: 404},
+		"path below an item":   {path: "/history/shop/web/x", authorization: "Bearer good", want: 404},
 		"another path":         {path: "/metrics", authorization: "Bearer good", want: 404},
-		"a write":              {method: http.MethodPost, path: "/history/shop/web", authorization: "Bearer good", want: 405},
+		"POST request":         {method: http.MethodPost, path: "/history/shop/web", authorization: "Bearer good", want: 405},
 	} {
 		t.Run(name+" [E5]", func(t *testing.T) {
 			method := http.MethodGet
@@ -86,7 +86,7 @@ func TestHandler(t *testing.T) {
 			}
 		})
 	}
-	t.Run("is limited in requests [E5]", func(t *testing.T) {
+	t.Run("the number of requests is limited [E5]", func(t *testing.T) {
 		h := &handler{store: store, review: func(context.Context, string, types.NamespacedName) error { return nil }, limit: rate.NewLimiter(0, 1)}
 		for _, want := range []int{200, 429} {
 			got := httptest.NewRecorder()
@@ -108,11 +108,11 @@ func TestClient(t *testing.T) {
 		handler http.Handler
 		fault   string
 	}{
-		"reads a history":          {Handler(NewStore(0), Deployer{}, reviewer(nil)), ""},
-		"is refused":               {answer(403, "no\x1b[31m"), "read history: Forbidden: no"},
-		"gets something else":      {answer(200, "<html>"), "is not a history"},
-		"gets more than it wants":  {answer(200, `{"reconciles": [`+strings.Repeat("{},", 1<<20)+`{}]}`), "is not a history"},
-		"is sent to another place": {http.RedirectHandler("https://example.org", http.StatusFound), "read history: Found"},
+		"valid history":              {Handler(NewStore(0), Deployer{}, reviewer(nil)), ""},
+		"forbidden request":          {answer(403, "no\x1b[31m"), "read history: Forbidden: no"},
+		"response that is not JSON":  {answer(200, "<html>"), "is not a history"},
+		"response that is too large": {answer(200, `{"reconciles": [`+strings.Repeat("{},", 1<<20)+`{}]}`), "is not a history"},
+		"redirect":                   {http.RedirectHandler("https://example.org", http.StatusFound), "read history: Found"},
 	} {
 		t.Run(name+" [E5]", func(t *testing.T) {
 			server := httptest.NewTLSServer(tc.handler)
@@ -127,7 +127,7 @@ func TestClient(t *testing.T) {
 			}
 		})
 	}
-	t.Run("needs a token, and bounds texts [E5]", func(t *testing.T) {
+	t.Run("the client needs a token and shortens texts [E5]", func(t *testing.T) {
 		if _, err := NewClient(&rest.Config{}, "localhost:1", nil); err == nil || !strings.Contains(err.Error(), "--token") {
 			t.Errorf("without a token: %v", err)
 		}
@@ -141,8 +141,8 @@ func TestClient(t *testing.T) {
 	})
 }
 
-func TestServerEnds(t *testing.T) {
-	t.Run("with its context, and does not fail without its address [E5]", func(t *testing.T) {
+func TestServerStopsWithContext(t *testing.T) {
+	t.Run("the server stops with its context, and a used address is not an error [E5]", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		first := httptest.NewServer(nil)
@@ -158,7 +158,7 @@ func TestServerEnds(t *testing.T) {
 			t.Error("want an error for a certificate that does not exist")
 		}
 	})
-	t.Run("logs its errors where the deployer logs [E5]", func(t *testing.T) {
+	t.Run("the server logs errors to the log of the deployer [E5]", func(t *testing.T) {
 		var logged string
 		log := funcr.New(func(_, line string) { logged += line }, funcr.Options{})
 		if errorLog := (&Server{Log: log}).server(tls.Certificate{}).ErrorLog; errorLog != nil {

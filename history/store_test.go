@@ -30,7 +30,7 @@ func record(s *Store, item types.NamespacedName, at time.Time, after time.Durati
 }
 
 func TestStore(t *testing.T) {
-	t.Run("keeps what happened [E4]", func(t *testing.T) {
+	t.Run("the store keeps the calls and writes of a reconcile [E4]", func(t *testing.T) {
 		s := NewStore(0)
 		record(s, item, began, time.Minute)
 		want := []Reconcile{{
@@ -44,7 +44,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})
-	t.Run("records what triggered a reconcile [E4]", func(t *testing.T) {
+	t.Run("the store records the trigger of a reconcile [E4]", func(t *testing.T) {
 		s := NewStore(0)
 		var got []string
 		for _, at := range []time.Duration{0, 30 * time.Second, 92 * time.Second, 10 * time.Minute} {
@@ -60,7 +60,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})
-	t.Run("keeps nothing of a reconcile that is too large, except when the next one is due [E4]", func(t *testing.T) {
+	t.Run("the store keeps only the next time of a reconcile that is too large [E4]", func(t *testing.T) {
 		s := NewStore(0)
 		s.put(item, &Reconcile{Reason: strings.Repeat("x", MaxBytes)}, began.Add(time.Minute))
 		if raw := s.raw(item); len(raw) != 0 {
@@ -70,7 +70,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("the next one is triggered by %s", got)
 		}
 	})
-	t.Run("keeps the last 20 of an item [E4]", func(t *testing.T) {
+	t.Run("the store keeps the last 20 reconciles of an item [E4]", func(t *testing.T) {
 		s := NewStore(0)
 		for i := range 50 {
 			record(s, item, began.Add(time.Duration(i)*time.Minute), 0)
@@ -80,7 +80,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("got %d, the first of %s", len(got), got[0].Began)
 		}
 	})
-	t.Run("forgets the items that rested longest [E4]", func(t *testing.T) {
+	t.Run("the store forgets the items that were idle longest [E4]", func(t *testing.T) {
 		s := NewStore(8 << 10)
 		key := func(i int) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: fmt.Sprint(i)} }
 		for i := range 100 {
@@ -124,21 +124,21 @@ func TestReconcileIsBounded(t *testing.T) {
 				}
 			}
 			if got := s.Get(item); len(got) != 1 || got[0].Omitted == 0 || len(got[0].Phases) == 0 {
-				t.Errorf("got %+v", got)
+				t.Errorf("Get(...) = %+v, want one reconcile without all phases", got)
 			}
 		})
 	}
 }
 
-func TestRecordingEnds(t *testing.T) {
-	t.Run("once, and nil records nothing [E4]", func(t *testing.T) {
+func TestRecordingEndsOnce(t *testing.T) {
+	t.Run("a recording ends once, and nil records nothing [E4]", func(t *testing.T) {
 		s := NewStore(0)
 		rec := s.Begin(item, began)
 		rec.End(End{Now: began, Result: "done"})
 		rec.Phase("late", "stop", 0, false)
 		rec.End(End{Now: began, Result: "error"})
 		if got := s.Get(item); len(got) != 1 || got[0].Result != "done" || len(got[0].Phases) != 0 {
-			t.Errorf("got %+v", got)
+			t.Errorf("Get(...) = %+v, want one reconcile with the result done", got)
 		}
 		var none *Store
 		rec = none.Begin(item, began)

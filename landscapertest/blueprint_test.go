@@ -29,13 +29,13 @@ func TestReadBlueprint(t *testing.T) {
 		blueprint, want string
 		change          func(*lsv1alpha1.Installation)
 	}{
-		"it is in a registry": {
+		"a blueprint in a registry": {
 			want: "not supported by landscapertest", change: func(in *lsv1alpha1.Installation) { in.Spec.Blueprint.Inline = nil },
 		},
-		"sub-installations":  {blueprint: "subinstallations: [{file: /a.yaml}]", want: errUnsupported.Error()},
-		"import executions":  {blueprint: "importExecutions: [{name: a}]", want: errUnsupported.Error()},
-		"it is no YAML":      {blueprint: "a: [", want: "blueprint.yaml: "},
-		"exports of Targets": {want: "not supported by landscapertest", change: func(in *lsv1alpha1.Installation) { in.Spec.Exports.Targets = make([]lsv1alpha1.TargetExport, 1) }},
+		"sub-installations":                  {blueprint: "subinstallations: [{file: /a.yaml}]", want: errUnsupported.Error()},
+		"a blueprint with import executions": {blueprint: "importExecutions: [{name: a}]", want: errUnsupported.Error()},
+		"a blueprint that is not YAML":       {blueprint: "a: [", want: "blueprint.yaml: "},
+		"a blueprint that exports Targets":   {want: "not supported by landscapertest", change: func(in *lsv1alpha1.Installation) { in.Spec.Exports.Targets = make([]lsv1alpha1.TargetExport, 1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := withBlueprint(t, map[string]string{"blueprint.yaml": tc.blueprint})
@@ -72,7 +72,7 @@ exportExecutions: [{name: e, type: GoTemplate, file: e.yaml}]`,
 		names = append(names, item.Name+" after "+strings.Join(item.DependsOn, ","))
 	}
 	if diff := cmp.Diff([]string{"first after b", "b after "}, names); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	exports, err := b.exports(map[string]any{"deployitems": map[string]any{"b": map[string]any{"host": "h"}}})
 	if err != nil || string(exports["host"]) != `"h"` {
@@ -83,14 +83,14 @@ exportExecutions: [{name: e, type: GoTemplate, file: e.yaml}]`,
 	}
 }
 
-func TestBlueprintRefusesTemplates(t *testing.T) {
+func TestBlueprintRejectsTemplates(t *testing.T) {
 	for name, tc := range map[string]struct{ execution, want string }{
-		"another type":     {"{name: a, type: Spiff, file: /a.yaml}", errUnsupported.Error()},
-		"no file":          {"{name: a, type: GoTemplate, file: /b.yaml}", "no file /b.yaml"},
-		"no template":      {"{name: a, type: GoTemplate, template: {a: b}}", "template: "},
-		"a missing value":  {"{name: a, type: GoTemplate, file: /a.yaml}", "a value that does not exist"},
-		"a broken one":     {`{name: a, type: GoTemplate, template: "{{"}`, "deploy execution a: "},
-		"an unknown field": {`{name: a, type: GoTemplate, template: "{{ .a.b.c }}"}`, "deploy execution a: "},
+		"a template of another type":            {"{name: a, type: Spiff, file: /a.yaml}", errUnsupported.Error()},
+		"a template with a missing file":        {"{name: a, type: GoTemplate, file: /b.yaml}", "no file /b.yaml"},
+		"a deploy execution without a template": {"{name: a, type: GoTemplate, template: {a: b}}", "template: "},
+		"a template with a missing value":       {"{name: a, type: GoTemplate, file: /a.yaml}", "a value that does not exist"},
+		"a template with a syntax error":        {`{name: a, type: GoTemplate, template: "{{"}`, "deploy execution a: "},
+		"a template with an unknown field":      {`{name: a, type: GoTemplate, template: "{{ .a.b.c }}"}`, "deploy execution a: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := readBlueprint(withBlueprint(t, map[string]string{

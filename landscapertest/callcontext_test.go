@@ -47,7 +47,7 @@ func TestNewUnitCall(t *testing.T) {
 	item := func() *lsv1alpha1.DeployItem {
 		return landscapertest.NewLandscaper(nil, landscapertest.LandscaperOptions{}).Item("default", "disk", "example.org/disk", nil)
 	}
-	t.Run("the functions of a deployer call work in a unit test [F83]", func(t *testing.T) {
+	t.Run("functions that need a call of a deployer work in a unit test [F83]", func(t *testing.T) {
 		ctx, call := landscapertest.NewUnitCall(t.Context(), item())
 		if !deployerlib.IsFirstCall(ctx) || deployerlib.StoredPhase(ctx) != lsv1alpha1.DeployItemPhases.Init || call.Item.Status.Phase != lsv1alpha1.DeployItemPhases.Init {
 			t.Errorf("first %t, stored phase %q, phase %q", deployerlib.IsFirstCall(ctx), deployerlib.StoredPhase(ctx), call.Item.Status.Phase)
@@ -76,7 +76,7 @@ func TestNewUnitCall(t *testing.T) {
 		ctx, call := landscapertest.NewUnitCall(t.Context(), item())
 		call.Item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"kind"`)}
 		if err := deployerlib.Checkpoint(ctx); err == nil || len(call.Checkpoints) != 0 {
-			t.Errorf("got %v", err)
+			t.Errorf("Checkpoint(...) = %v, want an error and no checkpoint", err)
 		}
 	})
 	t.Run("an item that is being deleted has the phase InitDelete [F83]", func(t *testing.T) {
@@ -88,9 +88,9 @@ func TestNewUnitCall(t *testing.T) {
 			t.Errorf("phase %q, stored %q", call.Item.Status.Phase, deployerlib.StoredPhase(ctx))
 		}
 	})
-	t.Run("other contexts belong to no call", func(t *testing.T) {
+	t.Run("other contexts do not belong to a call", func(t *testing.T) {
 		if err := deployerlib.Checkpoint(t.Context()); !errors.Is(err, deployerlib.ErrNoCall) || contract.IsFinal(deployerlib.StoredPhase(t.Context())) {
-			t.Errorf("got %v", err)
+			t.Errorf("Checkpoint(...) = %v, want %v", err, deployerlib.ErrNoCall)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func named(name string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-func TestFakeAnswers(t *testing.T) {
+func TestFakeReturnsResults(t *testing.T) {
 	fake := landscapertest.NewFake().
 		On(contract.ActionReconcile, landscapertest.Fail(errBoom), landscapertest.Phase("Progressing"), landscapertest.Wait("x", 0)).
 		Always(contract.ActionReconcile, landscapertest.Fail(context.DeadlineExceeded))
@@ -70,12 +70,12 @@ func TestFakeBlocks(t *testing.T) {
 		}
 	})
 	if c, err := fake.AwaitCall(t.Context(), key, contract.ActionReconcile, 1); err != nil || c.Returned {
-		t.Errorf("%+v, %v", c, err)
+		t.Errorf("AwaitCall(...) = %+v, %v, want a call that has not returned", c, err)
 	}
 	cancel(errBoom)
 	c, err := fake.AwaitReturn(t.Context(), key, contract.ActionReconcile, 1)
 	if err != nil || !errors.Is(c.Cause, errBoom) {
-		t.Errorf("%+v, %v", c, err)
+		t.Errorf("AwaitReturn(...) = %+v, %v, want the cause %v", c, err, errBoom)
 	}
 	wg.Wait()
 	short, stop := context.WithTimeout(t.Context(), time.Millisecond)

@@ -55,12 +55,12 @@ func TestIdempotent(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		"a function that looks first passes [K31]":        {looksFirst, []client.Object{empty, full}, ""},
-		"one that appends blindly fails [K31]":            {appends, []client.Object{empty}, "changes the object again"},
-		"one that refuses the second time fails [K31]":    {onlyOnce, []client.Object{empty}, "object 0: second call: patch function 0: boom"},
-		"an error is reported":                            {onlyOnce, []client.Object{full}, "object 0: first call"},
-		"typed objects too":                               {patch.Typed(func(cm *corev1.ConfigMap) error { cm.Name += "x"; return nil }), []client.Object{&corev1.ConfigMap{}}, "changes the object again"},
-		"without objects nothing would be shown, so fail": {looksFirst, nil, "needs at least one object"},
+		"a function that checks for the item passes [K31]":                 {looksFirst, []client.Object{empty, full}, ""},
+		"a function that always appends fails [K31]":                       {appends, []client.Object{empty}, "changes the object again"},
+		"a function that returns an error for the second call fails [K31]": {onlyOnce, []client.Object{empty}, "object 0: second call: patch function 0: boom"},
+		"the error of a function is reported":                              {onlyOnce, []client.Object{full}, "object 0: first call"},
+		"typed objects are supported":                                      {patch.Typed(func(cm *corev1.ConfigMap) error { cm.Name += "x"; return nil }), []client.Object{&corev1.ConfigMap{}}, "changes the object again"},
+		"a check without objects fails":                                    {looksFirst, nil, "needs at least one object"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

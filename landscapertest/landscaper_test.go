@@ -54,7 +54,7 @@ func set(t *testing.T, c client.Client, change func(*lsv1alpha1.DeployItem)) {
 }
 
 func TestTrigger(t *testing.T) {
-	t.Run("job ID", func(t *testing.T) {
+	t.Run("Trigger sets the job ID under the job-ID revision", func(t *testing.T) {
 		ls, _, _ := stage(t, landscapertest.LandscaperOptions{ManagedBy: "exec", DeployerType: true})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, `{"a":1}`)); err != nil {
 			t.Fatal(err)
@@ -65,14 +65,14 @@ func TestTrigger(t *testing.T) {
 		}
 		s := di.Status
 		if s.JobID == "" || s.JobIDFinished != "" || s.JobIDGenerationTime == nil || s.TransitionTimes.TriggerTime == nil || s.Phase != "" {
-			t.Errorf("status %+v", s)
+			t.Errorf("status = %+v, want a new job with its times and no phase", s)
 		}
 		if !contract.HasOurFinalizer(di) || di.Labels[lsv1alpha1.ExecutionManagedByLabel] != "exec" ||
 			di.Annotations[lsv1alpha1.DeployerTypeAnnotation] != string(typ) || di.Annotations[lsv1alpha1.OperationAnnotation] != "" {
 			t.Errorf("metadata %+v", di.ObjectMeta)
 		}
 	})
-	t.Run("annotation", func(t *testing.T) {
+	t.Run("Trigger sets the annotation under the annotation revision", func(t *testing.T) {
 		ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 			t.Fatal(err)
@@ -88,9 +88,9 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
-// In TestTriggerKeepsWhatTheDeployerObserved, a deployer writes the first status of an item while Trigger sets the job.
+// In TestTriggerKeepsObservedGeneration, a deployer writes the first status of an item while Trigger sets the job.
 // Trigger must keep the observedGeneration that the deployer wrote.
-func TestTriggerKeepsWhatTheDeployerObserved(t *testing.T) {
+func TestTriggerKeepsObservedGeneration(t *testing.T) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestEnforce(t *testing.T) {
 		}
 		return *di
 	}
-	t.Run("pickup of a job, not of one that was picked up", func(t *testing.T) {
+	t.Run("Enforce fails a job that was not picked up in time, and no other job", func(t *testing.T) {
 		for pickedUp, want := range map[bool]lsv1alpha1.DeployItemPhase{true: "", false: phases.Failed} {
 			ls, c, clk := stage(t, landscapertest.LandscaperOptions{})
 			if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
@@ -178,7 +178,7 @@ func TestEnforce(t *testing.T) {
 			}
 		}
 	})
-	t.Run("annotation: progressing asks for an abort, which is failed in the end", func(t *testing.T) {
+	t.Run("Enforce aborts an annotation run that exceeds its timeout, and fails it in the end", func(t *testing.T) {
 		ls, c, clk := stage(t, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 			t.Fatal(err)
@@ -195,10 +195,10 @@ func TestEnforce(t *testing.T) {
 		}
 		clk.Step(landscapertest.DefaultAbort)
 		if di := enforce(t, ls); di.Status.Phase != phases.Failed || di.Status.LastError.Reason != contract.AbortingTimeoutReason {
-			t.Errorf("status %+v", di.Status)
+			t.Errorf("status = %+v, want phase Failed and reason %s", di.Status, contract.AbortingTimeoutReason)
 		}
 	})
-	t.Run("interrupt ends open jobs only", func(t *testing.T) {
+	t.Run("Interrupt ends only unfinished jobs", func(t *testing.T) {
 		ls, c, _ := stage(t, landscapertest.LandscaperOptions{})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 			t.Fatal(err)
@@ -215,7 +215,7 @@ func TestEnforce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if di := enforce(t, ls); di.Status.Phase != phases.Succeeded {
-			t.Errorf("status %+v", di.Status)
+			t.Errorf("phase = %q, want %q", di.Status.Phase, phases.Succeeded)
 		}
 	})
 }

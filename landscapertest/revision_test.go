@@ -13,14 +13,14 @@ import (
 // for an unknown revision.
 func TestRevisions(t *testing.T) {
 	for _, revision := range contract.Revisions() {
-		t.Run(string(revision)+" is spoken [F52]", func(t *testing.T) {
+		t.Run(string(revision)+" is supported [F52]", func(t *testing.T) {
 			ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: revision})
 			if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	t.Run("another is an error [F52]", func(t *testing.T) {
+	t.Run("an unknown revision is an error [F52]", func(t *testing.T) {
 		ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: "third"})
 		ctx, di := t.Context(), ls.Item("ns", "a", typ, nil)
 		_, getErr := ls.Get(ctx, key)

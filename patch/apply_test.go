@@ -44,11 +44,11 @@ func apply(t *testing.T, p *patch.Patch, c client.Client, obj client.Object, opt
 
 func TestApplySendsNothing(t *testing.T) {
 	cases := map[string]func(*patch.Patch){
-		"an empty patch [K8]":                    func(*patch.Patch) {},
-		"a function without effect [K8]":         func(p *patch.Patch) { p.Append(setLabel("old", "1")) },
-		"a change to what is there already [K8]": func(p *patch.Patch) { p.Labels().Set("old", "1") },
-		"deleting what is absent [K19]":          func(p *patch.Patch) { p.Annotations().Set("nope", nil); p.Status().Set("providerStatus", nil) },
-		"a change that a function takes back [K8]": func(p *patch.Patch) {
+		"an empty patch [K8]":            func(*patch.Patch) {},
+		"a function without effect [K8]": func(p *patch.Patch) { p.Append(setLabel("old", "1")) },
+		"setting a stored value [K8]":    func(p *patch.Patch) { p.Labels().Set("old", "1") },
+		"deleting an absent value [K19]": func(p *patch.Patch) { p.Annotations().Set("nope", nil); p.Status().Set("providerStatus", nil) },
+		"a change that a function reverts [K8]": func(p *patch.Patch) {
 			p.Labels().Set("old", "2")
 			p.Append(setLabel("old", "1"))
 		},
@@ -76,7 +76,7 @@ func TestApplyMerge(t *testing.T) {
 	p.Labels().Set("gone", nil)
 	p.Labels().Set("new/x~y", "1")
 	p.Status().Set("phase", "Init")
-	t.Run("goes out as merge patches, main resource first [K13, K15, Kx1, Kx9]", func(t *testing.T) {
+	t.Run("changes are sent as merge patches, the main resource first [K13, K15, Kx1, Kx9]", func(t *testing.T) {
 		result := apply(t, p, c, di, patch.StatusSubresource(true))
 		want := []string{`{"metadata":{"labels":{"gone":null,"new/x~y":"1"}}}`, `{"metadata":{"resourceVersion":"8"},"status":{"phase":"Init"}}`}
 		if diff := cmp.Diff(want, count.bodies); diff != "" {
@@ -93,7 +93,7 @@ func TestApplyMerge(t *testing.T) {
 			t.Errorf("the object is not the stored one (-stored +obj):\n%s", diff)
 		}
 		if result.Body["status"].(map[string]any)["phase"] != "Init" || result.Attempts != 1 || result.Left != nil {
-			t.Errorf("result %+v", result)
+			t.Errorf("result = %+v, want phase Init, one attempt and no remaining patch", result)
 		}
 	})
 }
@@ -107,7 +107,7 @@ func TestApplyFunctions(t *testing.T) {
 		di.Labels["seen"] = di.Labels["a/b"]
 		return nil
 	}))
-	t.Run("everything is one JSON patch per endpoint, with the version inside [K2, K26, K27, Kx2, Kx7, Kx15]", func(t *testing.T) {
+	t.Run("functions are sent as one JSON patch per endpoint that contains the resourceVersion [K2, K26, K27, Kx2, Kx7, Kx15]", func(t *testing.T) {
 		apply(t, p, c, di, patch.StatusSubresource(true))
 		want := []string{
 			`[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/metadata/labels","value":{"a/b":"1","seen":"1"}}]`,
@@ -142,7 +142,7 @@ func TestApplyConflicts(t *testing.T) {
 			t.Errorf("first call: %v, want a conflict", result.Calls[0].Err)
 		}
 	})
-	t.Run("the attempts are bounded", func(t *testing.T) {
+	t.Run("the number of attempts is limited", func(t *testing.T) {
 		c, count, di := stored(t)
 		count.mainErr = apierrors.NewConflict(itemResource, "web", nil)
 		p := &patch.Patch{}
@@ -152,7 +152,7 @@ func TestApplyConflicts(t *testing.T) {
 			t.Errorf("Apply() = %v after %d reads, want a conflict after 2", err, result.Reads)
 		}
 	})
-	t.Run("locked is not tried again", func(t *testing.T) {
+	t.Run("a locked patch is not sent again after a conflict", func(t *testing.T) {
 		c, _, di := stored(t)
 		di.ResourceVersion = "6"
 		p := &patch.Patch{}
@@ -162,7 +162,7 @@ func TestApplyConflicts(t *testing.T) {
 			t.Errorf("Apply() = %v after %d attempts, want a conflict after 1", err, result.Attempts)
 		}
 	})
-	t.Run("the context ends the waiting", func(t *testing.T) {
+	t.Run("the retries stop when the context ends", func(t *testing.T) {
 		c, count, di := stored(t)
 		count.mainErr = apierrors.NewConflict(itemResource, "web", nil)
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -174,8 +174,8 @@ func TestApplyConflicts(t *testing.T) {
 	})
 }
 
-// TestApplyCarriesWhatIsLeft tests a conflict in the write of the status, after the main resource was written.
-func TestApplyCarriesWhatIsLeft(t *testing.T) {
+// TestApplyRetriesOnlyTheRest tests a conflict in the write of the status, after the main resource was written.
+func TestApplyRetriesOnlyTheRest(t *testing.T) {
 	increment := func(body map[string]any) error {
 		metadata, status := body["metadata"].(map[string]any), body["status"].(map[string]any)
 		annotations, _ := metadata["annotations"].(map[string]any)
@@ -198,7 +198,7 @@ func TestApplyCarriesWhatIsLeft(t *testing.T) {
 		t.Fatalf("Apply() = %+v, %v, want a conflict and remaining changes", result, err)
 	}
 	count.statusErr = nil
-	t.Run("what was applied is not applied again [Kx3]", func(t *testing.T) {
+	t.Run("changes of the first write are not sent again [Kx3]", func(t *testing.T) {
 		apply(t, result.Left, c, di, patch.StatusSubresource(true))
 		if di.Annotations["n"] != "+" || di.Status.ObservedGeneration != 2 || count.main.Load() != 1 {
 			t.Errorf("annotation %q, generation %d, %d main calls; want each once", di.Annotations["n"], di.Status.ObservedGeneration, count.main.Load())
@@ -207,7 +207,7 @@ func TestApplyCarriesWhatIsLeft(t *testing.T) {
 }
 
 func TestApplyErrors(t *testing.T) {
-	t.Run("an object that is gone drops the patch [Kx4]", func(t *testing.T) {
+	t.Run("the patch of an object that is gone is dropped [Kx4]", func(t *testing.T) {
 		c, _ := newClient(t)
 		p := &patch.Patch{}
 		p.Labels().Set("a", "1")
@@ -230,7 +230,7 @@ func TestApplyErrors(t *testing.T) {
 			t.Errorf("Apply() = %v, want forbidden", err)
 		}
 	})
-	t.Run("an object that is too large is told", func(t *testing.T) {
+	t.Run("an error reports an object that is too large", func(t *testing.T) {
 		c, count, di := stored(t)
 		count.mainErr = apierrors.NewRequestEntityTooLargeError("limit is 3145728")
 		p, tooLarge := &patch.Patch{}, &patch.SizeError{}
@@ -257,7 +257,7 @@ func TestApplyErrors(t *testing.T) {
 			t.Errorf("Apply() of functions: %v after %d calls, want an error and one call", err, count.main.Load())
 		}
 	})
-	t.Run("a function's error ends it", func(t *testing.T) {
+	t.Run("the error of a function is returned and nothing is sent", func(t *testing.T) {
 		c, count, di := stored(t)
 		p := &patch.Patch{}
 		p.Append(func(map[string]any) error { return errBoom })
@@ -265,7 +265,7 @@ func TestApplyErrors(t *testing.T) {
 			t.Errorf("Apply() = %v", err)
 		}
 	})
-	t.Run("what JSON cannot express is named, not shown", func(t *testing.T) {
+	t.Run("the error for a value that JSON cannot express names its path and hides the value", func(t *testing.T) {
 		c, _, di := stored(t)
 		p := &patch.Patch{}
 		p.Spec().In("a").Set("b/c", func() {})
@@ -281,7 +281,7 @@ func TestApplyErrors(t *testing.T) {
 			t.Errorf("Apply() = %v, want the path", err)
 		}
 	})
-	t.Run("the identity stays", func(t *testing.T) {
+	t.Run("a patch cannot change the identity of the object", func(t *testing.T) {
 		c, _, di := stored(t)
 		for _, key := range []string{"name", "namespace", "uid", "resourceVersion"} {
 			p, field := &patch.Patch{}, &patch.FieldError{}
@@ -294,7 +294,7 @@ func TestApplyErrors(t *testing.T) {
 }
 
 func TestApplyLastFinalizer(t *testing.T) {
-	t.Run("the object may be gone afterwards [Kx13]", func(t *testing.T) {
+	t.Run("the object may be gone after the last finalizer is removed [Kx13]", func(t *testing.T) {
 		c, count, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"a/b"} })
 		if err := c.Delete(t.Context(), di.DeepCopy()); err != nil {
 			t.Fatalf("delete: %v", err)
@@ -312,8 +312,8 @@ func TestApplyLastFinalizer(t *testing.T) {
 	})
 }
 
-// TestApplyGoesByWhatWasNoted checks that Apply does not send changes that are added to the patch during the call.
-func TestApplyGoesByWhatWasNoted(t *testing.T) {
+// TestApplyIgnoresLaterChanges checks that Apply does not send changes that are added to the patch during the call.
+func TestApplyIgnoresLaterChanges(t *testing.T) {
 	c, _, di := stored(t)
 	stale := asUnstructured(t, di)
 	foreign := &patch.Patch{}

@@ -62,7 +62,7 @@ func sent(t *testing.T, spec map[string]any, change func(spec map[string]any)) (
 	return steps, len(data)
 }
 
-func TestOperationsAreBounded(t *testing.T) {
+func TestOperationsLimitTheirSize(t *testing.T) {
 	t.Run("one changed item of a thousand costs 300 bytes at most [F16]", func(t *testing.T) {
 		_, size := sent(t, map[string]any{"items": numbered(0, 1000)}, func(spec map[string]any) {
 			spec["items"].([]any)[500].(map[string]any)["text"] = "changed"
@@ -88,7 +88,7 @@ func TestOperationsAreBounded(t *testing.T) {
 			t.Errorf("%d steps, %d bytes for a list of %d", len(steps), size, len(whole))
 		}
 	})
-	t.Run("so is a list of few items that all change [F16]", func(t *testing.T) {
+	t.Run("a short list whose items all change is replaced as a whole [F16]", func(t *testing.T) {
 		steps, size := sent(t, map[string]any{"items": numbered(0, 100)}, func(spec map[string]any) {
 			for i, item := range spec["items"].([]any) {
 				item.(map[string]any)["name"] = fmt.Sprint("other-", i)
@@ -99,7 +99,7 @@ func TestOperationsAreBounded(t *testing.T) {
 			t.Errorf("%d steps, %d bytes for a list of %d", len(steps), size, len(whole))
 		}
 	})
-	t.Run("items that only moved are sent alone [F16]", func(t *testing.T) {
+	t.Run("only moved items are sent [F16]", func(t *testing.T) {
 		_, size := sent(t, map[string]any{"items": numbered(0, 1000)}, func(spec map[string]any) {
 			list := spec["items"].([]any)
 			spec["items"] = append(append([]any{list[700]}, list[:700]...), list[701:]...)
@@ -134,8 +134,8 @@ func TestOperationsAreBounded(t *testing.T) {
 	})
 }
 
-func TestOperationsOfManyMembers(t *testing.T) {
-	t.Run("not even where they are spread over the whole object [F16]", func(t *testing.T) {
+func TestOperationsLimitTheirNumber(t *testing.T) {
+	t.Run("the number of operations is limited if changes are spread over the whole object [F16]", func(t *testing.T) {
 		s, p := newServer(t, `{}`), &patch.Patch{}
 		for i := range 40 {
 			members := within(s.body, fmt.Sprint("part-", i))
@@ -158,17 +158,17 @@ func TestOperationsOfManyMembers(t *testing.T) {
 	})
 }
 
-func TestFaultsGoWithTheirValue(t *testing.T) {
+func TestInvalidValueCanBeReplaced(t *testing.T) {
 	bad := func() {}
 	for name, repair := range map[string]func(*patch.Patch){
-		"its parent is taken back": func(p *patch.Patch) { p.Spec().Forget("a") },
-		"all is taken back":        func(p *patch.Patch) { p.Body().Forget("spec") },
+		"its parent is reverted":   func(p *patch.Patch) { p.Spec().Forget("a") },
+		"all changes are reverted": func(p *patch.Patch) { p.Body().Forget("spec") },
 		"its parent is set":        func(p *patch.Patch) { p.Spec().Set("a", map[string]any{"good": 1}) },
 		"its parent is deleted":    func(p *patch.Patch) { p.Body().Set("spec", nil) },
-		"it is set":                func(p *patch.Patch) { p.Spec().In("a", "b").Set("c", "good") },
-		"something is set below":   func(p *patch.Patch) { p.Spec().In("a", "b", "c").Set("d", "good") },
+		"the value is set again":   func(p *patch.Patch) { p.Spec().In("a", "b").Set("c", "good") },
+		"a value below is set":     func(p *patch.Patch) { p.Spec().In("a", "b", "c").Set("d", "good") },
 	} {
-		t.Run("the error of a bad value goes when "+name+" [F18]", func(t *testing.T) {
+		t.Run("the error of an invalid value is removed when "+name+" [F18]", func(t *testing.T) {
 			for _, note := range []func(*patch.Patch){
 				func(p *patch.Patch) { p.Spec().In("a", "b").Set("c", bad) },
 				func(p *patch.Patch) { p.Spec().Set("a", map[string]any{"b": map[string]any{"c": bad}}) },
@@ -182,7 +182,7 @@ func TestFaultsGoWithTheirValue(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what was noted beside a bad value is not lost [F18]", func(t *testing.T) {
+	t.Run("other changes than an invalid value are kept [F18]", func(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("a", map[string]any{"bad": bad, "good": "1"})
 		p.Spec().In("a").Set("bad", "2")
@@ -191,7 +191,7 @@ func TestFaultsGoWithTheirValue(t *testing.T) {
 			t.Errorf("folded %v", got)
 		}
 	})
-	t.Run("the value before a bad one is not applied [F18]", func(t *testing.T) {
+	t.Run("the value before an invalid value is not applied [F18]", func(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("a", "old")
 		p.Spec().Set("a", bad)
@@ -231,7 +231,7 @@ func newSecret(t *testing.T) (client.Client, *corev1.Secret) {
 }
 
 func TestWarnings(t *testing.T) {
-	t.Run("a write-only field is no reason for one [F19]", func(t *testing.T) {
+	t.Run("a write-only field causes no warning [F19]", func(t *testing.T) {
 		c, secret := newSecret(t)
 		p := &patch.Patch{}
 		p.Body().In("stringData").Set("password", "x")
@@ -239,7 +239,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("warnings %v", result.Warnings)
 		}
 	})
-	t.Run("they are logged, without the value [F21]", func(t *testing.T) {
+	t.Run("warnings are logged without the value [F21]", func(t *testing.T) {
 		logged := ""
 		logger := funcr.New(func(_, args string) { logged += args + "\n" }, funcr.Options{})
 		s, p := newServer(t, `{"spec":{}}`), &patch.Patch{}

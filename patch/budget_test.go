@@ -48,7 +48,7 @@ func TestBudgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, budget := range budgets {
-		t.Run(budget.row+": the calls are those of the guide [K7, F15, F59]", func(t *testing.T) {
+		t.Run(budget.row+": the number of requests is that of the guide [K7, F15, F59]", func(t *testing.T) {
 			cells := []string{budget.row}
 			for _, apart := range []bool{true, false} {
 				s, p := newServer(t, halfKnown), &patch.Patch{}
@@ -133,7 +133,7 @@ func verbs(s *server) []string {
 	return out
 }
 
-func TestWithoutTheRightToPatch(t *testing.T) {
+func TestApplyWithoutPatchPermission(t *testing.T) {
 	both := map[string]func(*patch.Patch){
 		"merge changes": func(p *patch.Patch) { p.Spec().Set("text", "x"); p.Status().Set("state", "y") },
 		"functions": func(p *patch.Patch) {
@@ -144,7 +144,7 @@ func TestWithoutTheRightToPatch(t *testing.T) {
 		},
 	}
 	for name, note := range both {
-		t.Run(name+" are updates of the raw object [F59]", func(t *testing.T) {
+		t.Run(name+" are sent as updates of the raw object [F59]", func(t *testing.T) {
 			s, p := newServer(t, halfKnown), &patch.Patch{}
 			s.refuse = forbid("patch")
 			note(p)
@@ -163,10 +163,10 @@ func TestWithoutTheRightToPatch(t *testing.T) {
 				t.Errorf("a later patch costs one read more, and no attempt to patch (-want +got):\n%s", diff)
 			}
 			if result.Reads != 1 || obj.GetResourceVersion() != within(s.body, "metadata")["resourceVersion"] {
-				t.Errorf("result %+v", result)
+				t.Errorf("result = %+v, want one read and the stored resourceVersion", result)
 			}
 		})
-		t.Run(name+" meet conflicts, and are tried again [F59]", func(t *testing.T) {
+		t.Run(name+" are sent again after conflicts [F59]", func(t *testing.T) {
 			s, p := newServer(t, halfKnown), &patch.Patch{}
 			note(p)
 			once := true
@@ -182,7 +182,7 @@ func TestWithoutTheRightToPatch(t *testing.T) {
 				t.Errorf("stored %v", s.body)
 			}
 		})
-		t.Run(name+" are not made on another object of the same name [F59, F20]", func(t *testing.T) {
+		t.Run(name+" are not applied to another object with the same name [F59, F20]", func(t *testing.T) {
 			s, p := newServer(t, halfKnown), &patch.Patch{}
 			s.refuse = forbid("patch")
 			note(p)
@@ -193,7 +193,7 @@ func TestWithoutTheRightToPatch(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a locked patch stays one [F59]", func(t *testing.T) {
+	t.Run("a locked patch is sent as a patch [F59]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		s.refuse = forbid("patch")
 		obj := s.raw()
@@ -203,7 +203,7 @@ func TestWithoutTheRightToPatch(t *testing.T) {
 			t.Errorf("Apply() = %v, want a conflict", err)
 		}
 	})
-	t.Run("neither right is an error that names the resource, until one is granted [F59]", func(t *testing.T) {
+	t.Run("a missing permission to patch and update is an error that names the resource, until it is granted [F59]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		s.refuse = forbid("patch", "update")
 		p.Status().Set("state", "x")
@@ -223,7 +223,7 @@ func TestWithoutTheRightToPatch(t *testing.T) {
 			t.Errorf("state %v", got)
 		}
 	})
-	t.Run("what an admission plugin refuses is not tried in another way [F59]", func(t *testing.T) {
+	t.Run("a patch that an admission plugin denies is not sent as an update [F59]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		s.refuse = func(string) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "gadgets"}, "web", errors.New("admission webhook denied the request"))

@@ -22,7 +22,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-func TestTake(t *testing.T) {
+func TestPatchTake(t *testing.T) {
 	p := &Patch{}
 	p.Labels().Set("a", "b")
 	p.Append(func(body map[string]any) error { body["x"] = "y"; return nil })
@@ -42,17 +42,17 @@ func TestTake(t *testing.T) {
 	}
 }
 
-func TestPreviewTellsOfUnknownFields(t *testing.T) {
+func TestPreviewReportsUnknownFields(t *testing.T) {
 	tests := map[string]struct {
 		obj  client.Object
 		note func(*Patch)
 		want string
 	}{
-		"unknown":               {&corev1.ConfigMap{}, func(p *Patch) { p.Body().In("data2").Set("a", "b") }, "data2"},
-		"unknown further down":  {&corev1.Pod{}, func(p *Patch) { p.Status().In("here").Set("a", "b") }, "status.here"},
-		"deletes what is not":   {&corev1.ConfigMap{}, func(p *Patch) { p.Body().Set("data2", nil) }, ""},
-		"known":                 {&corev1.ConfigMap{}, func(p *Patch) { p.Body().In("data").Set("a", "b") }, ""},
-		"unstructured has none": {&unstructured.Unstructured{Object: map[string]any{}}, func(p *Patch) { p.Body().Set("data2", "x") }, ""},
+		"unknown field":                {&corev1.ConfigMap{}, func(p *Patch) { p.Body().In("data2").Set("a", "b") }, "data2"},
+		"unknown nested field":         {&corev1.Pod{}, func(p *Patch) { p.Status().In("here").Set("a", "b") }, "status.here"},
+		"deletion of an unknown field": {&corev1.ConfigMap{}, func(p *Patch) { p.Body().Set("data2", nil) }, ""},
+		"known field":                  {&corev1.ConfigMap{}, func(p *Patch) { p.Body().In("data").Set("a", "b") }, ""},
+		"unstructured object":          {&unstructured.Unstructured{Object: map[string]any{}}, func(p *Patch) { p.Body().Set("data2", "x") }, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

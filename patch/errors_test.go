@@ -24,11 +24,11 @@ func answer(code int32, text string) error {
 }
 
 var sizeErrors = map[string]error{
-	"etcd":      answer(500, "etcdserver: request is too large"),
-	"grpc":      answer(500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097500 vs. 2097152)"),
-	"limit":     answer(413, "limit is 3145728"),
-	"by reason": apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
-	"wrapped":   fmt.Errorf("patch status: %w", answer(500, "etcdserver: request is too large")),
+	"etcd":    answer(500, "etcdserver: request is too large"),
+	"grpc":    answer(500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097500 vs. 2097152)"),
+	"limit":   answer(413, "limit is 3145728"),
+	"reason":  apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
+	"wrapped": fmt.Errorf("patch status: %w", answer(500, "etcdserver: request is too large")),
 }
 
 func TestPermanent(t *testing.T) {
@@ -40,15 +40,15 @@ func TestPermanent(t *testing.T) {
 		})
 	}
 	others := map[string]error{
-		"nil":             nil,
-		"plain":           errors.New("request is too large"),
-		"conflict":        answer(409, "request is too large"),
-		"other 500":       answer(500, "etcdserver: leader changed"),
-		"other exhausted": answer(500, "rpc error: code = ResourceExhausted desc = etcdserver: too many requests"),
-		"field":           &patch.FieldError{Path: "spec"},
+		"nil":                             nil,
+		"plain":                           errors.New("request is too large"),
+		"conflict":                        answer(409, "request is too large"),
+		"another error with code 500":     answer(500, "etcdserver: leader changed"),
+		"another ResourceExhausted error": answer(500, "rpc error: code = ResourceExhausted desc = etcdserver: too many requests"),
+		"field":                           &patch.FieldError{Path: "spec"},
 	}
 	for name, err := range others {
-		t.Run("not "+name, func(t *testing.T) {
+		t.Run("not permanent: "+name, func(t *testing.T) {
 			if patch.Permanent(err) {
 				t.Errorf("Permanent(%v) = true, want false", err)
 			}
@@ -56,9 +56,9 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestApplyToAnotherObject tests a conflict that occurs because another object with the same name has replaced the
+// TestApplyToReplacedObject tests a conflict that occurs because another object with the same name has replaced the
 // object.
-func TestApplyToAnotherObject(t *testing.T) {
+func TestApplyToReplacedObject(t *testing.T) {
 	c, _, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.UID = "first" })
 	if err := c.Delete(t.Context(), di.DeepCopy()); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestApplyToAnotherObject(t *testing.T) {
 	}
 	p := &patch.Patch{}
 	p.Append(setLabel("mine", "1"))
-	t.Run("is not one to the new one [Kx4]", func(t *testing.T) {
+	t.Run("a patch is not applied to a new object with the same name [Kx4]", func(t *testing.T) {
 		if result := apply(t, p, c, di); !result.Gone || result.Reads != 1 {
 			t.Errorf("result %+v, want gone after one read", result)
 		}
@@ -81,17 +81,17 @@ func TestApplyToAnotherObject(t *testing.T) {
 	})
 }
 
-// TestApplyToUnserved checks that a 404 that names no object, for example of a proxy, is an error.
-func TestApplyToUnserved(t *testing.T) {
+// TestApplyToUnservedKind checks that a 404 that names no object, for example of a proxy, is an error.
+func TestApplyToUnservedKind(t *testing.T) {
 	gadgets := schema.GroupResource{Group: "example.org", Resource: "gadgets"}
 	for name, tc := range map[string]struct {
 		request string
 		opts    []patch.Option
 	}{
-		"a patch of the main resource":      {"patch ", []patch.Option{patch.StatusSubresource(true)}},
-		"a patch of the status":             {"patch status", []patch.Option{patch.StatusSubresource(true)}},
-		"a patch of any of both":            {"patch", nil},
-		"a read, which follows a conflict,": {"get ", []patch.Option{patch.StatusSubresource(true)}},
+		"a patch of the main resource":                      {"patch ", []patch.Option{patch.StatusSubresource(true)}},
+		"a patch of the status":                             {"patch status", []patch.Option{patch.StatusSubresource(true)}},
+		"a patch of an object without a status subresource": {"patch", nil},
+		"a read, which follows a conflict,":                 {"get ", []patch.Option{patch.StatusSubresource(true)}},
 	} {
 		t.Run("an object is not gone because "+name+" does not find its kind [F70]", func(t *testing.T) {
 			s := newServer(t, `{}`)
@@ -114,19 +114,19 @@ func TestApplyToUnserved(t *testing.T) {
 	}
 }
 
-// TestApplyToTerminating checks that an object counts as gone only if the patch removed the last finalizer and nothing
-// else prevents the removal of the object.
-func TestApplyToTerminating(t *testing.T) {
+// TestApplyToTerminatingObject checks that an object counts as gone only if the patch removed the last finalizer and
+// nothing else prevents the removal of the object.
+func TestApplyToTerminatingObject(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held  []string
 		grace int64
 		left  []string
 		gone  bool
 	}{
-		"the last finalizer goes [Kx13]":          {[]string{"a/b"}, 0, nil, true},
-		"it terminates gracefully, as pods do":    {[]string{"a/b"}, 30, nil, false},
-		"it had no finalizer, and is still there": {nil, 0, nil, false},
-		"somebody added a finalizer meanwhile":    {[]string{"a/b"}, 0, []string{"c/d"}, false},
+		"the last finalizer is removed [Kx13]":         {[]string{"a/b"}, 0, nil, true},
+		"the object terminates gracefully, like a Pod": {[]string{"a/b"}, 30, nil, false},
+		"the object had no finalizer and still exists": {nil, 0, nil, false},
+		"another client added a finalizer":             {[]string{"a/b"}, 0, []string{"c/d"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			terminating := func(obj client.Object) {

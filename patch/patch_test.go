@@ -26,7 +26,7 @@ func fold(t *testing.T, p *patch.Patch, body map[string]any) map[string]any {
 }
 
 func TestView(t *testing.T) {
-	t.Run("set, get, iterate, take back [K11, K15]", func(t *testing.T) {
+	t.Run("a View sets, gets, iterates and reverts values [K11, K15]", func(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("b", 1)
 		p.Spec().Set("a", nil)
@@ -127,7 +127,7 @@ func TestFold(t *testing.T) {
 			t.Errorf("the original was changed:\n%s", diff)
 		}
 	})
-	t.Run("clearing clears both kinds, functions alone are not nothing [Kx6]", func(t *testing.T) {
+	t.Run("Clear removes values and functions, and a patch with only functions is not empty [Kx6]", func(t *testing.T) {
 		p := &patch.Patch{}
 		p.Append(setLabel("a", "1"))
 		if p.Empty() {
@@ -206,14 +206,14 @@ func TestPreview(t *testing.T) {
 }
 
 func TestPatchIsNotEmpty(t *testing.T) {
-	t.Run("with a value that JSON cannot express", func(t *testing.T) {
+	t.Run("a patch with a value that JSON cannot express is not empty", func(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("a", func() {})
 		if p.Empty() {
 			t.Error("the error would be lost, because empty patches are not sent")
 		}
 	})
-	t.Run("with an empty object, which is set [Kx10]", func(t *testing.T) {
+	t.Run("a patch that sets an empty object is not empty [Kx10]", func(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("a", map[string]any{})
 		want := map[string]any{"spec": map[string]any{"a": map[string]any{}}}
@@ -223,8 +223,8 @@ func TestPatchIsNotEmpty(t *testing.T) {
 	})
 }
 
-func TestPatchRefuses(t *testing.T) {
-	t.Run("numbers that JSON does not have", func(t *testing.T) {
+func TestPatchRejectsInvalidValues(t *testing.T) {
+	t.Run("a patch rejects numbers that JSON cannot express", func(t *testing.T) {
 		for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			p := &patch.Patch{}
 			p.Spec().Set("a", []any{value})
@@ -233,7 +233,7 @@ func TestPatchRefuses(t *testing.T) {
 			}
 		}
 	})
-	t.Run("another kind", func(t *testing.T) {
+	t.Run("a patch rejects an object of another kind", func(t *testing.T) {
 		c, _ := newClient(t)
 		for _, key := range []string{"apiVersion", "kind"} {
 			p, field := &patch.Patch{}, &patch.FieldError{}

@@ -154,7 +154,7 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 	}
 }
 
-func TestSequences(t *testing.T) {
+func TestRandomSequences(t *testing.T) {
 	t.Run("random merge changes and functions store what an independent implementation computes, for typed and unstructured objects [F15, F16, F17]", func(t *testing.T) {
 		kinds := newKinds() // created once, because this takes longer than a sequence
 		n := sequences(t)
@@ -163,7 +163,7 @@ func TestSequences(t *testing.T) {
 		}
 		t.Logf("execs: %d", n) // for hack/fuzz.sh
 	})
-	t.Run("a type that knows half of the fields makes the same edits as one that knows all [F14]", func(t *testing.T) {
+	t.Run("a type with half of the fields yields the same edits as a type with all fields [F14]", func(t *testing.T) {
 		n := sequences(t)
 		for seed := range n {
 			typedSequence(t, seed)

@@ -43,17 +43,17 @@ var patches = map[string]func(*patch.Patch){
 	"a default where an empty text is stored":     func(p *patch.Patch) { p.Append(defaultTo("text", "hello")) },
 	"a default where nothing is stored":           func(p *patch.Patch) { p.Append(defaultTo("replicas", int64(3))) },
 	"a field that the type does not declare":      func(p *patch.Patch) { p.Append(defaultTo("secret", "mine")) },
-	"its removal": func(p *patch.Patch) {
+	"the removal of an undeclared field by a function": func(p *patch.Patch) {
 		p.Append(func(body map[string]any) error { delete(within(body, "spec"), "secret"); return nil })
 	},
-	"its removal by a merge change":      func(p *patch.Patch) { p.Spec().Set("secret", nil) },
-	"its removal beside another change":  func(p *patch.Patch) { p.Spec().Set("secret", nil); p.Labels().Set("a", "1") },
-	"the removal of an explicit false":   func(p *patch.Patch) { p.Spec().Set("enabled", nil) },
-	"an explicit zero":                   func(p *patch.Patch) { p.Spec().Set("replicas", 0) },
-	"an explicit zero by a function":     func(p *patch.Patch) { p.Append(defaultTo("replicas", int64(0))) },
-	"the removal of what is not stored":  func(p *patch.Patch) { p.Spec().Set("replicas", nil) },
-	"a removal below what is not stored": func(p *patch.Patch) { p.Spec().In("nope").Set("x", nil) },
-	"a removal below what is not stored, beside another change": func(p *patch.Patch) {
+	"the removal of an undeclared field by a merge change":   func(p *patch.Patch) { p.Spec().Set("secret", nil) },
+	"the removal of an undeclared field with another change": func(p *patch.Patch) { p.Spec().Set("secret", nil); p.Labels().Set("a", "1") },
+	"the removal of an explicit false":                       func(p *patch.Patch) { p.Spec().Set("enabled", nil) },
+	"an explicit zero":                                       func(p *patch.Patch) { p.Spec().Set("replicas", 0) },
+	"an explicit zero by a function":                         func(p *patch.Patch) { p.Append(defaultTo("replicas", int64(0))) },
+	"the removal of a field that is not stored":              func(p *patch.Patch) { p.Spec().Set("replicas", nil) },
+	"a removal below a field that is not stored":             func(p *patch.Patch) { p.Spec().In("nope").Set("x", nil) },
+	"a removal below a field that is not stored, with another change": func(p *patch.Patch) {
 		p.Spec().In("nope").Set("x", nil)
 		p.Spec().Set("text", "x")
 	},
@@ -83,9 +83,9 @@ var patches = map[string]func(*patch.Patch){
 	"no change": func(p *patch.Patch) { p.Append(func(map[string]any) error { return nil }) },
 }
 
-func TestTypedAndRawGiveTheSame(t *testing.T) {
+func TestTypedAndRawPatchesAgree(t *testing.T) {
 	for name, note := range patches {
-		t.Run(name+" is the same in a typed and in an unstructured object, also after a conflict [F15]", func(t *testing.T) {
+		t.Run(name+": typed and unstructured objects agree, also after a conflict [F15]", func(t *testing.T) {
 			var want map[string]any
 			for _, form := range []func(*server) client.Object{(*server).raw, (*server).typed} {
 				for _, stale := range []bool{false, true} {
@@ -113,7 +113,7 @@ func TestTypedAndRawGiveTheSame(t *testing.T) {
 }
 
 func TestTypedReads(t *testing.T) {
-	t.Run("a typed object with functions costs one read, and none without [F15]", func(t *testing.T) {
+	t.Run("a typed object with functions needs one read, and without functions none [F15]", func(t *testing.T) {
 		for name, tc := range map[string]struct {
 			note  func(*patch.Patch)
 			reads int
@@ -129,7 +129,7 @@ func TestTypedReads(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a locked patch is for the version of the typed object [F15]", func(t *testing.T) {
+	t.Run("a locked patch requires the version of the typed object [F15]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		obj := s.typed()
 		s.bump()
@@ -138,7 +138,7 @@ func TestTypedReads(t *testing.T) {
 			t.Errorf("Apply() = %v, want a conflict", err)
 		}
 	})
-	t.Run("an object that was made anew is not the one of the patch [F15, F20]", func(t *testing.T) {
+	t.Run("a patch is not applied to a recreated object [F15, F20]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		obj := s.typed()
 		s.change(func(body map[string]any) { within(body, "metadata")["uid"] = "second" })
@@ -154,12 +154,12 @@ func TestDeletionsAreSent(t *testing.T) {
 		note     func(*patch.Patch)
 		requests string
 	}{
-		"of an annotation": {func(p *patch.Patch) { p.Annotations().Set("theirs", nil) }, "patch"},
+		"the deletion of an annotation": {func(p *patch.Patch) { p.Annotations().Set("theirs", nil) }, "patch"},
 		// A merge patch with the deletion would create the parent. The patch contains the resourceVersion instead,
 		// which leads to a conflict here.
-		"of a field": {func(p *patch.Patch) { p.Spec().In("tags").Set("theirs", nil) }, "patch get patch"},
+		"the deletion of a field": {func(p *patch.Patch) { p.Spec().In("tags").Set("theirs", nil) }, "patch get patch"},
 	} {
-		t.Run(name+" whose parent the object at hand does not have [F17]", func(t *testing.T) {
+		t.Run(name+" is sent although the local object does not have its parent [F17]", func(t *testing.T) {
 			for _, form := range []func(*server) client.Object{(*server).raw, (*server).typed} {
 				s, p := newServer(t, halfKnown), &patch.Patch{}
 				obj := form(s)
@@ -180,7 +180,7 @@ func TestDeletionsAreSent(t *testing.T) {
 			}
 		})
 	}
-	t.Run("and create nothing [F17, K19]", func(t *testing.T) {
+	t.Run("deletions do not create their parents [F17, K19]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		p.Spec().In("nope").Set("x", nil)
 		p.Labels().Set("a", "1")
@@ -194,7 +194,7 @@ func TestDeletionsAreSent(t *testing.T) {
 	})
 }
 
-func TestRecreated(t *testing.T) {
+func TestApplyToRecreatedObject(t *testing.T) {
 	for name, tc := range map[string]struct {
 		note    func(*patch.Patch)
 		guarded string
@@ -202,7 +202,7 @@ func TestRecreated(t *testing.T) {
 		"main resource": {func(p *patch.Patch) { p.Labels().Set("a", "1") }, `"uid":"first"`},
 		"status":        {func(p *patch.Patch) { p.Status().Set("state", "x") }, `"resourceVersion":"7"`},
 	} {
-		t.Run(name+": merge changes are for the object with that UID [F20]", func(t *testing.T) {
+		t.Run(name+": merge changes apply only to the object with the same UID [F20]", func(t *testing.T) {
 			for _, form := range []func(*server) client.Object{(*server).raw, (*server).typed} {
 				s, p := newServer(t, halfKnown), &patch.Patch{}
 				obj := form(s)
@@ -218,7 +218,7 @@ func TestRecreated(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a status that only changed in between is written at the second attempt [F20]", func(t *testing.T) {
+	t.Run("a status that another client changed is written in the second attempt [F20]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		obj := s.typed()
 		s.bump()
@@ -232,7 +232,7 @@ func TestRecreated(t *testing.T) {
 
 func TestFinalizersAreGuarded(t *testing.T) {
 	for _, list := range []string{"finalizers", "ownerReferences"} {
-		t.Run(list+" that are set are for the version at hand [F21]", func(t *testing.T) {
+		t.Run(list+" are set only in the version of the local object [F21]", func(t *testing.T) {
 			s, p := newServer(t, halfKnown), &patch.Patch{}
 			obj := s.raw()
 			s.change(func(body map[string]any) { within(body, "metadata")[list] = []any{"theirs"} })
@@ -251,8 +251,8 @@ func TestFinalizersAreGuarded(t *testing.T) {
 	}
 }
 
-func TestPathThroughList(t *testing.T) {
-	t.Run("is an error that names the list, and nothing is sent", func(t *testing.T) {
+func TestSetThroughListFails(t *testing.T) {
+	t.Run("setting a value through a list is an error that names the list, and nothing is sent", func(t *testing.T) {
 		for _, form := range []func(*server) client.Object{(*server).raw, (*server).typed} {
 			s, p := newServer(t, halfKnown), &patch.Patch{}
 			p.Spec().In("items", "a").Set("image", "2")

@@ -73,18 +73,18 @@ func run[I, P any](items []I, known func(*I) *knownItem[P], fresh func(string) I
 }
 
 var listEdits = map[string][]step{
-	"change":                              {{op: "change", i: 1, text: "x"}},
-	"append":                              {{op: "insert", i: 4, text: "new"}},
-	"insert":                              {{op: "insert", i: 0, text: "new"}},
-	"remove":                              {{op: "remove", i: 1}},
-	"change all":                          {{op: "change", i: 0, text: "x"}, {op: "change", i: 1, text: "y"}, {op: "change", i: 2, text: "z"}, {op: "change", i: 3, text: "v"}},
-	"change and append":                   {{op: "change", i: 0, text: "x"}, {op: "insert", i: 4, text: "new"}},
-	"insert before a changed item":        {{op: "change", i: 1, text: "x"}, {op: "insert", i: 1, text: "new"}},
-	"remove one and change its neighbour": {{op: "change", i: 2, text: "x"}, {op: "remove", i: 1}},
-	"swap":                                {{op: "swap", i: 0, j: 2}},
-	"reverse":                             {{op: "reverse"}},
-	"shrink and append":                   {{op: "remove", i: 0}, {op: "remove", i: 0}, {op: "insert", i: 2, text: "new"}},
-	"swap and change both":                {{op: "swap", i: 0, j: 2}, {op: "change", i: 0, text: "x"}, {op: "change", i: 2, text: "y"}},
+	"change an item":                       {{op: "change", i: 1, text: "x"}},
+	"append an item":                       {{op: "insert", i: 4, text: "new"}},
+	"insert an item":                       {{op: "insert", i: 0, text: "new"}},
+	"remove an item":                       {{op: "remove", i: 1}},
+	"change all items":                     {{op: "change", i: 0, text: "x"}, {op: "change", i: 1, text: "y"}, {op: "change", i: 2, text: "z"}, {op: "change", i: 3, text: "v"}},
+	"change an item and append another":    {{op: "change", i: 0, text: "x"}, {op: "insert", i: 4, text: "new"}},
+	"insert an item before a changed item": {{op: "change", i: 1, text: "x"}, {op: "insert", i: 1, text: "new"}},
+	"remove an item and change the next":   {{op: "change", i: 2, text: "x"}, {op: "remove", i: 1}},
+	"swap two items":                       {{op: "swap", i: 0, j: 2}},
+	"reverse the list":                     {{op: "reverse"}},
+	"remove two items and append another":  {{op: "remove", i: 0}, {op: "remove", i: 0}, {op: "insert", i: 2, text: "new"}},
+	"swap and change two items":            {{op: "swap", i: 0, j: 2}, {op: "change", i: 0, text: "x"}, {op: "change", i: 2, text: "y"}},
 }
 
 func TestTypedLists(t *testing.T) {
@@ -95,7 +95,7 @@ func TestTypedLists(t *testing.T) {
 		return knownItem[fullPort]{Count: len(name)*1000 + int(name[0])}
 	}
 	for name, steps := range listEdits {
-		t.Run(name+" keeps what the type does not declare [F14]", func(t *testing.T) {
+		t.Run(name+": fields that the type does not declare are kept [F14]", func(t *testing.T) {
 			check[named[knownItem[knownPort]], named[fullItem]](t, "by name", identity, steps)
 			check[tagged[knownItem[knownPort]], tagged[fullItem]](t, "by patchMergeKey", byID, steps)
 			check[named[knownItem[knownPort]], named[fullItem]](t, "by known fields", alone, steps)
@@ -128,7 +128,7 @@ func TestTypedListsOfItemsWithoutKey(t *testing.T) {
 			list(map[string]any{"image": "c", "name": "new"}, first, second),
 		},
 	} {
-		t.Run(name+" keeps what the type does not declare [F14]", func(t *testing.T) {
+		t.Run(name+": fields that the type does not declare are kept [F14]", func(t *testing.T) {
 			p := &patch.Patch{}
 			p.Append(patch.Typed(func(l *named[knownItem[knownPort]]) error { l.Items = tc.edit(l.Items); return nil }))
 			if diff := cmp.Diff(tc.want, fold(t, p, list(first, second))); diff != "" {

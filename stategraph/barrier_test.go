@@ -92,8 +92,8 @@ func (c *clocked) critical() (longest time.Duration) {
 	return longest
 }
 
-func TestNoBarriers(t *testing.T) {
-	t.Run("a node starts when what it requires is ready, whatever else runs [F40]", func(t *testing.T) {
+func TestNodesDoNotWaitForUnrelatedNodes(t *testing.T) {
+	t.Run("a node starts as soon as its requirements are ready [F40]", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClocked(graphOf(t, "slow", "a", "b: a", "c: b"))
 			c.visits[0], c.lags[1], c.lags[2] = 3*time.Second, 700*time.Millisecond, 300*time.Millisecond
@@ -122,7 +122,7 @@ func TestNoBarriers(t *testing.T) {
 			})
 		}
 	})
-	t.Run("what waits holds no worker [F40]", func(t *testing.T) {
+	t.Run("a waiting node does not use a worker [F40]", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			lines := []string{"last"}
 			for i := range 100 {
@@ -139,8 +139,8 @@ func TestNoBarriers(t *testing.T) {
 	})
 }
 
-func TestChainStoresLittle(t *testing.T) {
-	t.Run("a chain of 200 is stored at most a fifth as often and as much as wave by wave [F40]", func(t *testing.T) {
+func TestChainStoresInventoryRarely(t *testing.T) {
+	t.Run("a chain of 200 nodes needs at most a fifth of the writes and bytes that one write per node needs [F40]", func(t *testing.T) {
 		const n = 200
 		b := NewGraph()
 		previous := []string{}
@@ -174,7 +174,7 @@ func TestChainStoresLittle(t *testing.T) {
 	})
 }
 
-func TestForeseenNames(t *testing.T) {
+func TestNamesAreStoredInAdvance(t *testing.T) {
 	reads := func(ctx context.Context) (*corev1.ConfigMap, error) {
 		live, err := Output[*corev1.ConfigMap](ctx, "a")
 		if err != nil {
@@ -188,14 +188,14 @@ func TestForeseenNames(t *testing.T) {
 		}
 		return configMap("fell-back", nil), nil
 	}
-	t.Run("what needs the object itself is stored in its own turn [F40]", func(t *testing.T) {
+	t.Run("a name that depends on another object is stored when its node starts [F40]", func(t *testing.T) {
 		c := newCluster()
 		w := walkItem(t, build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("b", Object(reads), "a")), itemNamed("i"), c)
 		if !w.ready() || len(c.claims) != 2 || c.reads != 1 {
 			t.Error(w.err(), c.claims, c.reads)
 		}
 	})
-	t.Run("what was stored in advance is the object that is applied, unless the body returns another one [F40]", func(t *testing.T) {
+	t.Run("the applied object has the name that was stored in advance, unless the body returns another name [F40]", func(t *testing.T) {
 		other := Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
 			_, err := Output[*corev1.ConfigMap](ctx, "a")
 			return configMap("other", map[string]string{"early": fmt.Sprint(err != nil)}), nil
@@ -207,7 +207,7 @@ func TestForeseenNames(t *testing.T) {
 			t.Error(diff, w.err())
 		}
 	})
-	t.Run("nothing is written for what is blocked, and no one else may have its names [F40]", func(t *testing.T) {
+	t.Run("a blocked component writes nothing, and no other component may use its names [F40]", func(t *testing.T) {
 		c := newCluster()
 		c.unready["db"] = "not yet"
 		g := build(t, NewGraph().Add("db", Object(statefulSet)).Add("web", Object(uses), "db").Add("panics", Object(func(context.Context) (*corev1.ConfigMap, error) {

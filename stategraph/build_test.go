@@ -45,7 +45,7 @@ type wild struct{ stub }
 
 func (wild) Listeners() []Listener { panic("no") }
 
-func TestBuildFaults(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	undo := func(context.Context) error { return nil }
 	var nothing *external
 	tests := map[string]struct {
@@ -56,11 +56,11 @@ func TestBuildFaults(t *testing.T) {
 			NewGraph().Add("a", stub{}, "b").Add("b", stub{}, "c").Add("c", stub{}, "a").Add("d", stub{}, "a"),
 			[]string{"components require each other: a → b → c → a"},
 		},
-		"of several cycles the shortest is shown [Y1]": {
+		"the shortest of several cycles is shown [Y1]": {
 			NewGraph().Add("a", stub{}, "b").Add("b", stub{}, "c").Add("c", stub{}, "a", "d").Add("d", stub{}, "c"),
 			[]string{"components require each other: c → d → c"},
 		},
-		"all faults at once": {
+		"several errors are returned together": {
 			NewGraph().Add("Web", stub{}).Add("db", nil).Add("db", stub{}).Add("x", stub{}, "x", "dbs"),
 			[]string{
 				`component "Web": the name is not allowed: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-',` +
@@ -74,19 +74,19 @@ func TestBuildFaults(t *testing.T) {
 		},
 		"a nil pointer is not a resource": {NewGraph().Add("a", nothing), []string{`component "a": has no resource (nil)`}},
 		"an empty graph":                  {NewGraph(), []string{"the graph has no components"}},
-		"may be unready, and listens to nothing [Y11, Y13]": {
+		"a resource that may be unready needs a listener [Y11, Y13]": {
 			NewGraph().Add("a", deaf{}),
 			[]string{`component "a": may be unready, but has no listener that would trigger another check: add a listener, or make it always ready`},
 		},
-		"a marker that says no is none [Y11]": {
+		"a marker method that returns false has no effect [Y11]": {
 			NewGraph().Add("a", unsure{}),
 			[]string{`component "a": may be unready, but has no listener that would trigger another check: add a listener, or make it always ready`},
 		},
-		"an External with Ready but without listener [Y11]": {
+		"an External with Ready needs a listener [Y11]": {
 			NewGraph().Add("a", External(ExternalSpec{Reconcile: undo, Ready: func(context.Context) (Readiness, error) { return Ready(), nil }})),
 			[]string{`component "a": may be unready, but has no listener that would trigger another check: add a listener, or make it always ready`},
 		},
-		"listeners that are none": {
+		"invalid listeners": {
 			NewGraph().Add("a", listening{to: []Listener{{}, Timer(time.Millisecond), Channel(nil), Watch()}}),
 			[]string{
 				`component "a": a listener is empty; use Watch, Timer, Poll or Channel`,
@@ -119,20 +119,20 @@ func TestBuildFaults(t *testing.T) {
 			}
 			got := strings.Split(strings.TrimPrefix(err.Error(), "build state graph: "), "\n")
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestBuild(t *testing.T) {
-	t.Run("what is always ready needs no listener [Y11]", func(t *testing.T) {
+	t.Run("a resource that is always ready needs no listener [Y11]", func(t *testing.T) {
 		g := build(t, NewGraph().Add("a", sure{}).Add("b", External(ExternalSpec{Reconcile: func(context.Context) error { return nil }})))
 		if !g.nodes[0].always || !g.nodes[1].always {
 			t.Error("not marked")
 		}
 	})
-	t.Run("listeners are kept [Y11]", func(t *testing.T) {
+	t.Run("the graph keeps the listeners of its resources [Y11]", func(t *testing.T) {
 		events := make(chan types.NamespacedName)
 		to := []Listener{Timer(time.Hour), Poll(time.Minute), Poll(time.Second), Timer(2 * time.Hour), Channel(events)}
 		g := build(t, NewGraph().Add("a", listening{to: to}))
@@ -140,17 +140,17 @@ func TestBuild(t *testing.T) {
 			t.Errorf("timer %s, poll %s, %d listeners", g.timer, g.nodes[0].poll, len(g.nodes[0].listeners))
 		}
 	})
-	t.Run("a graph does not change with its builder", func(t *testing.T) {
+	t.Run("a graph does not change if its builder changes", func(t *testing.T) {
 		b := NewGraph().Add("a", stub{}).Add("b", stub{}, "a", "a")
 		g := build(t, b)
 		b.Add("c", stub{})
 		g.Components()[0] = "x"
 		g.Requires("b")[0] = "x"
 		if diff := cmp.Diff([]string{"a", "b"}, g.Components()); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"a"}, g.Requires("b")); diff != "" || g.Requires("zz") != nil {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("too many components", func(t *testing.T) {
@@ -162,10 +162,10 @@ func TestBuild(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("the inventory notes the nearest that leave a trace [Yx7]", func(t *testing.T) {
+	t.Run("the inventory stores the nearest requirements that have objects [Yx7]", func(t *testing.T) {
 		g := build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("b", stub{}, "a").Add("c", stub{}, "b").Add("d", Object(oneConfigMap), "c"))
 		if diff := cmp.Diff(unit{Component: "d", Requires: []string{"a"}}, g.nodes[3].unit); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
@@ -209,7 +209,7 @@ func girth(g *Graph) int {
 
 func TestShortestCycle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // not for secrets
-	t.Run("it is a cycle, and none is shorter [Y1]", func(t *testing.T) {
+	t.Run("the shortest cycle of a random graph is found [Y1]", func(t *testing.T) {
 		cyclic := 0
 		for range 3000 {
 			n := 2 + r.IntN(12)

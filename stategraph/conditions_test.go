@@ -28,19 +28,19 @@ func TestSummary(t *testing.T) {
 		states []ComponentStatus
 		want   string
 	}{
-		"all ready": {[]ComponentStatus{{Name: "a", State: StateReady}}, ""},
-		"who blocks whom [Yx9]": {[]ComponentStatus{
+		"all components are ready": {[]ComponentStatus{{Name: "a", State: StateReady}}, ""},
+		"blocked components name the components that block them [Yx9]": {[]ComponentStatus{
 			{Name: "service", State: StateReady},
 			{Name: "database", State: StateProgressing, Reason: "StatefulSet.apps db/galera: Ready: 1/3"},
 			{Name: "haproxy", State: StateBlocked, BlockedBy: []string{"database"}},
 			{Name: "public", State: StateBlocked, BlockedBy: []string{"database", "certificate"}},
 			{Name: "certificate", State: StateFailed, Reason: "no issuer"},
 		}, "haproxy, public blocked by database: StatefulSet.apps db/galera: Ready: 1/3; public blocked by certificate: no issuer"},
-		"not too many": {many, "c0: no; c1: no; c2: no; c3: no; c4: no; and 2 more"},
+		"many components are shortened": {many, "c0: no; c1: no; c2: no; c3: no; c4: no; and 2 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, summary(test.states)); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
@@ -65,20 +65,20 @@ func TestFailure(t *testing.T) {
 		waits   bool // the item must be Progressing
 		removal error
 	}{
-		"a failed Job ends the job of the item [F38]":   {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, ends: true},
-		"not while others make progress [F38]":          {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, waits: true},
-		"what may recover does not end the job [F38]":   {walked: walked{errs: map[int]error{0: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}},
-		"the code counts when nothing moves [Yx8]":      {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, is: coded},
-		"not while others make progress [Yx8]":          {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, isNot: coded, waits: true},
-		"not while another error may pass [F38] [Yx8]":  {walked: walked{errs: map[int]error{0: coded, 1: conflict}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, isNot: coded, waits: true},
-		"nor is a failed Job the end then [F38]":        {walked: walked{errs: map[int]error{0: conflict, 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, waits: true},
-		"an error of the removal may pass [F38]":        {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, removal: conflict, isNot: coded, waits: true},
-		"only the removal fails [F38]":                  {walked: walked{states: []ComponentStatus{{State: StateReady}, {State: StateReady}}}, removal: permanent, ends: true},
-		"the removal fails beside progress [F38]":       {walked: walked{states: []ComponentStatus{{State: StateProgressing}, {State: StateReady}}}, removal: permanent, waits: true},
-		"the code counts beside an error that may last": {walked: walked{errs: map[int]error{0: coded, 1: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, is: coded},
-		"two errors that stay end the job [F38] [Yx8]":  {walked: walked{errs: map[int]error{0: coded, 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, is: coded, ends: true},
-		"a job that is not ours any more, always":       {walked: walked{errs: map[int]error{0: fmt.Errorf("store: %w", deployerlib.ErrSuperseded)}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, is: deployerlib.ErrSuperseded, waits: true},
-		"a walk that was ended tells why, and no more":  {walked: walked{ended: deployerlib.ErrShutdown, states: []ComponentStatus{{}, {}}}, is: deployerlib.ErrShutdown},
+		"a failed Job ends the job of the item [F38]":                                              {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, ends: true},
+		"a failed Job does not end the job of the item while other components make progress [F38]": {walked: walked{errs: map[int]error{0: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, waits: true},
+		"a failure that may recover does not end the job [F38]":                                    {walked: walked{errs: map[int]error{0: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}},
+		"an error code ends the job if no component makes progress [Yx8]":                          {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, is: coded},
+		"an error code does not end the job while other components make progress [Yx8]":            {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, isNot: coded, waits: true},
+		"an error code does not end the job while another error is transient [F38] [Yx8]":          {walked: walked{errs: map[int]error{0: coded, 1: conflict}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, isNot: coded, waits: true},
+		"a failed Job does not end the job while another error is transient [F38]":                 {walked: walked{errs: map[int]error{0: conflict, 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, waits: true},
+		"a transient error of the removal does not end the job [F38]":                              {walked: walked{errs: map[int]error{0: coded}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, removal: conflict, isNot: coded, waits: true},
+		"only the removal fails [F38]":                                                             {walked: walked{states: []ComponentStatus{{State: StateReady}, {State: StateReady}}}, removal: permanent, ends: true},
+		"the removal fails beside progress [F38]":                                                  {walked: walked{states: []ComponentStatus{{State: StateProgressing}, {State: StateReady}}}, removal: permanent, waits: true},
+		"an error code ends the job beside a failure that may recover":                             {walked: walked{errs: map[int]error{0: coded, 1: rollout}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, is: coded},
+		"two permanent errors end the job [F38] [Yx8]":                                             {walked: walked{errs: map[int]error{0: coded, 1: job}, states: []ComponentStatus{{State: StateFailed}, {State: StateFailed}}}, is: coded, ends: true},
+		"a superseded job always ends":                                                             {walked: walked{errs: map[int]error{0: fmt.Errorf("store: %w", deployerlib.ErrSuperseded)}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, is: deployerlib.ErrSuperseded, waits: true},
+		"a walk that was stopped only returns the reason":                                          {walked: walked{ended: deployerlib.ErrShutdown, states: []ComponentStatus{{}, {}}}, is: deployerlib.ErrShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.walked.graph = g
@@ -114,12 +114,12 @@ func TestProviderStatusUndo(t *testing.T) {
 	}
 	want := []UndoEntry{{Name: "a", Requires: []string{"b"}}, {Name: "b", Requires: []string{"c"}}}
 	if diff := cmp.Diff(want, s.Undo); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	f.RemoveFinalizer("a")
 	f.RemoveFinalizer("unknown")
 	if diff := cmp.Diff(want[1:], s.Undo); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -135,11 +135,11 @@ func TestProviderStatusStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(s, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	for name, raw := range map[string]string{
-		"of another deployer": `{"apiVersion":"other/v1","kind":"Status"}`,
-		"no object":           `[]`,
+		"the status of another deployer": `{"apiVersion":"other/v1","kind":"Status"}`,
+		"a status that is not an object": `[]`,
 	} {
 		di.Status.ProviderStatus.Raw = []byte(raw)
 		if _, err := decodeStatus(di); err == nil {

@@ -27,7 +27,7 @@ func TestTypedConfiguration(t *testing.T) {
 		}
 		return nil
 	}
-	t.Run("is decoded and checked once for all bodies [F42]", func(t *testing.T) {
+	t.Run("the configuration is decoded and checked once for all bodies [F42]", func(t *testing.T) {
 		validated = 0
 		g := build(t, NewGraphOf(validate).Add("a", Object(body)))
 		c := newCluster()
@@ -42,8 +42,8 @@ func TestTypedConfiguration(t *testing.T) {
 		}
 	})
 	for name, test := range map[string]struct{ config, want string }{
-		"that does not decode touches nothing [F42]": {`{"nam":"shop"}`, "nam"},
-		"that is refused touches nothing [F42]":      {`{}`, "spec.config.name: required"},
+		"a configuration that cannot be decoded changes nothing [F42]": {`{"nam":"shop"}`, "nam"},
+		"an invalid configuration changes nothing [F42]":               {`{}`, "spec.config.name: required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := build(t, NewGraphOf(validate).Add("a", Object(body)).Add("b", Object(oneConfigMap)))
@@ -54,13 +54,13 @@ func TestTypedConfiguration(t *testing.T) {
 			}
 		})
 	}
-	t.Run("works in a graph that does not know its type", func(t *testing.T) {
+	t.Run("Config works in a graph without a type of the configuration", func(t *testing.T) {
 		c := newCluster()
 		if w := walkItem(t, build(t, NewGraph().Add("a", Object(body))), withConfig("i", `{"name":"shop"}`), c); !w.ready() {
 			t.Error(w.err())
 		}
 	})
-	t.Run("needs the context of a run", func(t *testing.T) {
+	t.Run("Config needs the context of a run", func(t *testing.T) {
 		if _, err := body(t.Context()); !errors.Is(err, ErrNoRun) {
 			t.Error(err)
 		}

@@ -26,7 +26,7 @@ type config struct{ Word string }
 // does returns an External whose Reconcile is f.
 func does(f func(ctx context.Context) error) Resource { return External(ExternalSpec{Reconcile: f}) }
 
-func TestOutsideOfARun(t *testing.T) {
+func TestContextOutsideRun(t *testing.T) {
 	ctx := t.Context()
 	calls := map[string]func() error{
 		"From":          func() error { _, err := nodeOf(ctx); return err },
@@ -43,9 +43,9 @@ func TestOutsideOfARun(t *testing.T) {
 		"Versioned":     func() error { _, err := Versioned(oneConfigMap).(Preparer).Prepare(ctx); return err },
 	}
 	for name, call := range calls {
-		t.Run(name+" says so [Y33]", func(t *testing.T) {
+		t.Run(name+" returns an error outside of a run [Y33]", func(t *testing.T) {
 			if err := call(); !errors.Is(err, ErrNoRun) {
-				t.Errorf("got %v", err)
+				t.Errorf("error = %v, want %v", err, ErrNoRun)
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func TestContext(t *testing.T) {
 		return nil
 	})
 	g := build(t, NewGraph().Add("reader", read))
-	t.Run("it has item, configuration and a client of the target [Y33, Y34]", func(t *testing.T) {
+	t.Run("the context contains the item, the configuration and a client of the target [Y33, Y34]", func(t *testing.T) {
 		w, _ := newRun(g, withConfig("a", `{"Word":"hi"}`), newCluster(), target, logr.Discard(), 1).walk(t.Context())
 		if diff := cmp.Diff([]string{"reader", "", "a", "hi", "there"}, seen); diff != "" || !w.ready() {
 			t.Error(diff, w.err())
@@ -89,7 +89,7 @@ func TestContext(t *testing.T) {
 	t.Run("without a target there is no client [Y34]", func(t *testing.T) {
 		w := walkItem(t, g, withConfig("a", `{"Word":"hi"}`), newCluster())
 		if diff := cmp.Diff([]string{"reader Failed component reader needs a target cluster, but the deploy item has no target"}, statesOf(w)); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("an unknown field of the configuration is an error [Y33]", func(t *testing.T) {
@@ -116,12 +116,12 @@ func TestOutputs(t *testing.T) {
 		from, want string
 		requires   []string
 	}{
-		"of what is required directly":        {"far", "b Ready", []string{"far"}},
-		"of what is required through another": {"far", "b Ready", []string{"near"}},
-		"not of what is not required":         {"far", "b Failed component b uses the output of far, but does not require it", nil},
-		"not its own":                         {"b", "b Failed component b uses its own output", nil},
-		"not of what is not there":            {"fat", `b Failed component b uses the output of "fat", which is not a component (did you mean "far"?)`, nil},
-		"not of what left nothing":            {"near", "b Failed component b: near has 0 outputs of type string, want one", []string{"near"}},
+		"the output of a direct requirement":             {"far", "b Ready", []string{"far"}},
+		"the output of an indirect requirement":          {"far", "b Ready", []string{"near"}},
+		"the output of a component that is not required": {"far", "b Failed component b uses the output of far, but does not require it", nil},
+		"the output of the component itself":             {"b", "b Failed component b uses its own output", nil},
+		"the output of a component that does not exist":  {"fat", `b Failed component b uses the output of "fat", which is not a component (did you mean "far"?)`, nil},
+		"the output of a component without outputs":      {"near", "b Failed component b: near has 0 outputs of type string, want one", []string{"near"}},
 	} {
 		t.Run(name+" [Y33]", func(t *testing.T) {
 			got = ""
@@ -132,7 +132,7 @@ func TestOutputs(t *testing.T) {
 			}
 		})
 	}
-	t.Run("objects are given as their type, read at most once [Y33, Y34]", func(t *testing.T) {
+	t.Run("objects have their Go type and are read at most once [Y33, Y34]", func(t *testing.T) {
 		c := newCluster()
 		use := does(func(ctx context.Context) error {
 			typed, err := Output[*corev1.ConfigMap](ctx, "config")
@@ -162,9 +162,9 @@ func TestOutputs(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// TestInterleaved repeatedly runs two items at the same time with the same resources.
-func TestInterleaved(t *testing.T) {
-	t.Run("items never see each other [Y31, Y32, Y40]", func(t *testing.T) {
+// TestConcurrentItems repeatedly runs two items at the same time with the same resources.
+func TestConcurrentItems(t *testing.T) {
+	t.Run("concurrent items never see each other's data [Y31, Y32, Y40]", func(t *testing.T) {
 		pass := func(ctx context.Context) error {
 			item, err := Item(ctx)
 			if err != nil {
@@ -214,10 +214,10 @@ func TestInterleaved(t *testing.T) {
 	})
 }
 
-// TestNoReason checks that the methods of a resource have no parameter except a context, so that they cannot find out
-// what triggered the run.
-func TestNoReason(t *testing.T) {
-	t.Run("no method is told why it is called [Y40]", func(t *testing.T) {
+// TestMethodsDoNotSeeTheTrigger checks that the methods of a resource have no parameter except a context, so that they
+// cannot find out what triggered the run.
+func TestMethodsDoNotSeeTheTrigger(t *testing.T) {
+	t.Run("no method receives the reason of its call [Y40]", func(t *testing.T) {
 		for _, of := range []reflect.Type{reflect.TypeFor[Resource](), reflect.TypeFor[Deleter](), reflect.TypeFor[Preparer]()} {
 			for m := range of.Methods() {
 				in := m.Type

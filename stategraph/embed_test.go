@@ -15,8 +15,8 @@ import (
 //go:embed templates
 var embedded embed.FS
 
-func TestTemplateBesideTheCode(t *testing.T) {
-	t.Run("it lies in the directory templates beside the code [Y27]", func(t *testing.T) {
+func TestEmbeddedTemplate(t *testing.T) {
+	t.Run("the template is in the directory templates next to the code [Y27]", func(t *testing.T) {
 		g := build(t, NewGraph().Add("config", Versioned(wordMapOf)).Add("web", Template(embedded, "web.yaml"), "config"))
 		c := newCluster()
 		w := walkItem(t, g, withConfig("a", `{"namespace":"shop","image":"web:1","replicas":0}`), c)
@@ -34,7 +34,7 @@ func TestTemplateBesideTheCode(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a value that is missing names component, file and line [Y28]", func(t *testing.T) {
+	t.Run("the error for a missing value names component, file and line [Y28]", func(t *testing.T) {
 		g := build(t, NewGraph().Add("config", Object(wordMapOf)).Add("web", Template(embedded, "web.yaml"), "config"))
 		err := walkItem(t, g, withConfig("a", `{"namespace":"shop","replicas":1}`), newCluster()).err()
 		if err == nil || !strings.Contains(err.Error(), "component web: template: templates/web.yaml:17:") || !strings.Contains(err.Error(), `no entry for key "image"`) {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestIdentity(t *testing.T) {
-	t.Run("labels tell component and parent [Y20, Y21, Y22, Y23, Y24]", func(t *testing.T) {
+	t.Run("labels name the component and the item [Y20, Y21, Y22, Y23, Y24]", func(t *testing.T) {
 		got, annotations := Identity(itemNamed("web"), "database", "")
 		want := map[string]string{
 			"state.deployerkit.dev/component":        "database",
@@ -31,7 +31,7 @@ func TestIdentity(t *testing.T) {
 			t.Error(diff, annotations)
 		}
 	})
-	t.Run("values over 63 characters are hashed, the full one is in an annotation [Y22, Y24]", func(t *testing.T) {
+	t.Run("values of more than 63 characters are hashed, and an annotation contains the full value [Y22, Y24]", func(t *testing.T) {
 		long, other := strings.Repeat("a.", 100)+"x", strings.Repeat("a.", 100)+"y"
 		one, annotations := Identity(itemNamed(long), "c", "")
 		two, _ := Identity(itemNamed(other), "c", "")
@@ -61,7 +61,7 @@ func TestIdentity(t *testing.T) {
 			}
 		}
 	})
-	t.Run("objects are found by their labels, whatever their names [Y25]", func(t *testing.T) {
+	t.Run("objects are found by their labels, regardless of their names [Y25]", func(t *testing.T) {
 		item := itemNamed(strings.Repeat("long", 40))
 		set, _ := Identity(item, "db", "one")
 		for selector, want := range map[string]bool{
@@ -87,16 +87,16 @@ func TestNames(t *testing.T) {
 		}
 		return strings.TrimPrefix(c.names()[0], "ConfigMap ")
 	}
-	t.Run("names that are missing are computed, and stay the same [Y25]", func(t *testing.T) {
+	t.Run("missing names are computed and stay the same [Y25]", func(t *testing.T) {
 		first := named("a", "web", "")
 		if first != named("a", "web", "") || !strings.HasPrefix(first, "web-") || len(first) != len("web-")+hashLength {
-			t.Error(first)
+			t.Errorf("name = %q, want web- and a hash that is always the same", first)
 		}
 		if first == named("b", "web", "") || strings.TrimPrefix(first, "web-") == strings.TrimPrefix(named("a", "dbs", ""), "dbs-") {
 			t.Error("the name does not depend on item and component")
 		}
 		if got := named("a", "web", "my-"); !strings.HasPrefix(got, "my-") || len(got) != len("my-")+hashLength {
-			t.Error(got)
+			t.Errorf("name = %q, want my- and a hash", got)
 		}
 		if got := named("a", strings.Repeat("x", 63), ""); len(got) > 63 {
 			t.Errorf("%s has %d characters", got, len(got))

@@ -18,11 +18,11 @@ func TestDraw(t *testing.T) {
 	g := graphOf(t, "db: config service", "config", "service")
 	mermaid := "flowchart TD\n  n0[\"db\"]\n  n1[\"config\"]\n  n2[\"service\"]\n  n1 --> n0\n  n2 --> n0\n"
 	if diff := cmp.Diff(mermaid, g.Mermaid()); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	odd := &Graph{nodes: []node{{component: "a\"<b>\\\n"}}}
 	if got := odd.Mermaid(); !strings.Contains(got, `["a&quot;&lt;b&gt;\ "]`) {
-		t.Error(got)
+		t.Errorf("Mermaid() = %q, want an escaped name", got)
 	}
 }
 
@@ -32,7 +32,7 @@ func TestRBAC(t *testing.T) {
 	}
 	issuer := WithKinds(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}, corev1.SchemeGroupVersion.WithKind("Secret"))
 	files := files(map[string]string{"x.yaml": header})
-	t.Run("the rights of all components, few rules in a fixed order [Yx5]", func(t *testing.T) {
+	t.Run("the RBAC rules of all components are merged in a fixed order [Yx5]", func(t *testing.T) {
 		g := build(t, NewGraph().Add("db", Object(statefulSet)).Add("config", Versioned(oneConfigMap)).Add("cert", Template(files, "x.yaml", issuer)).
 			Add("more", Object(oneConfigMap)).
 			Add("ext", External(ExternalSpec{Reconcile: stub{}.Reconcile, Rules: []rbacv1.PolicyRule{rule("", []string{"get"}, "nodes")}})))
@@ -44,7 +44,7 @@ func TestRBAC(t *testing.T) {
 			t.Error(diff, err)
 		}
 	})
-	t.Run("what cannot be known is named [Yx5]", func(t *testing.T) {
+	t.Run("components whose kinds are unknown are named [Yx5]", func(t *testing.T) {
 		g := build(t, NewGraph().Add("file", Template(files, "x.yaml")).Add("own", stub{}).Add("db", Object(statefulSet)).
 			Add("ext", External(ExternalSpec{Reconcile: stub{}.Reconcile})))
 		got, err := g.RBAC()
@@ -68,7 +68,7 @@ func TestComponentStatuses(t *testing.T) {
 	for i := range 200 {
 		says[fmt.Sprintf("n%d", i)] = strings.Repeat("why ", 200)
 	}
-	t.Run("each has a state, who blocks it, and why, within bounds [Yx9]", func(t *testing.T) {
+	t.Run("the status of each component has a state, a reason and its blockers, with limits [Yx9]", func(t *testing.T) {
 		for name, says := range map[string]map[string]string{"many unready": says, "one unready": {"n5": "starts"}, "all ready": {}} {
 			w, _ := walkOf(t, g, 4, says)
 			got, omitted := w.componentStatuses()
@@ -93,7 +93,7 @@ func TestComponentStatuses(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the JSON of a status [Yx9]", func(t *testing.T) {
+	t.Run("the status of a component has a stable JSON encoding [Yx9]", func(t *testing.T) {
 		w, _ := walkOf(t, graphOf(t, "a", "b: a"), 1, map[string]string{"a": "starts"})
 		components, _ := w.componentStatuses()
 		text, err := json.Marshal(ProviderStatus{ObservedGeneration: 2, Components: components, Undo: []UndoEntry{{Name: "x"}}})

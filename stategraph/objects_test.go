@@ -44,7 +44,7 @@ func TestObject(t *testing.T) {
 		obj := c.objects[apply.Ref{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: "default", Name: "db"}]
 		ours, _ := Identity(itemNamed("a"), "db", "")
 		if diff := cmp.Diff(ours, obj.GetLabels()); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		if replicas, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); replicas != 3 {
 			t.Errorf("%d replicas", replicas)
@@ -64,28 +64,28 @@ func TestObject(t *testing.T) {
 			}
 		}
 	})
-	t.Run("applied is not ready: what requires it waits, and no call does [Y5, Y7, Y8, Y9]", func(t *testing.T) {
+	t.Run("an applied object that is not ready blocks its dependents without a waiting call [Y5, Y7, Y8, Y9]", func(t *testing.T) {
 		c := newCluster()
 		c.unready["db"] = "1 of 3 ready"
 		g := build(t, NewGraph().Add("db", Object(statefulSet)).Add("web", Object(oneConfigMap), "db"))
 		item := withConfig("a", `{"Replicas":3}`)
 		want := []string{"db Progressing StatefulSet.apps default/db: 1 of 3 ready", "web Blocked by [db]"}
 		if diff := cmp.Diff(want, statesOf(walkItem(t, g, item, c))); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		if c.applied["db"] != 1 || c.applied["web"] != 0 {
 			t.Errorf("applied %v", c.applied)
 		}
 		c.unready = nil
 		if w := walkItem(t, g, item, c); !w.ready() || c.applied["web"] != 1 {
-			t.Error(statesOf(w))
+			t.Errorf("states = %v after %d calls, want a ready object after one call", statesOf(w), c.applied["web"])
 		}
 	})
-	t.Run("two of the same kind differ by their components [Y14]", func(t *testing.T) {
+	t.Run("two objects of the same kind belong to their components [Y14]", func(t *testing.T) {
 		c := newCluster()
 		walkItem(t, build(t, NewGraph().Add("one", Object(oneConfigMap)).Add("two", Object(oneConfigMap))), itemNamed("a"), c)
 		if names := c.names(); len(names) != 2 || !strings.HasPrefix(names[0], "ConfigMap one-") || !strings.HasPrefix(names[1], "ConfigMap two-") {
-			t.Error(names)
+			t.Errorf("objects = %v, want ConfigMaps one-… and two-…", names)
 		}
 	})
 	t.Run("two components cannot keep the same object", func(t *testing.T) {
@@ -94,10 +94,10 @@ func TestObject(t *testing.T) {
 		w := walkInOrder(t, build(t, NewGraph().Add("one", same).Add("two", same)), itemNamed("a"), c)
 		want := []string{"one Ready", "two Failed ConfigMap default/same already belongs to the component one"}
 		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("all names that can be known are stored at once, before anything is written [F40]", func(t *testing.T) {
+	t.Run("all known names are stored together before the first write [F40]", func(t *testing.T) {
 		c := newCluster()
 		undo := func(context.Context) error { return nil }
 		g := build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("b", Object(oneConfigMap)).Add("c", Object(oneConfigMap), "a").
@@ -107,7 +107,7 @@ func TestObject(t *testing.T) {
 		}
 		slices.Sort(c.claims[0])
 		if diff := cmp.Diff([]string{"a", "b", "c", "d"}, c.claims[0]); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("nothing is written when the inventory cannot be stored", func(t *testing.T) {
@@ -132,34 +132,34 @@ func TestObjectBodies(t *testing.T) {
 		want     string
 		objects  int
 	}{
-		"unstructured [Y17]": {Object(free(map[string]any{"apiVersion": "a.b/v1", "kind": "Thing"})), "a Ready", 1},
-		"a list stands for its items": {
+		"an unstructured object [Y17]": {Object(free(map[string]any{"apiVersion": "a.b/v1", "kind": "Thing"})), "a Ready", 1},
+		"a list is replaced by its items": {
 			Object(free(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
 				map[string]any{"apiVersion": "v1", "kind": "A"}, map[string]any{"apiVersion": "v1", "kind": "B"},
 			}})), "a Ready", 2,
 		},
-		"items without kind, and a list in the list [F102]": {
+		"a list with items without a kind and with a nested list [F102]": {
 			Object(free(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
 				map[string]any{"apiVersion": "v1", "kind": "AList", "items": []any{map[string]any{"metadata": map[string]any{"name": "a"}}, map[string]any{"metadata": map[string]any{"name": "b"}}}},
 				map[string]any{"apiVersion": "v1", "kind": "B"},
 			}})), "a Ready", 3,
 		},
-		"an item that is no object [F102]": {
+		"a list item that is not an object [F102]": {
 			Object(free(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{"x"}})), "a Failed items[0] must be an object", 0,
 		},
-		"nil: the item has none": {Object(func(context.Context) (*corev1.ConfigMap, error) { return nil, nil }), "a Ready", 0},
-		"an error":               {Object(func(context.Context) (*corev1.ConfigMap, error) { return nil, errors.New("no") }), "a Failed no", 0},
-		"a panic":                {Object(func(context.Context) (*corev1.ConfigMap, error) { panic("oh") }), "a Failed panic: oh", 0},
+		"a nil object":         {Object(func(context.Context) (*corev1.ConfigMap, error) { return nil, nil }), "a Ready", 0},
+		"an error of the body": {Object(func(context.Context) (*corev1.ConfigMap, error) { return nil, errors.New("no") }), "a Failed no", 0},
+		"a panic of the body":  {Object(func(context.Context) (*corev1.ConfigMap, error) { panic("oh") }), "a Failed panic: oh", 0},
 		"a type without a kind": {
 			Object(func(context.Context) (*fakeObject, error) { return &fakeObject{}, nil }),
 			"a Failed a *stategraph.fakeObject needs apiVersion and kind: the scheme does not know the type", 0,
 		},
-		"without a kind": {Object(free(map[string]any{"apiVersion": "v1"})), `a Failed the object "" lacks apiVersion or kind`, 0},
-		"a label of ours": {
+		"an object without a kind": {Object(free(map[string]any{"apiVersion": "v1"})), `a Failed the object "" lacks apiVersion or kind`, 0},
+		"an object with a label of the library": {
 			Object(free(map[string]any{"apiVersion": "v1", "kind": "A", "metadata": meta})),
 			"a Failed A x has the label state.deployerkit.dev/component=other, which the library sets", 0,
 		},
-		"a kind that was not announced": {
+		"an object of a kind that was not declared": {
 			Object(free(map[string]any{"apiVersion": "v1", "kind": "A"}), WithKinds(corev1.SchemeGroupVersion.WithKind("B"))),
 			"a Failed A is of a kind that WithKinds does not list", 0,
 		},
@@ -199,34 +199,34 @@ func TestObjectReadiness(t *testing.T) {
 		resource Resource
 		want     string
 	}{
-		"by the rules":         {with(nil), "a Progressing ConfigMap default/x: odd"},
-		"once applied":         {with(nil, ReadyOnceApplied()), "a Ready"},
-		"by a function: ready": {with(map[string]string{"full": "yes"}, ReadyWhen(full)), "a Ready"},
-		"by a function: not":   {with(nil, ReadyWhen(full)), "a Progressing ConfigMap default/x: is not full"},
-		"by a function: error": {with(map[string]string{"bad": "x"}, ReadyWhen(full)), "a Failed ConfigMap default/x: bad"},
+		"readiness by the rules for the kind":           {with(nil), "a Progressing ConfigMap default/x: odd"},
+		"readiness with ReadyOnceApplied":               {with(nil, ReadyOnceApplied()), "a Ready"},
+		"readiness by a function that returns true":     {with(map[string]string{"full": "yes"}, ReadyWhen(full)), "a Ready"},
+		"readiness by a function that returns false":    {with(nil, ReadyWhen(full)), "a Progressing ConfigMap default/x: is not full"},
+		"readiness by a function that returns an error": {with(map[string]string{"bad": "x"}, ReadyWhen(full)), "a Failed ConfigMap default/x: bad"},
 	} {
 		t.Run(name+" [Y8]", func(t *testing.T) {
 			c := newCluster()
 			c.unready["x"] = "odd"
 			if diff := cmp.Diff([]string{test.want}, statesOf(walkItem(t, build(t, NewGraph().Add("a", test.resource)), itemNamed("i"), c))); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestObjectsThatWait(t *testing.T) {
-	t.Run("what is not usable yet is not ready [Y8]", func(t *testing.T) {
+	t.Run("an object that cannot be used yet is not ready [Y8]", func(t *testing.T) {
 		c := newCluster()
 		c.waiting = "is being deleted"
 		w := walkItem(t, build(t, NewGraph().Add("db", Object(statefulSet))), withConfig("a", `{"Replicas":1}`), c)
 		if diff := cmp.Diff([]string{"db Progressing StatefulSet.apps default/db: is being deleted"}, statesOf(w)); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
 
-func TestWaits(t *testing.T) {
+func TestWaitingComponents(t *testing.T) {
 	wait := func(context.Context) error { return deployerlib.WaitFor("a mail", 30*time.Second) }
 	poll := []Listener{Poll(time.Minute), Timer(time.Hour)}
 	unready := func(context.Context) (Readiness, error) { return Readiness{}, nil }
@@ -237,12 +237,12 @@ func TestWaits(t *testing.T) {
 		want string
 		next time.Duration
 	}{
-		"a wait is no failure [Y7]":       {ExternalSpec{Reconcile: wait}, "a Progressing a mail", 30 * time.Second},
-		"a poll, while it is not ready":   {ExternalSpec{Reconcile: well, Ready: unready, Listeners: poll}, "a Progressing not ready yet", time.Minute},
-		"a poll, when it has failed":      {ExternalSpec{Reconcile: failing, Ready: unready, Listeners: poll[:1]}, "a Failed no", time.Minute},
-		"a timer, also when it is ready":  {ExternalSpec{Reconcile: well, Listeners: poll}, "a Ready", time.Hour},
-		"nothing brings the next about":   {ExternalSpec{Reconcile: well}, "a Ready", 0},
-		"a long reason becomes one line ": {ExternalSpec{Reconcile: func(context.Context) error { return errors.New("a\nb\t" + strings.Repeat("x", 999)) }}, "a Failed a; b " + strings.Repeat("x", 250) + "…", 0},
+		"a wait is not a failure [Y7]":            {ExternalSpec{Reconcile: wait}, "a Progressing a mail", 30 * time.Second},
+		"a poll of a component that is not ready": {ExternalSpec{Reconcile: well, Ready: unready, Listeners: poll}, "a Progressing not ready yet", time.Minute},
+		"a poll of a failed component":            {ExternalSpec{Reconcile: failing, Ready: unready, Listeners: poll[:1]}, "a Failed no", time.Minute},
+		"a timer of a ready component":            {ExternalSpec{Reconcile: well, Listeners: poll}, "a Ready", time.Hour},
+		"a ready component without a timer":       {ExternalSpec{Reconcile: well}, "a Ready", 0},
+		"a long reason is shortened to one line ": {ExternalSpec{Reconcile: func(context.Context) error { return errors.New("a\nb\t" + strings.Repeat("x", 999)) }}, "a Failed a; b " + strings.Repeat("x", 250) + "…", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, next := newRun(build(t, NewGraph().Add("a", External(test.spec))), itemNamed("i"), newCluster(), nil, logr.Discard(), 1).walk(t.Context())

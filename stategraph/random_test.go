@@ -49,7 +49,7 @@ func reach(g *Graph, place int, seen map[int]bool) map[int]bool {
 func TestRandomGraphs(t *testing.T) {
 	const graphs = 10_000
 	r := rand.New(rand.NewPCG(6, 41)) //nolint:gosec // not for secrets
-	t.Run("order, blocking, convergence and removal hold [Y2, Y3, Y4, Y9, Yx7, Yx8]", func(t *testing.T) {
+	t.Run("random graphs run in order, block, converge and are removed [Y2, Y3, Y4, Y9, Yx7, Yx8]", func(t *testing.T) {
 		for i := range graphs {
 			largest := 12
 			if i%20 == 0 {

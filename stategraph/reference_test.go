@@ -37,17 +37,17 @@ func (c *cluster) addSecret(name string, labels map[string]string) {
 func TestReference(t *testing.T) {
 	byName := Reference(ReferenceSpec{Kind: secretKind, Name: secretNamed("login")}, WithOutput("user", ".data.user"))
 	web := Template(files(map[string]string{"x.yaml": header + `data: {name: '{{ .NameOf "login" }}', user: '{{ .Output "login" "user" }}'}`}), "x.yaml")
-	t.Run("blocks what requires it until it exists and is ready, and is never written [F36]", func(t *testing.T) {
+	t.Run("a Reference blocks its dependents until its object is ready, and never writes the object [F36]", func(t *testing.T) {
 		g, c := build(t, NewGraph().Add("web", web).Add("login", byName)), newCluster()
 		w := walkItem(t, g, itemNamed("i"), c)
 		if diff := cmp.Diff([]string{"web Blocked by [login]", "login Progressing Secret default/login does not exist"}, statesOf(w)); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		c.addSecret("login", nil)
 		c.unready["login"] = "not yet"
 		w = walkItem(t, g, itemNamed("i"), c)
 		if diff := cmp.Diff([]string{"web Blocked by [login]", "login Progressing Secret default/login: not yet"}, statesOf(w)); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		c.unready = nil
 		if w = walkItem(t, g, itemNamed("i"), c); !w.ready() || c.applied["login"] > 0 || strings.Contains(strings.Join(c.stored, " "), "login") {
@@ -55,11 +55,11 @@ func TestReference(t *testing.T) {
 		}
 		for ref, obj := range c.objects {
 			if data, _, _ := unstructured.NestedStringMap(obj.Object, "data"); ref.Name == "x" && (data["name"] != "login" || data["user"] != "cm9vdA==") {
-				t.Error(data)
+				t.Errorf("data = %v, want the name and the user of the Secret", data)
 			}
 		}
 	})
-	t.Run("by labels: all of them, by namespace and name [F36]", func(t *testing.T) {
+	t.Run("a Reference with a Selector returns all objects, sorted by namespace and name [F36]", func(t *testing.T) {
 		found := map[string]*corev1.Secret{}
 		reads := does(func(ctx context.Context) (err error) {
 			found, err = Outputs[*corev1.Secret](ctx, "logins")
@@ -71,7 +71,7 @@ func TestReference(t *testing.T) {
 		g, c := build(t, NewGraph().Add("logins", bySelector).Add("reads", reads, "logins")), newCluster()
 		w := walkItem(t, g, itemNamed("i"), c)
 		if diff := cmp.Diff([]string{"logins Progressing Secret with a=b does not exist", "reads Blocked by [logins]"}, statesOf(w)); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		c.addSecret("one", map[string]string{"a": "b"})
 		c.addSecret("two", map[string]string{"a": "b"})
@@ -80,28 +80,28 @@ func TestReference(t *testing.T) {
 			t.Error(statesOf(w), found)
 		}
 	})
-	t.Run("that is optional is ready without an object [F36]", func(t *testing.T) {
+	t.Run("an optional Reference is ready without an object [F36]", func(t *testing.T) {
 		g := build(t, NewGraph().Add("login", Reference(ReferenceSpec{Kind: secretKind, Name: secretNamed("login")}, Optional())))
 		if w := walkItem(t, g, itemNamed("i"), newCluster()); !w.ready() {
-			t.Error(statesOf(w))
+			t.Errorf("states = %v, want all ready", statesOf(w))
 		}
 	})
-	t.Run("needs the rights to look, and no others [F36]", func(t *testing.T) {
+	t.Run("a Reference needs only permissions to read [F36]", func(t *testing.T) {
 		rules, err := build(t, NewGraph().Add("login", byName)).RBAC()
 		if err != nil || len(rules) != 1 {
 			t.Fatal(rules, err)
 		}
 		if diff := cmp.Diff([]string{"get", "list", "watch"}, rules[0].Verbs); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	for name, test := range map[string]struct {
 		resource Resource
 		want     string
 	}{
-		"without a kind":        {Reference(ReferenceSpec{Name: secretNamed("a")}), "the Reference has no Kind"},
-		"without a name":        {Reference(ReferenceSpec{Kind: secretKind}), "needs either a Name or a Selector"},
-		"with a strategy [F36]": {Reference(ReferenceSpec{Kind: secretKind, Name: secretNamed("a")}, WithStrategy(apply.Recreate)), "is never written"},
+		"Reference without a kind":                {Reference(ReferenceSpec{Name: secretNamed("a")}), "the Reference has no Kind"},
+		"Reference without a name":                {Reference(ReferenceSpec{Kind: secretKind}), "needs either a Name or a Selector"},
+		"Reference with an update strategy [F36]": {Reference(ReferenceSpec{Kind: secretKind, Name: secretNamed("a")}, WithStrategy(apply.Recreate)), "is never written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := NewGraph().Add("a", test.resource).Build(); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -13,16 +13,16 @@ import (
 )
 
 func TestRelations(t *testing.T) {
-	t.Run("what is stored wins, no body is evaluated [Yx7]", func(t *testing.T) {
+	t.Run("stored requirements are used without calling a body [Yx7]", func(t *testing.T) {
 		never := Object(func(context.Context) (*fakeObject, error) { t.Error("a body was evaluated"); return nil, nil })
 		g := build(t, NewGraph().Add("a", never).Add("b", stub{}, "a").Add("c", never, "b"))
 		requires := g.relations([]apply.Entry{{Part: apply.Part{Component: "a", Requires: []string{"old"}}}}, []UndoEntry{{Name: "old"}})
 		want := map[string][]string{"a": {"old"}, "old": nil, "b": {"a"}, "c": {"b"}}
 		if diff := cmp.Diff(want, requires); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		if diff := cmp.Diff([][]string{{"c"}, {"a"}, {"old"}}, graph.Removal(requires, []string{"a", "c", "old"})); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }

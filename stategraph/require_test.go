@@ -18,22 +18,22 @@ func absent(context.Context) (*corev1.ConfigMap, error) { return nil, nil }
 
 func TestInferredRequirements(t *testing.T) {
 	for name, text := range map[string]string{
-		"NameOf [F39] [F41]":                             `{{ .NameOf "service" }}`,
-		"NameOf of the outermost dot [F41]":              `{{ range .Config.list }}{{ $.NameOf "service" }}{{ end }}`,
-		"NameOf at the end of a pipeline [F41]":          `{{ "service" | .NameOf | quote }}`,
-		"Output with fields [F41]":                       `{{ (.Output "service").metadata.name }}`,
-		"Output with the name of an output [F41]":        `{{ .Output "service" "address" }}`,
-		"Value [F41]":                                    `{{ .Value "service" }}`,
-		"in the condition of a branch [F41]":             `{{ if .NameOf "service" }}a{{ end }}`,
-		"as an argument of a function [F41]":             `{{ printf "%s-%s" (.NameOf "service") .Item.Name }}`,
-		"in a named template [F41]":                      `{{ template "labels" . }}`,
-		"in the branch that is seldom taken [F39] [F41]": `{{ if false }}{{ else }}{{ with .Config.x }}{{ $.NameOf "service" }}{{ end }}{{ end }}`,
+		"NameOf [F39] [F41]":                                  `{{ .NameOf "service" }}`,
+		"NameOf of the outermost dot [F41]":                   `{{ range .Config.list }}{{ $.NameOf "service" }}{{ end }}`,
+		"NameOf at the end of a pipeline [F41]":               `{{ "service" | .NameOf | quote }}`,
+		"Output with fields [F41]":                            `{{ (.Output "service").metadata.name }}`,
+		"Output with the name of an output [F41]":             `{{ .Output "service" "address" }}`,
+		"Value [F41]":                                         `{{ .Value "service" }}`,
+		"NameOf in the condition of a branch [F41]":           `{{ if .NameOf "service" }}a{{ end }}`,
+		"NameOf as an argument of a function [F41]":           `{{ printf "%s-%s" (.NameOf "service") .Item.Name }}`,
+		"NameOf in a named template [F41]":                    `{{ template "labels" . }}`,
+		"NameOf in a branch that is rarely taken [F39] [F41]": `{{ if false }}{{ else }}{{ with .Config.x }}{{ $.NameOf "service" }}{{ end }}{{ end }}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := files(map[string]string{"x.yaml": header + "data:\n  a: " + text, "_l.tpl": `{{ define "labels" }}{{ .NameOf "service" }}{{ end }}`})
 			g := build(t, NewGraph().Add("web", Template(f, "x.yaml")).Add("service", Object(oneConfigMap, WithOutput("address", ".data.address"))))
 			if diff := cmp.Diff([]string{"service"}, g.Requires("web")); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
@@ -53,12 +53,12 @@ func TestInferredRequirements(t *testing.T) {
 			t.Fatal(w.err())
 		}
 		if diff := cmp.Diff([]string{"config", "web"}, g.Order()); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
 
-func TestFaultsOfUses(t *testing.T) {
+func TestInvalidReferences(t *testing.T) {
 	web := func(text string) Resource {
 		return Template(files(map[string]string{"x.yaml": header + text}), "x.yaml")
 	}
@@ -70,25 +70,25 @@ func TestFaultsOfUses(t *testing.T) {
 			NewGraph().Add("service", Object(oneConfigMap)).Add("web", web(`{{ .NameOf "servce" }}`)),
 			[]string{`component "web": template: templates/x.yaml:4:3: NameOf: there is no component "servce" (did you mean "service"?)`},
 		},
-		"all of them at once [F39]": {
+		"several invalid references [F39]": {
 			NewGraph().Add("web", web(`{{ .NameOf "one" }}{{ (.Output "two").x }}`)).Add("other", web(`{{ .Value "three" }}{{ template "none" }}`)),
 			[]string{`no component "one"`, `no component "two"`, `no component "three"`, `"none" is not defined`},
 		},
-		"itself [F39]": {NewGraph().Add("web", web(`{{ .NameOf "web" }}`)), []string{"a component cannot use itself"}},
+		"a reference of a component to itself [F39]": {NewGraph().Add("web", web(`{{ .NameOf "web" }}`)), []string{"a component cannot use itself"}},
 		"an output that is not declared [F39]": {
 			NewGraph().Add("service", Object(oneConfigMap, WithOutput("host", ".a"))).Add("web", web(`{{ .Output "service" "hots" }}`)),
 			[]string{`the component "service" has no output "hots" (did you mean "host"?)`},
 		},
-		"a component that may keep nothing, without a guard [F39]": {
+		"a component that may have no object, without a condition [F39]": {
 			NewGraph().Add("tls", Object(absent, Optional())).Add("web", web(`{{ .NameOf "tls" }}`)),
 			[]string{`the component "tls" has no object for some items`},
 		},
-		"a template that may make nothing, without a guard [F39]": {
+		"a template that may render no object, without a condition [F39]": {
 			NewGraph().Add("tls", web("")).Add("maybe", Template(files(map[string]string{"x.yaml": "# c\n{{ if .Config.x }}\n" + header + "{{ end }}\n---\n"}), "x.yaml")).
 				Add("web", web(`{{ .NameOf "tls" }}{{ .NameOf "maybe" }}`)),
 			[]string{`the component "maybe" has no object for some items`},
 		},
-		"a cycle of what is used [F41]": {
+		"a cycle of references [F41]": {
 			NewGraph().Add("a", web(`{{ .NameOf "b" }}`)).Add("b", web(`{{ .NameOf "a" }}`)), []string{"a → b → a"},
 		},
 		"a typed reference to another kind [F39]": {
@@ -118,13 +118,13 @@ func TestFaultsOfUses(t *testing.T) {
 
 func TestOptionalComponent(t *testing.T) {
 	for name, text := range map[string]string{
-		"default [F39]":             `'{{ .NameOf "tls" | default "none" }}'`,
-		"default of an argument":    `'{{ default "none" (.NameOf "tls") }}'`,
-		"if [F39]":                  `'{{ if .NameOf "tls" }}{{ .NameOf "tls" }}{{ else }}none{{ end }}'`,
-		"with [F39]":                `'{{ with .NameOf "tls" }}{{ . }}{{ else }}none{{ end }}'`,
-		"if it has the object":      `'{{ if .Output "tls" }}{{ (.Output "tls").metadata.name }}{{ else }}none{{ end }}'`,
-		"an output of it":           `'{{ .Output "tls" "key" | default "none" }}'`,
-		"and what is required else": `'{{ with .NameOf "tls" }}{{ . }}{{ end }}{{ with .NameOf "web" }}none{{ end }}'`,
+		"default of NameOf [F39]":            `'{{ .NameOf "tls" | default "none" }}'`,
+		"default with NameOf as an argument": `'{{ default "none" (.NameOf "tls") }}'`,
+		"if block of NameOf [F39]":           `'{{ if .NameOf "tls" }}{{ .NameOf "tls" }}{{ else }}none{{ end }}'`,
+		"with block of NameOf [F39]":         `'{{ with .NameOf "tls" }}{{ . }}{{ else }}none{{ end }}'`,
+		"if block of Output":                 `'{{ if .Output "tls" }}{{ (.Output "tls").metadata.name }}{{ else }}none{{ end }}'`,
+		"default of a named output":          `'{{ .Output "tls" "key" | default "none" }}'`,
+		"requirement of an else branch":      `'{{ with .NameOf "tls" }}{{ . }}{{ end }}{{ with .NameOf "web" }}none{{ end }}'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			tls := Object(absent, Optional(), WithOutput("key", ".data.key"))
@@ -136,7 +136,7 @@ func TestOptionalComponent(t *testing.T) {
 			}
 			for ref, obj := range c.objects {
 				if got, _, _ := unstructured.NestedString(obj.Object, "data", "a"); ref.Name == "x" && got != "none" {
-					t.Errorf("got %q", got)
+					t.Errorf("data.a = %q, want none", got)
 				}
 			}
 		})
@@ -144,7 +144,7 @@ func TestOptionalComponent(t *testing.T) {
 }
 
 func TestNamedOutput(t *testing.T) {
-	t.Run("is the value of a field [F41]", func(t *testing.T) {
+	t.Run("a named output is the value of a field [F41]", func(t *testing.T) {
 		text := header + `data: {a: '{{ .Output "db" "replicas" }}'}`
 		g := build(t, NewGraph().Add("db", Object(statefulSet, WithOutput("replicas", ".spec.replicas"))).
 			Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml")))
@@ -154,17 +154,17 @@ func TestNamedOutput(t *testing.T) {
 		}
 		for ref, obj := range c.objects {
 			if got, _, _ := unstructured.NestedString(obj.Object, "data", "a"); ref.Name == "x" && got != "3" {
-				t.Errorf("got %q", got)
+				t.Errorf("data.a = %q, want 3", got)
 			}
 		}
 	})
-	t.Run("is an error of the component that asks if there is no such field [F41]", func(t *testing.T) {
+	t.Run("a missing field of a named output is an error of the component that uses it [F41]", func(t *testing.T) {
 		text := header + `data: {a: '{{ .Output "db" "none" }}'}`
 		g := build(t, NewGraph().Add("db", Object(statefulSet, WithOutput("none", ".spec.none"))).
 			Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml")))
 		w := walkItem(t, g, withConfig("i", `{"Replicas":3}`), newCluster())
 		if w.errs[1] == nil || !strings.Contains(w.errs[1].Error(), `output "none" of db`) {
-			t.Error(w.errs)
+			t.Errorf("errors = %v, want one about the output none", w.errs)
 		}
 	})
 }
@@ -178,12 +178,12 @@ type widget struct {
 
 func TestStatusOfGoTypes(t *testing.T) {
 	body := func(context.Context) (*widget, error) { return &widget{}, nil }
-	t.Run("of unknown shape needs a check of its own [F35]", func(t *testing.T) {
+	t.Run("a status with unknown fields needs a custom check [F35]", func(t *testing.T) {
 		if _, err := NewGraph().Add("a", Object(body)).Build(); err == nil || !strings.Contains(err.Error(), "use ReadyWhen") {
 			t.Error(err)
 		}
 	})
-	t.Run("is judged by the check that there is [F35]", func(t *testing.T) {
+	t.Run("a custom check determines the readiness [F35]", func(t *testing.T) {
 		ready := ReadyWhen(func(live *widget) (Readiness, error) { return ReadyIf(live.Status.Phase == "Done", "at work"), nil })
 		build(t, NewGraph().Add("a", Object(body, ready)).Add("b", Object(body, ReadyOnceApplied())))
 	})

@@ -17,9 +17,9 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// TestClaimsOfWhatRuns checks that a component cannot claim an object that belongs to another component. Otherwise the
-// library would later delete this object.
-func TestClaimsOfWhatRuns(t *testing.T) {
+// TestComponentCannotClaimObjectOfAnother checks that a component cannot claim an object that belongs to another
+// component. Otherwise the library would later delete this object.
+func TestComponentCannotClaimObjectOfAnother(t *testing.T) {
 	same := func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil }
 	c := newCluster()
 	w := walkInOrder(t, build(t, NewGraph().Add("a", Object(same)).Add("b", Object(same))), itemNamed("i"), c)
@@ -35,13 +35,13 @@ func TestShortestWait(t *testing.T) {
 	}
 	g := build(t, NewGraph().Add("a", wait(time.Minute)).Add("b", wait(30*time.Second)).Add("c", wait(time.Hour)))
 	if _, next := newRun(g, itemNamed("i"), newCluster(), nil, logr.Discard(), 1).walk(t.Context()); next != 30*time.Second {
-		t.Error(next)
+		t.Errorf("the next run is after %s, want 30s", next)
 	}
 }
 
-// TestJudgesGetCopies checks that the function that was passed to ReadyWhen receives a copy of the object. Other code
+// TestReadyWhenGetsCopy checks that the function that was passed to ReadyWhen receives a copy of the object. Other code
 // uses the same object.
-func TestJudgesGetCopies(t *testing.T) {
+func TestReadyWhenGetsCopy(t *testing.T) {
 	judge := ReadyWhen(func(live *unstructured.Unstructured) (Readiness, error) {
 		live.SetName("changed")
 		return Ready(), nil
@@ -57,16 +57,16 @@ func TestJudgesGetCopies(t *testing.T) {
 	}
 }
 
-// TestHashOfSeveral checks that the hash depends on where one text ends and the next begins.
-func TestHashOfSeveral(t *testing.T) {
+// TestHashDependsOnBoundaries checks that the hash depends on where one text ends and the next begins.
+func TestHashDependsOnBoundaries(t *testing.T) {
 	if hash("ab", "c") == hash("a", "bc") || hash("a", "") == hash("", "a") {
 		t.Error("different texts have one hash")
 	}
 }
 
-// TestBodiesAreCopied checks that the library copies the object that a component returns, before it adds the labels of
-// the item. The component may return the same object for all items.
-func TestBodiesAreCopied(t *testing.T) {
+// TestReturnedObjectsAreCopied checks that the library copies the object that a component returns, before it adds the
+// labels of the item. The component may return the same object for all items.
+func TestReturnedObjectsAreCopied(t *testing.T) {
 	shared := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
 	before := shared.DeepCopy()
 	g := build(t, NewGraph().Add("a", Object(func(context.Context) (*unstructured.Unstructured, error) { return shared, nil })))
@@ -74,21 +74,21 @@ func TestBodiesAreCopied(t *testing.T) {
 		t.Fatal(w.err())
 	}
 	if diff := cmp.Diff(before, shared); diff != "" {
-		t.Error(diff)
+		t.Errorf("-before +after:\n%s", diff)
 	}
 }
 
 func TestEmptyListOfListeners(t *testing.T) {
 	unready := func(context.Context) (Readiness, error) { return Readiness{}, nil }
 	spec := ExternalSpec{Reconcile: func(context.Context) error { return nil }, Ready: unready, Listeners: []Listener{}}
-	t.Run("is none [Y11]", func(t *testing.T) {
+	t.Run("an empty list of listeners counts as no listener [Y11]", func(t *testing.T) {
 		if _, err := NewGraph().Add("a", External(spec)).Build(); err == nil {
 			t.Error("nobody would look at it again")
 		}
 	})
 }
 
-func TestStatusOfAnother(t *testing.T) {
+func TestStatusOfAnotherDeployer(t *testing.T) {
 	for _, apiVersion := range []string{"another.example.com/v1alpha1", "stategraph.deployerkit.dev/v2"} {
 		item := itemNamed("i")
 		item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"` + apiVersion + `","kind":"ProviderStatus"}`)}
@@ -98,12 +98,12 @@ func TestStatusOfAnother(t *testing.T) {
 	}
 }
 
-func TestSummaryOfJustEnough(t *testing.T) {
+func TestSummaryOfMaximumLength(t *testing.T) {
 	var states []ComponentStatus
 	for range maxSummary {
 		states = append(states, ComponentStatus{Name: "a", State: StateProgressing, Reason: "waits"})
 	}
 	if got := summary(states); strings.Contains(got, "more") || strings.Count(got, "waits") != maxSummary {
-		t.Error(got)
+		t.Errorf("summary(...) = %q, want all %d states", got, maxSummary)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestChannelsOnce(t *testing.T) {
+func TestSharedChannelsAreRegisteredOnce(t *testing.T) {
 	a, b := make(chan types.NamespacedName), make(chan types.NamespacedName)
 	listening := func(listeners ...Listener) Resource {
 		return External(ExternalSpec{Reconcile: func(context.Context) error { return nil }, Listeners: listeners})

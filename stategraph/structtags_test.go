@@ -48,7 +48,7 @@ type galera struct {
 
 func TestFromStruct(t *testing.T) {
 	v := &galera{PublicService: stub{}, Database: &pointed{}, Frontend: frontend{stub{}, stub{}}, base: base{stub{}}, hidden: 1}
-	t.Run("fields are components [Y14, Y15, Y29, Y30]", func(t *testing.T) {
+	t.Run("the fields of a struct become components [Y14, Y15, Y29, Y30]", func(t *testing.T) {
 		g, err := FromStruct(v)
 		if err != nil {
 			t.Fatal(err)
@@ -62,13 +62,13 @@ func TestFromStruct(t *testing.T) {
 			"frontend-service: db frontend-pods", "frontend-pods: db",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		if w, _ := newRun(g, itemNamed("x"), nil, nil, Log(t.Context()), 1).walk(t.Context()); !w.ready() || v.Database.calls != 1 {
 			t.Errorf("the field's own resource was called %d times: %v", v.Database.calls, w.err())
 		}
 	})
-	t.Run("values behave as pointers", func(t *testing.T) {
+	t.Run("structs and pointers to structs are equal", func(t *testing.T) {
 		g, err := FromStruct(struct{ A pointed }{})
 		if err != nil || fmt.Sprint(g.Components()) != "[a]" {
 			t.Error(g, err)
@@ -81,7 +81,7 @@ type loop struct {
 	A    Resource
 }
 
-func TestFromStructFaults(t *testing.T) {
+func TestFromStructErrors(t *testing.T) {
 	circle := &loop{A: stub{}}
 	circle.Loop = circle
 	var none *galera
@@ -89,22 +89,22 @@ func TestFromStructFaults(t *testing.T) {
 		v    any
 		want string
 	}{
-		"no struct":              {3, "a graph can only be built from a struct, not from int"},
-		"nil":                    {nil, "a graph can only be built from a struct, not from <nil>"},
-		"a nil pointer":          {none, "a graph can only be built from a struct, not from *stategraph.galera"},
-		"nothing in it":          {struct{}{}, "the graph has no components"},
-		"nil field":              {struct{ A Resource }{}, `component "a": has no resource (nil)`},
-		"a field that is hidden": {struct{ a Resource }{stub{}}, `a: an unexported field cannot be a component; use the tag "-" to ignore the field`},
-		"a tag on something else": {struct {
+		"a value that is not a struct": {3, "a graph can only be built from a struct, not from int"},
+		"nil":                          {nil, "a graph can only be built from a struct, not from <nil>"},
+		"a nil pointer":                {none, "a graph can only be built from a struct, not from *stategraph.galera"},
+		"a struct without fields":      {struct{}{}, "the graph has no components"},
+		"a field that is nil":          {struct{ A Resource }{}, `component "a": has no resource (nil)`},
+		"an unexported field":          {struct{ a Resource }{stub{}}, `a: an unexported field cannot be a component; use the tag "-" to ignore the field`},
+		"a tag of a field that is not a component": {struct {
 			A int `graph:"name=x"`
 		}{}, "A: a int is not a resource"},
-		"a tag that is none": {struct {
+		"an invalid tag": {struct {
 			A stub `graph:"needs=x"`
 		}{}, `A: the tag has "needs=x", want "name=…" or "requires=…;…"`},
-		"a name that is not there": {struct {
+		"a tag that names an unknown component": {struct {
 			A stub `graph:"requires=b"`
 		}{}, `component "a": requires "b", which does not exist`},
-		"structs in a circle": {circle, "structs are nested more than 8 levels deep"},
+		"nested structs that form a cycle": {circle, "structs are nested more than 8 levels deep"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -59,32 +59,32 @@ func TestTemplate(t *testing.T) {
 		"values of the item [Y26]":          {"data: {a: '{{.Item.Name}} {{.Item.Namespace}} {{.Component}}'}", `{}`, map[string]any{"a": "shop-item shop web"}},
 		"values of the configuration [Y26]": {"data: {a: '{{.Config.x.y}}'}", `{"x":{"y":3}}`, map[string]any{"a": "3"}},
 		"functions of sprig [Y26]":          {"data: {a: {{upper .Config.a | quote}}, b: {{ .Config.none | default 1 }}}", `{"a":"b","none":""}`, map[string]any{"a": "B", "b": int64(1)}},
-		"named templates beside it":         {`data: {a: 'x{{template "tail"}}'}`, `{}`, map[string]any{"a": "x-tail"}},
+		"named templates in another file":   {`data: {a: 'x{{template "tail"}}'}`, `{}`, map[string]any{"a": "x-tail"}},
 		"toYaml and nindent":                {"data: {{- toYaml .Config | nindent 2}}", `{"b":1,"a":[2]}`, map[string]any{"b": int64(1), "a": []any{int64(2)}}},
-		"keys are always in order":          {"data: {a: '{{keys .Config | join \"\"}}{{values .Config | join \"\"}}'}", `{"c":1,"a":2,"b":3,"d":4,"e":5,"f":6}`, map[string]any{"a": "abcdef231456"}},
-		"large numbers stay whole":          {"data: {a: {{.Config.n}}}", `{"n":12345678901}`, map[string]any{"a": int64(12345678901)}},
-		"what WithData gives":               {"data: {a: {{.Data.n}}}", `{}`, map[string]any{"a": int64(7)}},
+		"keys and values are sorted":        {"data: {a: '{{keys .Config | join \"\"}}{{values .Config | join \"\"}}'}", `{"c":1,"a":2,"b":3,"d":4,"e":5,"f":6}`, map[string]any{"a": "abcdef231456"}},
+		"large numbers stay integers":       {"data: {a: {{.Config.n}}}", `{"n":12345678901}`, map[string]any{"a": int64(12345678901)}},
+		"values of WithData":                {"data: {a: {{.Data.n}}}", `{}`, map[string]any{"a": int64(7)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj, state := rendered(t, header+test.text, test.config, data)
 			if state != "ready" {
-				t.Fatal(state)
+				t.Fatalf("state = %q, want ready", state)
 			}
 			if diff := cmp.Diff(test.want, obj["data"]); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	t.Run("several documents, empty ones are left out [Y26]", func(t *testing.T) {
+	t.Run("empty documents of a template are omitted [Y26]", func(t *testing.T) {
 		text := "---\n" + header + "--- # next\n{{if false}}\nx: y\n{{end}}\n---\n# nothing\n---\napiVersion: apps/v1\nkind: Deployment\n"
 		c := newCluster()
 		g := build(t, NewGraph().Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml")))
 		walkItem(t, g, itemNamed("a"), c)
 		if names := c.names(); len(names) != 2 || names[0] != "ConfigMap x" || !strings.HasPrefix(names[1], "Deployment web-") {
-			t.Error(names)
+			t.Errorf("objects = %v, want ConfigMap x and Deployment web-…", names)
 		}
 	})
-	t.Run("names and objects of what is required", func(t *testing.T) {
+	t.Run("templates use names and objects of requirements", func(t *testing.T) {
 		c := newCluster()
 		text := header + "data: {a: '{{.NameOf \"config\"}} {{(.Output \"config\").metadata.namespace}} {{.Value \"word\"}}'}"
 		word := does(func(ctx context.Context) error { return SetOutput(ctx, "hi") })
@@ -92,7 +92,7 @@ func TestTemplate(t *testing.T) {
 		w := walkItem(t, g, withConfig("a", `{"Replicas":1}`), c)
 		for ref, obj := range c.objects {
 			if got, _, _ := unstructured.NestedString(obj.Object, "data", "a"); ref.Kind == "ConfigMap" && got != "db default hi" {
-				t.Error(got)
+				t.Errorf("data.a = %q, want %q", got, "db default hi")
 			}
 		}
 		if !w.ready() {
@@ -101,39 +101,39 @@ func TestTemplate(t *testing.T) {
 	})
 }
 
-func TestTemplateFaults(t *testing.T) {
+func TestTemplateErrors(t *testing.T) {
 	in := "build state graph: component \"web\": "
 	for name, test := range map[string]struct{ text, config, want string }{
-		"a missing value [Y28]":              {header + "data:\n  a: {{.Config.size}}", `{}`, `component web: template: templates/x.yaml:5:14: executing "templates/x.yaml" at <.Config.size>: map has no entry for key "size"`},
-		"a missing value further down [Y28]": {header + "\n{{.Config.a.b.c}}", `{"a":{}}`, `component web: template: templates/x.yaml:5:9: executing "templates/x.yaml" at <.Config.a.b.c>: map has no entry for key "b"`},
-		"without a configuration [Y28]":      {header + "{{.Config.a}}", ``, `component web: template: templates/x.yaml:4:9: executing "templates/x.yaml" at <.Config.a>: map has no entry for key "a"`},
-		"a field that templates do not have": {header + "{{.Secret}}", `{}`, `component web: template: templates/x.yaml:4:2: executing "templates/x.yaml" at <.Secret>: can't evaluate field Secret in type *stategraph.TemplateData`},
-		"a template that cannot be read":     {header + "{{if}}", `{}`, in + `template: templates/x.yaml:4: missing value for if`},
-		"a function that there is not [Y28]": {"{{now}}", `{}`, in + `template: templates/x.yaml:1: function "now" not defined`},
-		"a result that is no YAML":           {header + "---\na: b\nc: d: e", `{}`, `component web: template: templates/x.yaml: document 2, line 6 of the rendered text: mapping values are not allowed in this context`},
-		"a value that is taken for an alias": {header + "a: {{.Config.a}}", `{"a":"*k4n4ry"}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: yaml: unknown anchor … referenced`},
-		"a value that is taken for a key":    {header + "? {{.Config.a}}\n: b", `{"a":"{k4n4ry: 1}"}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: yaml: invalid map key: …`},
-		"a value with another tag":           {header + "a: !!int {{.Config.a}}", `{"a":"k4n4ry"}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: yaml: cannot decode !!str … as a !!int`},
-		"a value that is no list":            {header + "{{range .Config.a}}{{end}}", `{"a":true}`, `component web: template: templates/x.yaml:4:15: executing "templates/x.yaml" at <.Config.a>: range can't iterate over it`},
-		"a key that is there twice":          {header + "kind: X", `{}`, `component web: template: templates/x.yaml: document 1, line 4 of the rendered text: key "kind" already set in map`},
-		"a result that is no object":         {"- password", `{}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: it is not an object`},
-		"a configuration that is no object":  {header, `[]`, `component web: decode spec.config: json: cannot unmarshal array into Go value of type map[string]interface {}`},
-		"more than an item can hold":         {`{{range until 60000}}0123456789012345678901234567890123456789{{end}}`, `{}`, `component web: template: templates/x.yaml:1:23: executing "templates/x.yaml" at <…: the result is longer than 1048576 bytes`},
-		"a number without bounds":            {`{{repeat .Config.n "x"}}`, `{"n":99999999}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <repeat .Config.n "x">: error calling repeat: repeat 99999999 times: want at most 65536 characters in total`},
-		"a list without bounds":              {`{{untilStep 0 99999999 1}}`, `{}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <untilStep 0 99999999 1>: error calling untilStep: count from 0 to 99999999: more than 65536 numbers`},
-		"fail":                               {`{{fail "no"}}`, `{}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <fail "no">: error calling fail: no`},
-		"required":                           {`{{required "size is missing" .Config.size}}`, `{"size":""}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <required "size is missing" .Config.size>: error calling required: size is missing`},
+		"a missing value [Y28]":                     {header + "data:\n  a: {{.Config.size}}", `{}`, `component web: template: templates/x.yaml:5:14: executing "templates/x.yaml" at <.Config.size>: map has no entry for key "size"`},
+		"a missing nested value [Y28]":              {header + "\n{{.Config.a.b.c}}", `{"a":{}}`, `component web: template: templates/x.yaml:5:9: executing "templates/x.yaml" at <.Config.a.b.c>: map has no entry for key "b"`},
+		"a value of a missing configuration [Y28]":  {header + "{{.Config.a}}", ``, `component web: template: templates/x.yaml:4:9: executing "templates/x.yaml" at <.Config.a>: map has no entry for key "a"`},
+		"a field that templates do not have":        {header + "{{.Secret}}", `{}`, `component web: template: templates/x.yaml:4:2: executing "templates/x.yaml" at <.Secret>: can't evaluate field Secret in type *stategraph.TemplateData`},
+		"a template with a syntax error":            {header + "{{if}}", `{}`, in + `template: templates/x.yaml:4: missing value for if`},
+		"an unknown function [Y28]":                 {"{{now}}", `{}`, in + `template: templates/x.yaml:1: function "now" not defined`},
+		"a result that is not YAML":                 {header + "---\na: b\nc: d: e", `{}`, `component web: template: templates/x.yaml: document 2, line 6 of the rendered text: mapping values are not allowed in this context`},
+		"a value that is taken for an alias":        {header + "a: {{.Config.a}}", `{"a":"*k4n4ry"}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: yaml: unknown anchor … referenced`},
+		"a value that is taken for a key":           {header + "? {{.Config.a}}\n: b", `{"a":"{k4n4ry: 1}"}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: yaml: invalid map key: …`},
+		"a value with another tag":                  {header + "a: !!int {{.Config.a}}", `{"a":"k4n4ry"}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: yaml: cannot decode !!str … as a !!int`},
+		"a value that is not a list":                {header + "{{range .Config.a}}{{end}}", `{"a":true}`, `component web: template: templates/x.yaml:4:15: executing "templates/x.yaml" at <.Config.a>: range can't iterate over it`},
+		"a key that occurs twice":                   {header + "kind: X", `{}`, `component web: template: templates/x.yaml: document 1, line 4 of the rendered text: key "kind" already set in map`},
+		"a result that is not an object":            {"- password", `{}`, `component web: template: templates/x.yaml: document 1, line 1 of the rendered text: it is not an object`},
+		"a configuration that is not an object":     {header, `[]`, `component web: decode spec.config: json: cannot unmarshal array into Go value of type map[string]interface {}`},
+		"a result that exceeds the size of an item": {`{{range until 60000}}0123456789012345678901234567890123456789{{end}}`, `{}`, `component web: template: templates/x.yaml:1:23: executing "templates/x.yaml" at <…: the result is longer than 1048576 bytes`},
+		"a number above the limit":                  {`{{repeat .Config.n "x"}}`, `{"n":99999999}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <repeat .Config.n "x">: error calling repeat: repeat 99999999 times: want at most 65536 characters in total`},
+		"a list above the limit":                    {`{{untilStep 0 99999999 1}}`, `{}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <untilStep 0 99999999 1>: error calling untilStep: count from 0 to 99999999: more than 65536 numbers`},
+		"fail":                                      {`{{fail "no"}}`, `{}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <fail "no">: error calling fail: no`},
+		"required":                                  {`{{required "size is missing" .Config.size}}`, `{"size":""}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <required "size is missing" .Config.size>: error calling required: size is missing`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, state := rendered(t, test.text, test.config)
 			if _, tail, cut := strings.Cut(test.want, "…"); cut {
 				if !strings.HasSuffix(state, tail) {
-					t.Error(state)
+					t.Errorf("state = %q, want the suffix %q", state, tail)
 				}
 				return
 			}
 			if diff := cmp.Diff(test.want, state); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
@@ -147,19 +147,19 @@ func TestTemplateFaults(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("the function of WithData", func(t *testing.T) {
+	t.Run("an error of the function of WithData is returned", func(t *testing.T) {
 		if _, state := rendered(t, header, `{}`, WithData(func(context.Context) (any, error) { return nil, errors.New("no") })); state != "component web: no" {
-			t.Error(state)
+			t.Errorf("state = %q, want the error of the function", state)
 		}
 		if _, state := rendered(t, header, `{}`, WithData(nil)); !strings.Contains(state, "WithData: the function is nil") {
-			t.Error(state)
+			t.Errorf("state = %q, want an error about the function", state)
 		}
 	})
 }
 
-// TestTemplateAmplification checks functions whose result can be much larger than their arguments. If the result would
-// exceed the limit, they must return an error.
-func TestTemplateAmplification(t *testing.T) {
+// TestTemplateFunctionsLimitTheirResult checks functions whose result can be much larger than their arguments. If the
+// result would exceed the limit, they must return an error.
+func TestTemplateFunctionsLimitTheirResult(t *testing.T) {
 	long := strings.Repeat("a ", 20_000)
 	config := `{"text":"` + long + `","list":["` + strings.Join(strings.Fields(long), `","`) + `"]}`
 	for call, want := range map[string]string{
@@ -182,9 +182,9 @@ func TestTemplateAmplification(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an expression that cannot be read", func(t *testing.T) {
+	t.Run("an invalid regular expression is an error", func(t *testing.T) {
 		if _, state := rendered(t, header+`data: {a: {{regexReplaceAll "(" "a" "b"}}}`, `{}`); !strings.Contains(state, "error parsing regexp: missing closing )") {
-			t.Error(state)
+			t.Errorf("state = %q, want an error about the expression", state)
 		}
 	})
 }

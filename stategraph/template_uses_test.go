@@ -12,14 +12,14 @@ func TestTemplateUses(t *testing.T) {
 		text string
 		want string // a part of the expected error, or "" for no error
 	}{
-		"defined in another file [Y26]":           {`{{template "labels" .}}`, ""},
-		"defined in the same file [Y26]":          {`{{template "own" .}}{{define "own"}}{{end}}`, ""},
-		"a block is a definition [Y26]":           {`{{block "own" .}}{{end}}`, ""},
-		"defined nowhere [Y28]":                   {"\n{{template \"nobody\" .}}", `component "c": template: templates/x.yaml:2:11: "nobody" is not defined`},
-		"in a branch that is rarely taken [Y28]":  {`{{if .Config.x}}{{else}}{{range .Config.y}}{{with .}}{{template "nobody"}}{{end}}{{end}}{{end}}`, `"nobody" is not defined`},
-		"by a template of the other file [Y28]":   {`{{template "broken" .}}`, `_labels.tpl:1:`},
-		"in a branch of a named template [Y28]":   {`{{define "own"}}{{if .}}{{template "nobody"}}{{end}}{{end}}`, `"nobody" is not defined`},
-		"the hint at files that are not embedded": {`{{template "nobody"}}`, `use all:templates`},
+		"a template that is defined in another file [Y26]":             {`{{template "labels" .}}`, ""},
+		"a template that is defined in the same file [Y26]":            {`{{template "own" .}}{{define "own"}}{{end}}`, ""},
+		"a template that is defined by a block [Y26]":                  {`{{block "own" .}}{{end}}`, ""},
+		"a template that is not defined [Y28]":                         {"\n{{template \"nobody\" .}}", `component "c": template: templates/x.yaml:2:11: "nobody" is not defined`},
+		"an undefined template in a branch that is rarely taken [Y28]": {`{{if .Config.x}}{{else}}{{range .Config.y}}{{with .}}{{template "nobody"}}{{end}}{{end}}{{end}}`, `"nobody" is not defined`},
+		"an undefined template in another file [Y28]":                  {`{{template "broken" .}}`, `_labels.tpl:1:`},
+		"an undefined template in a branch of a named template [Y28]":  {`{{define "own"}}{{if .}}{{template "nobody"}}{{end}}{{end}}`, `"nobody" is not defined`},
+		"the hint at files that are not embedded":                      {`{{template "nobody"}}`, `use all:templates`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			partial := `{{define "labels"}}{{end}}`

@@ -45,14 +45,14 @@ func TestVersioned(t *testing.T) {
 		}
 		return out
 	}
-	t.Run("a change makes another object, the same content the same [Yx4]", func(t *testing.T) {
+	t.Run("a change yields another object, and the same content yields the same object [Yx4]", func(t *testing.T) {
 		one := names("one")
 		if len(one) != 1 || cmp.Diff(one, names("one")) != "" {
-			t.Fatal(one)
+			t.Fatalf("objects = %v, want one, and the same for the same content", one)
 		}
 		both := names("two")
 		if len(both) != 2 {
-			t.Fatal(both)
+			t.Fatalf("objects = %v, want two", both)
 		}
 		used := ""
 		for ref, obj := range c.objects {
@@ -67,7 +67,7 @@ func TestVersioned(t *testing.T) {
 			t.Errorf("what requires it uses %q", used)
 		}
 	})
-	t.Run("a Secret, also without a name [Yx4]", func(t *testing.T) {
+	t.Run("a Secret without a name is versioned [Yx4]", func(t *testing.T) {
 		body := func(key string) func(context.Context) (*corev1.Secret, error) {
 			return func(context.Context) (*corev1.Secret, error) {
 				return &corev1.Secret{StringData: map[string]string{key: "x"}}, nil
@@ -78,10 +78,10 @@ func TestVersioned(t *testing.T) {
 			walkItem(t, build(t, NewGraph().Add("s", Versioned(body(key)))), itemNamed("a"), c)
 		}
 		if got := c.names(); len(got) != 2 || !strings.HasPrefix(got[0], "Secret s-") {
-			t.Error(got)
+			t.Errorf("objects = %v, want two Secrets s-…", got)
 		}
 	})
-	t.Run("all that is immutable is part of the content [Yx4]", func(t *testing.T) {
+	t.Run("all immutable fields are part of the content [Yx4]", func(t *testing.T) {
 		secret := func(change func(*corev1.Secret)) Resource {
 			return Versioned(func(context.Context) (*corev1.Secret, error) {
 				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"a": []byte("x")}}
@@ -104,17 +104,17 @@ func TestVersioned(t *testing.T) {
 			t.Errorf("four contents are %v", got)
 		}
 	})
-	t.Run("the former one stays until all that require it are ready [Yx4]", func(t *testing.T) {
+	t.Run("the earlier object is kept until all its dependents are ready [Yx4]", func(t *testing.T) {
 		g := build(t, NewGraph().Add("config", Versioned(wordMap)).Add("pods", stub{}, "config").Add("web", stub{}, "pods").Add("other", stub{}))
 		for name, test := range map[string]struct {
 			says map[string]string
 			want bool
 		}{
-			"all ready":                {nil, true},
-			"a dependent is not ready": {map[string]string{"pods": "rolling"}, false},
-			"one behind it is not":     {map[string]string{"web": "rolling"}, false},
-			"it is not ready itself":   {map[string]string{"config": "!no"}, false},
-			"an unrelated one is not":  {map[string]string{"other": "!no"}, true},
+			"all components are ready":            {nil, true},
+			"a dependent is not ready":            {map[string]string{"pods": "rolling"}, false},
+			"an indirect dependent is not ready":  {map[string]string{"web": "rolling"}, false},
+			"the component itself is not ready":   {map[string]string{"config": "!no"}, false},
+			"an unrelated component is not ready": {map[string]string{"other": "!no"}, true},
 		} {
 			w, _ := walkOf(t, g, 1, test.says)
 			if got := w.prunable("config"); got != test.want {
@@ -156,7 +156,7 @@ func TestForEach(t *testing.T) {
 		}
 		return walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, each))), withConfig("i", fmt.Sprintf(`{"Word":%q}`, word)), c), c
 	}
-	t.Run("one instance per element, each with its label and name [Yx6]", func(t *testing.T) {
+	t.Run("each element yields an instance with its own label and name [Yx6]", func(t *testing.T) {
 		w, c := walk(t, "a,b,c/d")
 		if !w.ready() || len(c.objects) != 3 || c.applied["pool"] != 1 {
 			t.Fatal(w.err(), c.names())
@@ -168,15 +168,15 @@ func TestForEach(t *testing.T) {
 			}
 		}
 	})
-	t.Run("it is ready when all instances are [Yx6]", func(t *testing.T) {
+	t.Run("a ForEach is ready when all instances are ready [Yx6]", func(t *testing.T) {
 		_, c := walk(t, "a,b")
 		name := strings.TrimPrefix(c.names()[1], "ConfigMap ")
 		w, _ := walk(t, "a,b", name)
 		if diff := cmp.Diff([]string{"pool Progressing ConfigMap " + name + ": starts"}, statesOf(w)); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("outputs are by instance [Yx6]", func(t *testing.T) {
+	t.Run("each instance has its own outputs [Yx6]", func(t *testing.T) {
 		got := map[string]string{}
 		use := does(func(ctx context.Context) error {
 			all, err := Outputs[*corev1.ConfigMap](ctx, "pool")
@@ -191,7 +191,7 @@ func TestForEach(t *testing.T) {
 			t.Error(diff, w.err())
 		}
 	})
-	t.Run("the number is bounded, names differ [Yx6]", func(t *testing.T) {
+	t.Run("the number of instances is limited, and names must differ [Yx6]", func(t *testing.T) {
 		for word, want := range map[string]string{
 			strings.Repeat("x,", MaxInstances): "pool Failed 1001 instances, at most 1000 are allowed",
 			"a,a":                              `pool Failed two elements have the name "a"`,
@@ -199,11 +199,11 @@ func TestForEach(t *testing.T) {
 		} {
 			w, c := walk(t, word)
 			if diff := cmp.Diff([]string{want}, statesOf(w)); diff != "" || len(c.objects) > 0 {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		}
 	})
-	t.Run("faults name the instance", func(t *testing.T) {
+	t.Run("errors name the instance", func(t *testing.T) {
 		wrong := Object(func(ctx context.Context) (*corev1.ConfigMap, error) { _, err := Element[int](ctx); return nil, err })
 		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, wrong)).Add("alone", wrong)), withConfig("i", `{"Word":"a"}`), newCluster())
 		want := []string{
@@ -211,7 +211,7 @@ func TestForEach(t *testing.T) {
 			"alone Failed component alone has no elements, because it was not created by ForEach",
 		}
 		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("an instance with an error does not stop the others, and keeps its objects [F78]", func(t *testing.T) {
@@ -264,10 +264,10 @@ func TestForEach(t *testing.T) {
 			}
 		}
 	})
-	t.Run("one within another is not possible", func(t *testing.T) {
+	t.Run("a ForEach cannot contain another ForEach", func(t *testing.T) {
 		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, ForEach(zones, nameOf, each)))), withConfig("i", `{"Word":"a"}`), newCluster())
 		if diff := cmp.Diff([]string{`pool Failed instance "a": a ForEach must not contain another ForEach`}, statesOf(w)); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }

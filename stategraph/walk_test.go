@@ -86,10 +86,10 @@ func TestWalk(t *testing.T) {
 		want  []string
 		err   string
 	}{
-		"all nodes are visited, each after all that it requires [Y2, Y3, Y4]": {
+		"each node is visited after its requirements [Y2, Y3, Y4]": {
 			graph: diamond, want: []string{"bottom Ready", "left Ready", "right Ready", "top Ready", "alone Ready"},
 		},
-		"what is not ready blocks its dependents alone, the other branch goes on [Y2, Y8, Y9]": {
+		"a component that is not ready blocks only its dependents [Y2, Y8, Y9]": {
 			graph: diamond, says: map[string]string{"left": "1 of 2"},
 			want: []string{"bottom Blocked by [left]", "left Progressing 1 of 2", "right Ready", "top Ready", "alone Ready"},
 		},
@@ -105,7 +105,7 @@ func TestWalk(t *testing.T) {
 			want: []string{"z Failed first", "a Failed second", "b Blocked by [a]", "c Blocked by [z]", "d Ready", "e Ready"},
 			err:  "component z: first\ncomponent a: second",
 		},
-		"a panic is the failure of one component": {
+		"a panic fails only its component": {
 			graph: []string{"a", "b"}, says: map[string]string{"a": "panic"},
 			want: []string{"a Failed panic: oh", "b Ready"}, err: "component a: panic: oh",
 		},
@@ -114,7 +114,7 @@ func TestWalk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, _ := walkOf(t, graphOf(t, test.graph...), 2, test.says)
 			if diff := cmp.Diff(test.want, statesOf(w)); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			if got := fmt.Sprint(w.err()); test.err == "" && w.err() != nil || test.err != "" && got != test.err {
 				t.Errorf("error %q, want %q", got, test.err)
@@ -137,16 +137,16 @@ func statesOf(w *walked) []string {
 }
 
 func TestWalkIsDeterministic(t *testing.T) {
-	t.Run("the order is that of the graph [Y3]", func(t *testing.T) {
+	t.Run("the nodes are visited in the order of the graph [Y3]", func(t *testing.T) {
 		g := graphOf(t, "d: b c", "c: a", "b: a", "a", "e")
 		for range 20 {
 			_, s := walkOf(t, g, 1, nil)
 			if diff := cmp.Diff(g.Order(), s.order); diff != "" {
-				t.Fatal(diff)
+				t.Fatalf("-want +got:\n%s", diff)
 			}
 		}
 		if diff := cmp.Diff([]string{"a", "e", "c", "b", "d"}, g.Order()); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
@@ -191,14 +191,14 @@ func TestWalkLimitsConcurrency(t *testing.T) {
 	}
 }
 
-func TestWalkEnded(t *testing.T) {
+func TestWalkStopsWithContext(t *testing.T) {
 	g := graphOf(t, "a", "b: a", "c: b")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := &ending{script: script{graph: g}, end: func() { cancel(errors.New("aborted")) }}
 	w := g.newWalk(s).run(ctx, 1)
 	want := []string{"a Ready", "b Progressing the run ended before the component was visited: aborted", "c Blocked by [b]"}
 	if diff := cmp.Diff(want, statesOf(w)); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if w.err() == nil || w.err().Error() != "aborted" {
 		t.Errorf("error %v", w.err())

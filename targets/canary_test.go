@@ -63,9 +63,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCanary checks that no error, log, metric or returned configuration contains secret text. Secret text is the
+// TestSecretTextIsNeverShown checks that no error, log, metric or returned configuration contains secret text. Secret text is the
 // content of a Target or a Secret, a token, and a response that repeats a credential.
-func TestCanary(t *testing.T) {
+func TestSecretTextIsNeverShown(t *testing.T) {
 	from := logs.len()
 	ls, api := newLandscaper(), newAPI(t, canary, canary+"-1")
 	r, _, _ := setup(map[string]string{"kubeconfig": canary, "bad": canary + ": [" + canary})

@@ -76,8 +76,8 @@ func large() map[string]string {
 	}
 }
 
-// TestReadingIsBounded checks that reading a Target never takes more than readBudget, whatever the Target contains.
-func TestReadingIsBounded(t *testing.T) {
+// TestReadingTargetLimitsMemory checks that reading a Target never takes more than readBudget, whatever the Target contains.
+func TestReadingTargetLimitsMemory(t *testing.T) {
 	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
 	for name, text := range large() {
 		t.Run("bounds the memory for "+name+" [F1]", func(t *testing.T) {
@@ -121,24 +121,24 @@ func allocates(f func() error) (uint64, error) {
 	return after.TotalAlloc - before.TotalAlloc, err
 }
 
-// TestDocumentIsStrict checks that an ambiguous document is rejected wherever a Target may contain it.
-func TestDocumentIsStrict(t *testing.T) {
+// TestAmbiguousDocumentIsRejected checks that an ambiguous document is rejected wherever a Target may contain it.
+func TestAmbiguousDocumentIsRejected(t *testing.T) {
 	good := kubeconfig(okCluster, okUser, "")
 	for name, text := range map[string]string{
-		"an alias of a text [F1]":         "preferences: {a: &x y, b: *x}\n" + good,
-		"an anchor that is not used [F1]": "preferences: {a: &x y}\n" + good,
-		"a merge key [F1]":                "preferences: {<<: {a: b}}\n" + good,
-		"a second document [F1]":          good + "\n---\n" + good,
-		"a second, empty document [F1]":   good + "\n---\n",
-		"a document that ended [F1]":      good + "\n...\n" + good,
-		"JSON after JSON [F1]":            "{}{}",
-		"a key twice [F1]":                "preferences: {a: 1, a: 2}\n" + good,
-		"a key twice, deep [F1]":          "preferences: {x: [{a: 1, \"a\": 2}]}\n" + good,
-		"a key twice in JSON [F1]":        `{"preferences":{"a":1,"a":2}}`,
-		"a number and a text [F1]":        "preferences: {1: 1, \"1\": 2}\n" + good,
-		"a tag of its own [F1]":           "preferences: !x {a: 1}\n" + good,
-		"very deep [F1]":                  "preferences: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "\n" + good,
-		"UTF-16 [F1]":                     "\xff\xfe" + strings.Join(strings.Split(good, ""), "\x00") + "\x00",
+		"an alias of a text [F1]":                   "preferences: {a: &x y, b: *x}\n" + good,
+		"an anchor that is not used [F1]":           "preferences: {a: &x y}\n" + good,
+		"a merge key [F1]":                          "preferences: {<<: {a: b}}\n" + good,
+		"a second document [F1]":                    good + "\n---\n" + good,
+		"a second document that is empty [F1]":      good + "\n---\n",
+		"a document after an end marker [F1]":       good + "\n...\n" + good,
+		"JSON after JSON [F1]":                      "{}{}",
+		"a key twice [F1]":                          "preferences: {a: 1, a: 2}\n" + good,
+		"a nested key that occurs twice [F1]":       "preferences: {x: [{a: 1, \"a\": 2}]}\n" + good,
+		"a key that occurs twice in JSON [F1]":      `{"preferences":{"a":1,"a":2}}`,
+		"a number and an equal string as keys [F1]": "preferences: {1: 1, \"1\": 2}\n" + good,
+		"a custom tag [F1]":                         "preferences: !x {a: 1}\n" + good,
+		"very deep [F1]":                            "preferences: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "\n" + good,
+		"UTF-16 [F1]":                               "\xff\xfe" + strings.Join(strings.Split(good, ""), "\x00") + "\x00",
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
 			_, err := targets.RESTConfig([]byte(text), targets.Policy{})
@@ -154,9 +154,9 @@ func TestDocumentIsStrict(t *testing.T) {
 	}
 }
 
-func TestPorts(t *testing.T) {
+func TestForbiddenPorts(t *testing.T) {
 	for _, port := range []string{"0", "65536", "99999999", "00000000000000000000443", "", "-1"} {
-		t.Run(fmt.Sprintf("refuses port %q [F1] [F11]", port), func(t *testing.T) {
+		t.Run(fmt.Sprintf("port %q is rejected [F1] [F11]", port), func(t *testing.T) {
 			for field, cluster := range map[string]string{
 				"clusters[0].cluster.server":    fmt.Sprintf("server: %q", "https://api.example.com:"+port),
 				"clusters[0].cluster.proxy-url": okCluster + fmt.Sprintf(", proxy-url: %q", "http://proxy.example.com:"+port),
@@ -175,7 +175,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-func TestHostsOfTheDeployer(t *testing.T) {
+func TestOwnHostsAreRejected(t *testing.T) {
 	for _, host := range []string{
 		"[fd20:ce::254]", "[fd00:ec2::254]", "[fd00:ec2::23]", "[fd00:ec2::253]", "[fd00:c1::a9fe:a9fe]", "[64:ff9b:1::a9fe:a9fe]", "[64:ff9b:1:abcd::7f00:1]",
 		"[2002:7f00:1::1]", "[2002:a9fe:a9fe::]", "[2002:808:808::1]", "[2001:0:7f00:1::1]", "[::ffff:0:7f00:1]", "[::ffff:0:169.254.169.254]", "192.0.0.192",

@@ -178,8 +178,8 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 	}
 }
 
-// TestRefusedEvents checks that events other than metadata are not decoded, and that the target then counts as down.
-func TestRefusedEvents(t *testing.T) {
+// TestWatchRejectsOtherFormats checks that events other than metadata are not decoded, and that the target then counts as down.
+func TestWatchRejectsOtherFormats(t *testing.T) {
 	for name, tc := range map[string]struct {
 		event  []byte
 		option string
@@ -244,9 +244,9 @@ func TestWatchWithoutEvents(t *testing.T) {
 		body   []byte
 		option string
 	}{
-		"an endless body [F2]":    {http.StatusCreated, "application/json", bytes.Repeat(event, 1<<20), "Page"},
-		"partial content [F2]":    {http.StatusPartialContent, "application/json", bytes.Repeat(event, 1<<20), "Page"},
-		"Protobuf, not JSON [F2]": {http.StatusAccepted, protobufType, partial(t, "a"), ""},
+		"an endless body [F2]":          {http.StatusCreated, "application/json", bytes.Repeat(event, 1<<20), "Page"},
+		"partial content [F2]":          {http.StatusPartialContent, "application/json", bytes.Repeat(event, 1<<20), "Page"},
+		"Protobuf instead of JSON [F2]": {http.StatusAccepted, protobufType, partial(t, "a"), ""},
 	} {
 		t.Run("limits the response with "+name, func(t *testing.T) {
 			api := newAPI(t, "t")

@@ -42,8 +42,8 @@ func getConfigMap(ctx context.Context, c client.Client) error {
 	return c.Get(ctx, types.NamespacedName{Namespace: "default", Name: "cm"}, &corev1.ConfigMap{})
 }
 
-// TestTricklingBodies checks that headers without a complete body do not count as a response.
-func TestTricklingBodies(t *testing.T) {
+// TestIncompleteBodyIsNoResponse checks that headers without a complete body do not count as a response.
+func TestIncompleteBodyIsNoResponse(t *testing.T) {
 	t.Run("mark the target as down [F4]", func(t *testing.T) {
 		api := newAPI(t, "good")
 		begun := make(chan struct{}, 10)
@@ -69,7 +69,7 @@ func TestTricklingBodies(t *testing.T) {
 			t.Errorf("Health: %s", got)
 		}
 	})
-	t.Run("make the target unhealthy while they last [F4]", func(t *testing.T) {
+	t.Run("incomplete responses make the target unhealthy until they end [F4]", func(t *testing.T) {
 		api := newAPI(t, "good")
 		begun := make(chan struct{}, 10)
 		clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

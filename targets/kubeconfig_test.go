@@ -39,7 +39,7 @@ const (
 	okUser    = `token: "` + canary + `"`
 )
 
-func TestRESTConfigAccepts(t *testing.T) {
+func TestRESTConfigAcceptsAllowedFields(t *testing.T) {
 	ca, cert, key := pki(t)
 	b64 := func(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 	cases := map[string]struct {
@@ -61,7 +61,7 @@ func TestRESTConfigAccepts(t *testing.T) {
 				TLSClientConfig: rest.TLSClientConfig{ServerName: "other", CAData: ca, CertData: cert, KeyData: key},
 			},
 		},
-		"fields that say nothing": {
+		"fields with empty values": {
 			kubeconfig(okCluster+`, insecure-skip-tls-verify: false, certificate-authority: "", proxy-url: null`,
 				okUser+`, exec: null, as: "", as-groups: [], username: ""`, ""),
 			targets.Policy{},
@@ -137,59 +137,59 @@ func refusedKubeconfigs() map[string]struct{ text, field string } {
 	server := func(url string) string { return kubeconfig(fmt.Sprintf("server: %q", url), okUser, "") }
 	const u, c = "users[0].user.", "clusters[0].cluster."
 	cases := map[string]struct{ text, field string }{
-		"exec":                                 {user(`exec: {command: "` + canary + `"}`), u + "exec"},
-		"exec: empty":                          {user(`exec: {}`), u + "exec"},
-		"auth-provider with config":            {user(`auth-provider: {name: gcp, config: {cmd-path: "` + canary + `"}}`), u + "auth-provider"},
-		"auth-provider without config":         {user(`auth-provider: {name: oidc}`), u + "auth-provider"},
-		"auth-provider: empty":                 {user(`auth-provider: {}`), u + "auth-provider"},
-		"client certificate file":              {user(`client-certificate: /` + canary), u + "client-certificate"},
-		"client key file":                      {user(`client-key: /` + canary), u + "client-key"},
-		"token file":                           {user(`tokenFile: /` + canary), u + "tokenFile"},
-		"CA file":                              {cluster(`certificate-authority: /` + canary), c + "certificate-authority"},
-		"insecure":                             {cluster(`insecure-skip-tls-verify: true`), c + "insecure-skip-tls-verify"},
-		"insecure, as YAML 1.1 says yes":       {cluster(`insecure-skip-tls-verify: yes`), c + "insecure-skip-tls-verify"},
-		"proxy":                                {cluster(`proxy-url: "https://` + canary + `"`), c + "proxy-url"},
-		"as":                                   {user(`as: ` + canary), u + "as"},
-		"as-uid":                               {user(`as-uid: ` + canary), u + "as-uid"},
-		"as-groups":                            {user(`as-groups: [` + canary + `]`), u + "as-groups"},
-		"as-user-extra":                        {user(`as-user-extra: {` + canary + `: [a]}`), u + "as-user-extra"},
-		"as-user-extra: empty":                 {user(`as-user-extra: {}`), u + "as-user-extra"},
-		"user name":                            {user(`username: ` + canary), u + "username"},
-		"password":                             {user(`password: ` + canary), u + "password"},
-		"upper case":                           {user(`Exec: {command: x}`), u + "exec"},
-		"a field nobody knows":                 {user(canary + `: 1`), "users[0].user"},
-		"a cluster field nobody knows":         {cluster(canary + `: 1`), "clusters[0].cluster"},
-		"a top field nobody knows":             {kubeconfig(okCluster, okUser, canary+": 1"), "kubeconfig"},
-		"another kind":                         {strings.Replace(user(""), "kind: Config", "kind: "+canary, 1), "kind"},
-		"a user that no context names":         {kubeconfig(okCluster, okUser, "- name: other\n  user: {exec: {command: x}}"), "users[1].user.exec"},
-		"an alias":                             {"preferences: {a: &x {command: x}}\n" + user(`exec: *x`), "kubeconfig"},
-		"a merge key":                          {"preferences: {a: &x {exec: {command: x}}}\n" + user(`<<: *x`), "kubeconfig"},
-		"a key twice":                          {user(`exec: {command: x}, exec: null`), "kubeconfig"},
-		"a key twice, in JSON":                 {`{"users":[],"users":[{"name":"` + canary + `"}]}`, "kubeconfig"},
-		"a list twice":                         {kubeconfig(okCluster, okUser, "users: []"), "kubeconfig"},
-		"a user twice":                         {kubeconfig(okCluster, okUser, "- name: u\n  user: {token: "+canary+"2}"), "users[1].name"},
-		"no name":                              {kubeconfig(okCluster, okUser, "- user: {token: "+canary+"2}"), "users[1].name"},
-		"other current context":                {strings.Replace(user(""), "current-context: main", "current-context: "+canary, 1), "current-context"},
-		"no current context":                   {strings.Replace(user(""), "current-context: main", "", 1), "current-context"},
-		"context of an unknown cluster":        {strings.Replace(user(""), "cluster: c,", "cluster: "+canary+",", 1), "contexts[0].context.cluster"},
-		"context of an unknown user":           {strings.Replace(user(""), "user: u,", "user: "+canary+",", 1), "contexts[0].context.user"},
-		"no credentials":                       {kubeconfig(okCluster, "", ""), "users[0].user"},
-		"a certificate without a key":          {kubeconfig(okCluster, "client-certificate-data: Q0FOQVJZ", ""), "users[0].user"},
-		"a certificate that is none":           {kubeconfig(okCluster, "client-certificate-data: Q0FOQVJZ, client-key-data: Q0FOQVJZ", ""), "users[0].user"},
-		"a CA that is none":                    {cluster(`certificate-authority-data: Q0FOQVJZ`), c + "certificate-authority-data"},
-		"a CA that is no base64":               {cluster(`certificate-authority-data: "` + canary + `!"`), c + "certificate-authority-data"},
-		"a token with a line break":            {kubeconfig(okCluster, `token: "`+canary+`\n"`, ""), u + "token"},
-		"a token that is an object":            {kubeconfig(okCluster, `token: {a: `+canary+`}`, ""), u + "token"},
-		"users that are no list":               {`{"users":{"` + canary + `":1}}`, "users"},
-		"a user that is no object":             {`{"users":["` + canary + `"]}`, "users[0]"},
-		"no YAML":                              {canary + ": [" + canary, "kubeconfig"},
-		"a text":                               {canary, "kubeconfig"},
-		"a list":                               {"[" + canary + "]", "kubeconfig"},
-		"nothing":                              {"", "kubeconfig"},
-		"an empty object":                      {"{}", "current-context"},
-		"too large":                            {strings.Repeat("#"+canary+"\n", 1<<18), "kubeconfig"},
-		"a YAML bomb":                          {bomb(), "kubeconfig"},
-		"the removed form with a secret [H-8]": {`{"secretRef":{"name":"` + canary + `"}}`, "kubeconfig"},
+		"exec":                                    {user(`exec: {command: "` + canary + `"}`), u + "exec"},
+		"exec: empty":                             {user(`exec: {}`), u + "exec"},
+		"auth-provider with config":               {user(`auth-provider: {name: gcp, config: {cmd-path: "` + canary + `"}}`), u + "auth-provider"},
+		"auth-provider without config":            {user(`auth-provider: {name: oidc}`), u + "auth-provider"},
+		"auth-provider: empty":                    {user(`auth-provider: {}`), u + "auth-provider"},
+		"client certificate file":                 {user(`client-certificate: /` + canary), u + "client-certificate"},
+		"client key file":                         {user(`client-key: /` + canary), u + "client-key"},
+		"token file":                              {user(`tokenFile: /` + canary), u + "tokenFile"},
+		"CA file":                                 {cluster(`certificate-authority: /` + canary), c + "certificate-authority"},
+		"insecure":                                {cluster(`insecure-skip-tls-verify: true`), c + "insecure-skip-tls-verify"},
+		"insecure with the YAML 1.1 value yes":    {cluster(`insecure-skip-tls-verify: yes`), c + "insecure-skip-tls-verify"},
+		"proxy":                                   {cluster(`proxy-url: "https://` + canary + `"`), c + "proxy-url"},
+		"as":                                      {user(`as: ` + canary), u + "as"},
+		"as-uid":                                  {user(`as-uid: ` + canary), u + "as-uid"},
+		"as-groups":                               {user(`as-groups: [` + canary + `]`), u + "as-groups"},
+		"as-user-extra":                           {user(`as-user-extra: {` + canary + `: [a]}`), u + "as-user-extra"},
+		"as-user-extra: empty":                    {user(`as-user-extra: {}`), u + "as-user-extra"},
+		"user name":                               {user(`username: ` + canary), u + "username"},
+		"password":                                {user(`password: ` + canary), u + "password"},
+		"field in upper case":                     {user(`Exec: {command: x}`), u + "exec"},
+		"an unknown field of a user":              {user(canary + `: 1`), "users[0].user"},
+		"an unknown field of a cluster":           {cluster(canary + `: 1`), "clusters[0].cluster"},
+		"an unknown field of the kubeconfig":      {kubeconfig(okCluster, okUser, canary+": 1"), "kubeconfig"},
+		"another kind":                            {strings.Replace(user(""), "kind: Config", "kind: "+canary, 1), "kind"},
+		"a user without a context":                {kubeconfig(okCluster, okUser, "- name: other\n  user: {exec: {command: x}}"), "users[1].user.exec"},
+		"an alias":                                {"preferences: {a: &x {command: x}}\n" + user(`exec: *x`), "kubeconfig"},
+		"a merge key":                             {"preferences: {a: &x {exec: {command: x}}}\n" + user(`<<: *x`), "kubeconfig"},
+		"a key that occurs twice":                 {user(`exec: {command: x}, exec: null`), "kubeconfig"},
+		"a key that occurs twice in JSON":         {`{"users":[],"users":[{"name":"` + canary + `"}]}`, "kubeconfig"},
+		"a list that occurs twice":                {kubeconfig(okCluster, okUser, "users: []"), "kubeconfig"},
+		"a user that occurs twice":                {kubeconfig(okCluster, okUser, "- name: u\n  user: {token: "+canary+"2}"), "users[1].name"},
+		"a user without a name":                   {kubeconfig(okCluster, okUser, "- user: {token: "+canary+"2}"), "users[1].name"},
+		"an unknown current context":              {strings.Replace(user(""), "current-context: main", "current-context: "+canary, 1), "current-context"},
+		"a missing current context":               {strings.Replace(user(""), "current-context: main", "", 1), "current-context"},
+		"context of an unknown cluster":           {strings.Replace(user(""), "cluster: c,", "cluster: "+canary+",", 1), "contexts[0].context.cluster"},
+		"context of an unknown user":              {strings.Replace(user(""), "user: u,", "user: "+canary+",", 1), "contexts[0].context.user"},
+		"a user without credentials":              {kubeconfig(okCluster, "", ""), "users[0].user"},
+		"a certificate without a key":             {kubeconfig(okCluster, "client-certificate-data: Q0FOQVJZ", ""), "users[0].user"},
+		"an invalid certificate":                  {kubeconfig(okCluster, "client-certificate-data: Q0FOQVJZ, client-key-data: Q0FOQVJZ", ""), "users[0].user"},
+		"an invalid CA":                           {cluster(`certificate-authority-data: Q0FOQVJZ`), c + "certificate-authority-data"},
+		"a CA that is not base64":                 {cluster(`certificate-authority-data: "` + canary + `!"`), c + "certificate-authority-data"},
+		"a token with a line break":               {kubeconfig(okCluster, `token: "`+canary+`\n"`, ""), u + "token"},
+		"a token that is an object":               {kubeconfig(okCluster, `token: {a: `+canary+`}`, ""), u + "token"},
+		"users that are not a list":               {`{"users":{"` + canary + `":1}}`, "users"},
+		"a user that is not an object":            {`{"users":["` + canary + `"]}`, "users[0]"},
+		"invalid YAML":                            {canary + ": [" + canary, "kubeconfig"},
+		"a string":                                {canary, "kubeconfig"},
+		"a list":                                  {"[" + canary + "]", "kubeconfig"},
+		"an empty text":                           {"", "kubeconfig"},
+		"an empty object":                         {"{}", "current-context"},
+		"a kubeconfig that is too large":          {strings.Repeat("#"+canary+"\n", 1<<18), "kubeconfig"},
+		"a YAML bomb":                             {bomb(), "kubeconfig"},
+		"the removed form with a secretRef [H-8]": {`{"secretRef":{"name":"` + canary + `"}}`, "kubeconfig"},
 	}
 	for _, url := range []string{
 		"http://api.example.com", "api.example.com:6443", "ftp://api.example.com", "https://", "https://u:" + canary + "@api.example.com",
@@ -216,7 +216,7 @@ func bomb() string {
 	return text
 }
 
-func TestRESTConfigRefuses(t *testing.T) {
+func TestRESTConfigRejectsInvalidKubeconfigs(t *testing.T) {
 	for name, tc := range refusedKubeconfigs() {
 		t.Run("refuses "+name, func(t *testing.T) {
 			got, err := targets.RESTConfig([]byte(tc.text), targets.Policy{})
@@ -242,9 +242,9 @@ func mustHideCanary(t *testing.T, err error) {
 	}
 }
 
-// TestPolicyAllowsOneThing checks that each option of a Policy allows only the feature that it names, and that all
+// TestPolicyOptionAllowsOneFeature checks that each option of a Policy allows only the feature that it names, and that all
 // other features are still rejected.
-func TestPolicyAllowsOneThing(t *testing.T) {
+func TestPolicyOptionAllowsOneFeature(t *testing.T) {
 	all := targets.Policy{AllowInsecureTLS: true, AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowForeignSecrets: true, EnableOIDC: true, EnableSelf: true}
 	only := func(change func(*targets.Policy)) targets.Policy {
 		p := targets.Policy{}
@@ -288,9 +288,9 @@ func TestPolicyAllowsOneThing(t *testing.T) {
 	}
 }
 
-// TestInClusterServer checks that the API server address in the environment of a pod counts as the deployer's own API
+// TestInClusterServerIsOwnServer checks that the API server address in the environment of a pod counts as the deployer's own API
 // server.
-func TestInClusterServer(t *testing.T) {
+func TestInClusterServerIsOwnServer(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 	if _, err := targets.RESTConfig([]byte(kubeconfig("server: https://10.96.0.1:443", okUser, "")), targets.Policy{}); err == nil {
 		t.Error("the deployer's own API server is accepted")

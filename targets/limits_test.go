@@ -58,7 +58,7 @@ func wantLimit(t *testing.T, err error, option string) {
 	}
 }
 
-func TestHostileResponses(t *testing.T) {
+func TestTooLargeResponses(t *testing.T) {
 	key := client.ObjectKey{Namespace: "default", Name: "a"}
 	read := func(ctx context.Context, c client.Client) error { return c.Get(ctx, key, configMaps(true)) }
 	typed := func(ctx context.Context, c client.Client) error { return c.Get(ctx, key, &corev1.ConfigMap{}) }
@@ -79,13 +79,13 @@ func TestHostileResponses(t *testing.T) {
 		calls     []func(context.Context, client.Client) error
 		option    string
 	}{
-		"a huge object [F2]":         {hostile.Huge(120 << 20), []func(context.Context, client.Client) error{read, typed, write}, "Object"},
-		"a huge object, zipped [F2]": {hostile.When(hostile.All, hostile.Gzip(), hostile.Huge(120<<20)), []func(context.Context, client.Client) error{read}, "Object"},
-		"a huge list [F2]":           {hostile.Huge(120 << 20), []func(context.Context, client.Client) error{list}, "Page"},
-		"endless pages [F2]":         {hostile.EndlessPages(100, 10_000), []func(context.Context, client.Client) error{list, typedList, metadataList}, "List"},
-		"many small values [F2]":     {hostile.Nodes(1_000_000), []func(context.Context, client.Client) error{read}, "Decoding"},
-		"a very deep object [F2]":    {hostile.Deep(100_000), []func(context.Context, client.Client) error{read}, ""},
-		"another format [F2]":        {hostile.ContentType("application/vnd.kubernetes.protobuf"), []func(context.Context, client.Client) error{read, typed}, ""},
+		"a huge object [F2]":            {hostile.Huge(120 << 20), []func(context.Context, client.Client) error{read, typed, write}, "Object"},
+		"a huge compressed object [F2]": {hostile.When(hostile.All, hostile.Gzip(), hostile.Huge(120<<20)), []func(context.Context, client.Client) error{read}, "Object"},
+		"a huge list [F2]":              {hostile.Huge(120 << 20), []func(context.Context, client.Client) error{list}, "Page"},
+		"endless pages [F2]":            {hostile.EndlessPages(100, 10_000), []func(context.Context, client.Client) error{list, typedList, metadataList}, "List"},
+		"many small values [F2]":        {hostile.Nodes(1_000_000), []func(context.Context, client.Client) error{read}, "Decoding"},
+		"a very deep object [F2]":       {hostile.Deep(100_000), []func(context.Context, client.Client) error{read}, ""},
+		"another format [F2]":           {hostile.ContentType("application/vnd.kubernetes.protobuf"), []func(context.Context, client.Client) error{read, typed}, ""},
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
 			for i, call := range tc.calls {
@@ -108,9 +108,9 @@ func TestHostileResponses(t *testing.T) {
 	}
 }
 
-// TestConcurrentHostileResponses checks that many concurrent responses take no more memory than a single response, if each of them
+// TestConcurrentResponsesShareBudget checks that many concurrent responses take no more memory than a single response, if each of them
 // is within the limits.
-func TestConcurrentHostileResponses(t *testing.T) {
+func TestConcurrentResponsesShareBudget(t *testing.T) {
 	t.Run("share one budget, whatever their targets are [F2]", func(t *testing.T) {
 		p := newPool(t, targets.PoolOptions{RequestTimeout: 5 * time.Minute}) // the timeout also covers the time that a response waits for the budget
 		var clients []*targets.Client
@@ -178,7 +178,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-func TestHostileDiscovery(t *testing.T) {
+func TestTooLargeDiscovery(t *testing.T) {
 	for name, aggregated := range map[string]bool{"aggregated [F3]": true, "one by one [F3]": false} {
 		for _, count := range []int{1500, 200_000} {
 			t.Run(fmt.Sprintf("refuses %d groups that are served %s", count, name), func(t *testing.T) {
@@ -208,11 +208,11 @@ func TestHostileDiscovery(t *testing.T) {
 	})
 }
 
-// TestFlood checks that a watch with too many events ends, and that its target then counts as down.
-func TestFlood(t *testing.T) {
+// TestWatchWithTooManyEvents checks that a watch with too many events ends, and that its target then counts as down.
+func TestWatchWithTooManyEvents(t *testing.T) {
 	for name, tc := range map[string]struct{ from, option string }{
-		"from the beginning [F3]": {"", "WatchObjects"},
-		"from a version [F3]":     {"1", "WatchEvents"},
+		"a watch without a version [F3]": {"", "WatchObjects"},
+		"a watch from a version [F3]":    {"1", "WatchEvents"},
 	} {
 		t.Run("ends a watch "+name, func(t *testing.T) {
 			s := hostileServer(t, hostile.When(hostile.Watches, hostile.Flood()))

@@ -81,7 +81,7 @@ func kindIn(group, kind string) schema.GroupKind { return schema.GroupKind{Group
 func TestMapper(t *testing.T) {
 	pass := func(clk *clocktesting.FakePassiveClock, d time.Duration) { clk.SetTime(clk.Now().Add(d)) }
 	lamp := kindIn("example.org", "Lamp")
-	t.Run("keeps the kinds of a group whose discovery fails, and names the group [F70]", func(t *testing.T) {
+	t.Run("the mapper keeps the kinds of a group whose discovery fails, and names the group [F70]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"v1": "ConfigMap", "example.org/v1": "Lamp"}}
 		m, clk := newMapper(t, g)
 		g.served, g.stale = map[string]string{"v1": "ConfigMap"}, []string{"example.org/v1"}
@@ -101,13 +101,13 @@ func TestMapper(t *testing.T) {
 			t.Errorf("got an incomplete version as served: %v", m.Serves(version))
 		}
 	})
-	t.Run("does not take the first discovery for complete [F70]", func(t *testing.T) {
+	t.Run("the mapper does not consider the first discovery complete [F70]", func(t *testing.T) {
 		m, _ := newMapper(t, &groups{served: map[string]string{"v1": "ConfigMap"}, stale: []string{"example.org/v1"}})
 		if _, err := m.RESTMapping(lamp, "v1"); err == nil || meta.IsNoMatchError(err) {
 			t.Errorf("got the error %v, want one that names the group", err)
 		}
 	})
-	t.Run("forgets the kinds of a complete discovery, and of large versions [F70]", func(t *testing.T) {
+	t.Run("the mapper forgets the kinds of a complete discovery, and of large versions [F70]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"v1": "ConfigMap", "example.org/v1": "Lamp", "big.org/v1": strings.Repeat("x", maxKept)}}
 		m, clk := newMapper(t, g)
 		g.served, g.stale = map[string]string{"v1": "ConfigMap"}, []string{"big.org/v1"}
@@ -122,7 +122,7 @@ func TestMapper(t *testing.T) {
 			t.Error("a version of more than 1 MiB is kept")
 		}
 	})
-	t.Run("discovers an unknown kind after a second [F71]", func(t *testing.T) {
+	t.Run("the mapper discovers an unknown kind after a second [F71]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
 		m, clk := newMapper(t, g)
 		g.served["example.org/v1"] = "Lamp"
@@ -136,7 +136,7 @@ func TestMapper(t *testing.T) {
 			t.Errorf("got the error %v after %d discoveries, want a mapping after 2", err, g.calls)
 		}
 	})
-	t.Run("discovers an unknown kind at once after a reset [F71]", func(t *testing.T) {
+	t.Run("the mapper discovers an unknown kind at once after a reset [F71]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
 		m, _ := newMapper(t, g)
 		g.served["example.org/v1"] = "Lamp"
@@ -145,7 +145,7 @@ func TestMapper(t *testing.T) {
 			t.Errorf("got the error %v after %d discoveries, want a mapping after 2", err, g.calls)
 		}
 	})
-	t.Run("shares a discovery between concurrent requests [F71]", func(t *testing.T) {
+	t.Run("concurrent requests share a discovery [F71]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
 		m, clk := newMapper(t, g)
 		pass(clk, time.Second)
@@ -158,7 +158,7 @@ func TestMapper(t *testing.T) {
 			t.Errorf("got %d discoveries, want 2", g.calls)
 		}
 	})
-	t.Run("repeats a slow discovery less often [F71]", func(t *testing.T) {
+	t.Run("a slow discovery is repeated less often [F71]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
 		m, clk := newMapper(t, g)
 		g.wait = func() { pass(clk, 2*time.Second) }
@@ -170,7 +170,7 @@ func TestMapper(t *testing.T) {
 			t.Errorf("got %d discoveries, want 2 within four times the duration of the second", g.calls)
 		}
 	})
-	t.Run("does not repeat a failed discovery at once [F71]", func(t *testing.T) {
+	t.Run("a failed discovery is not repeated at once [F71]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
 		m, clk := newMapper(t, g)
 		g.down = errors.New("down")
@@ -181,7 +181,7 @@ func TestMapper(t *testing.T) {
 			}
 		}
 	})
-	t.Run("reports a kind that changed or is gone, because it may come back with another scope [F99]", func(t *testing.T) {
+	t.Run("the mapper reports a kind that changed or is gone, because it may return with another scope [F99]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"example.org/v1": "Fan"}}
 		m, clk := newMapper(t, g)
 		changes := 0
@@ -200,7 +200,7 @@ func TestMapper(t *testing.T) {
 			}
 		}
 	})
-	t.Run("refreshes a known kind that has another scope now [F99]", func(t *testing.T) {
+	t.Run("the mapper refreshes a known kind whose scope has changed [F99]", func(t *testing.T) {
 		g := &groups{served: map[string]string{"example.org/v1": "Fan"}}
 		m, clk := newMapper(t, g)
 		before, err := m.Refresh(t.Context())
@@ -267,7 +267,7 @@ func TestStatusSubresource(t *testing.T) {
 			{GroupVersion: "example.org/v2", APIResources: widgets("widgets/status", "widgets")},
 		}, nil)}
 	for version, want := range map[string]bool{"v1": false, "v2": true, "v3": false} {
-		t.Run("is known from the discovery of each version [F101]", func(t *testing.T) {
+		t.Run("the status subresource is known from the discovery of each version [F101]", func(t *testing.T) {
 			gvk := schema.GroupVersionKind{Group: "example.org", Version: version, Kind: "Widget"}
 			if got := m.HasStatusSubresource(gvk); got != want {
 				t.Errorf("%s has a status subresource: %v, want %v", gvk, got, want)

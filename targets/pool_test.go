@@ -152,7 +152,7 @@ func TestPoolRotates(t *testing.T) {
 	}
 }
 
-func TestPoolDoesNotRotateWhatOthersUse(t *testing.T) {
+func TestPoolDoesNotRotateSharedClients(t *testing.T) {
 	api := newAPI(t, "old", "new")
 	elsewhere := newAPI(t, "new")
 	p := newPool(t, targets.PoolOptions{})
@@ -227,7 +227,7 @@ func TestPoolWithAllPinned(t *testing.T) {
 	}
 }
 
-func TestPoolKnowsKinds(t *testing.T) {
+func TestPoolDiscoversKindsRarely(t *testing.T) {
 	api := newAPI(t, "t")
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	p := newPool(t, targets.PoolOptions{Clock: clk})
@@ -523,7 +523,7 @@ func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 	}
 }
 
-func TestPoolEnds(t *testing.T) {
+func TestPoolStopsWithContext(t *testing.T) {
 	api := newAPI(t, "t")
 	before := runtime.NumGoroutine()
 	p := targets.NewPool(targets.PoolOptions{Policy: loose, GetTimeout: 10 * time.Second})

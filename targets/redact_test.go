@@ -15,9 +15,9 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// TestQuotedToken checks that an error does not contain the token, in whatever form the server has quoted it. It also
+// TestErrorsHideQuotedToken checks that an error does not contain the token, in whatever form the server has quoted it. It also
 // checks that the reason of the error stays the same.
-func TestQuotedToken(t *testing.T) {
+func TestErrorsHideQuotedToken(t *testing.T) {
 	const token = "k4n4ry.of-the/token+UxYzMqvTsa=="
 	for name, quote := range hostile.Quotings() {
 		t.Run("removes a token that is quoted as "+name+" [F8]", func(t *testing.T) {

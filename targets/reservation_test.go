@@ -29,8 +29,8 @@ func withContext[T any]() []string {
 	return out
 }
 
-// TestHeldUntilDecoded checks that each call releases the memory of its response when it returns.
-func TestHeldUntilDecoded(t *testing.T) {
+// TestCallReleasesMemoryWhenItReturns checks that each call releases the memory of its response when it returns.
+func TestCallReleasesMemoryWhenItReturns(t *testing.T) {
 	type call func(context.Context, *targets.Client) error
 	apply := func() *corev1ac.ConfigMapApplyConfiguration { return corev1ac.ConfigMap("a", "default") }
 	patch := client.RawPatch("application/merge-patch+json", []byte("{}"))

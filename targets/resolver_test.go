@@ -136,7 +136,7 @@ func TestResolve(t *testing.T) {
 	})
 }
 
-func TestResolveFaults(t *testing.T) {
+func TestResolveErrors(t *testing.T) {
 	both := target("creds", "")
 	both.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"token":"` + canary + `"}`))
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "creds", errors.New("no"))
@@ -244,7 +244,7 @@ func TestForget(t *testing.T) {
 	resolveWant(t, r, reader, "new", 2)
 }
 
-func TestFailuresAreReadAgain(t *testing.T) {
+func TestFailedSecretIsReadAgain(t *testing.T) {
 	steps := map[string]struct {
 		data map[string]string
 		err  error

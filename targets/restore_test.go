@@ -15,9 +15,9 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// TestRestoredTarget continues a watch after the target was restored from a backup. The target has not reached the
+// TestWatchOfRestoredTarget continues a watch after the target was restored from a backup. The target has not reached the
 // version of the watch again yet.
-func TestRestoredTarget(t *testing.T) {
+func TestWatchOfRestoredTarget(t *testing.T) {
 	t.Run("expires the version of a watch [F60]", func(t *testing.T) {
 		api := newAPI(t, "t1")
 		api.set(func() {

@@ -52,21 +52,21 @@ func TestMatches(t *testing.T) {
 		selectors []lsv1alpha1.TargetSelector
 		want      bool
 	}{
-		"no selectors [L24] [C2]":                       {"responsible for every target", nil, true},
-		"an empty selector [L24]":                       {"it has no part that could fail", []lsv1alpha1.TargetSelector{{}}, true},
-		"one of two selectors [L24] [C2]":               {"selectors are alternatives", []lsv1alpha1.TargetSelector{no, yes}, true},
-		"none of two selectors [L24] [C2]":              {"another environment", []lsv1alpha1.TargetSelector{no, no}, false},
-		"all parts match [C2]":                          {"parts of one selector all count", []lsv1alpha1.TargetSelector{all}, true},
-		"labels do not match [C2]":                      {"parts of one selector all count", []lsv1alpha1.TargetSelector{partly}, false},
-		"annotations do not match [C2]":                 {"parts of one selector all count", []lsv1alpha1.TargetSelector{otherTeam}, false},
-		"name and namespace [C2]":                       {"one of the references is enough", []lsv1alpha1.TargetSelector{byName("garden", "cluster-1")}, true},
-		"name without namespace [C2]":                   {"the namespace counts only if set", []lsv1alpha1.TargetSelector{byName("", "cluster-1")}, true},
-		"other namespace [C2]":                          {"the namespace counts if set", []lsv1alpha1.TargetSelector{byName("other", "cluster-1")}, false},
-		"other name [C2]":                               {"the name always counts", []lsv1alpha1.TargetSelector{byName("garden", "cluster-2")}, false},
-		"an annotation [C2]":                            {"annotations are looked at", []lsv1alpha1.TargetSelector{annotated}, true},
-		"an annotation's key among the labels [C2]":     {"labels and annotations are not mixed up", []lsv1alpha1.TargetSelector{byLabels(need("team", "exists"))}, false},
-		"two requirements, one fails [C2]":              {"all requirements count", []lsv1alpha1.TargetSelector{byLabels(need("env", "exists"), need("env", "=", "prod"))}, false},
-		"a fault behind the first match is not met yet": {"Validate finds it", []lsv1alpha1.TargetSelector{yes, byLabels(need("env", "bad"))}, true},
+		"no selectors [L24] [C2]":                    {"responsible for every target", nil, true},
+		"an empty selector [L24]":                    {"it has no part that could fail", []lsv1alpha1.TargetSelector{{}}, true},
+		"one of two selectors [L24] [C2]":            {"selectors are alternatives", []lsv1alpha1.TargetSelector{no, yes}, true},
+		"none of two selectors [L24] [C2]":           {"another environment", []lsv1alpha1.TargetSelector{no, no}, false},
+		"all parts match [C2]":                       {"parts of one selector all count", []lsv1alpha1.TargetSelector{all}, true},
+		"labels do not match [C2]":                   {"parts of one selector all count", []lsv1alpha1.TargetSelector{partly}, false},
+		"annotations do not match [C2]":              {"parts of one selector all count", []lsv1alpha1.TargetSelector{otherTeam}, false},
+		"name and namespace [C2]":                    {"one of the references is enough", []lsv1alpha1.TargetSelector{byName("garden", "cluster-1")}, true},
+		"name without namespace [C2]":                {"the namespace counts only if set", []lsv1alpha1.TargetSelector{byName("", "cluster-1")}, true},
+		"other namespace [C2]":                       {"the namespace counts if set", []lsv1alpha1.TargetSelector{byName("other", "cluster-1")}, false},
+		"other name [C2]":                            {"the name always counts", []lsv1alpha1.TargetSelector{byName("garden", "cluster-2")}, false},
+		"an annotation [C2]":                         {"annotations are looked at", []lsv1alpha1.TargetSelector{annotated}, true},
+		"a label with the key of an annotation [C2]": {"labels and annotations are not mixed up", []lsv1alpha1.TargetSelector{byLabels(need("team", "exists"))}, false},
+		"two requirements, one fails [C2]":           {"all requirements count", []lsv1alpha1.TargetSelector{byLabels(need("env", "exists"), need("env", "=", "prod"))}, false},
+		"an invalid selector after a match":          {"Validate finds it", []lsv1alpha1.TargetSelector{yes, byLabels(need("env", "bad"))}, true},
 	}
 	for name, tc := range cases {
 		t.Run(fmt.Sprintf("returns %t for %s", tc.want, name), func(t *testing.T) {

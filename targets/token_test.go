@@ -240,7 +240,7 @@ func TestOIDCRefusals(t *testing.T) {
 	}
 }
 
-func TestSelf(t *testing.T) {
+func TestSelfConfig(t *testing.T) {
 	ls, api := newLandscaper(), newAPI(t, canary+"-1")
 	_, cert, key := pki(t)
 	o := ls.options(targets.Policy{EnableSelf: true})
@@ -306,9 +306,9 @@ func TestClientCertificateOfTheDeployer(t *testing.T) {
 	})
 }
 
-// TestTokenCreationFails checks that the target gets no request if no token can be created, and that the error names
+// TestFailedTokenCreationSendsNoRequest checks that the target gets no request if no token can be created, and that the error names
 // the service account.
-func TestTokenCreationFails(t *testing.T) {
+func TestFailedTokenCreationSendsNoRequest(t *testing.T) {
 	ls, api := newLandscaper(), newAPI(t)
 	ls.fails = apierrors.NewNotFound(corev1.Resource("serviceaccounts"), "robot")
 	down := wantUnreachable(t, newPool(t, ls.options(oidcPolicy)), "a", api.oidc(`,"audience":["x"]`))

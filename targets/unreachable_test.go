@@ -75,9 +75,9 @@ func wantUnreachable(t *testing.T, p *targets.Pool, name, content string) *targe
 	return down
 }
 
-// TestDeadTargets checks that, after the first failed attempt, every Get returns immediately, and that the pauses
+// TestGetFailsFastForUnavailableTarget checks that, after the first failed attempt, every Get returns immediately, and that the pauses
 // between attempts grow.
-func TestDeadTargets(t *testing.T) {
+func TestGetFailsFastForUnavailableTarget(t *testing.T) {
 	for name, url := range map[string]string{"no server listens": dead(t), "the server does not respond": hung(t)} {
 		t.Run("returns an error immediately if "+name, func(t *testing.T) {
 			clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -121,8 +121,8 @@ func await(t *testing.T, done func() bool) {
 	}
 }
 
-// TestGetTimeout checks that all callers together wait for a silent target only once.
-func TestGetTimeout(t *testing.T) {
+// TestGetWaitsOnceForSilentTarget checks that all callers together wait for a silent target only once.
+func TestGetWaitsOnceForSilentTarget(t *testing.T) {
 	p := newPool(t, targets.PoolOptions{GetTimeout: 300 * time.Millisecond, ConnectTimeout: 30 * time.Second})
 	content := at(t, hung(t))
 	start := time.Now()
@@ -144,9 +144,9 @@ func TestGetTimeout(t *testing.T) {
 	})
 }
 
-// TestTargetThatGoesDown checks that after three requests without a response, further requests fail immediately. It
+// TestTargetBecomesUnavailable checks that after three requests without a response, further requests fail immediately. It
 // also checks that the client notices when the target responds again.
-func TestTargetThatGoesDown(t *testing.T) {
+func TestTargetBecomesUnavailable(t *testing.T) {
 	api := newAPI(t, "t")
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	p := newPool(t, targets.PoolOptions{Clock: clk, RequestTimeout: testtime.Stretch(500 * time.Millisecond)})
@@ -187,8 +187,8 @@ func TestTargetThatGoesDown(t *testing.T) {
 	}
 }
 
-// TestCallerThatGivesUp checks that a cancelled request does not count against the target.
-func TestCallerThatGivesUp(t *testing.T) {
+// TestCanceledRequestDoesNotCountAgainstTarget checks that a cancelled request does not count against the target.
+func TestCanceledRequestDoesNotCountAgainstTarget(t *testing.T) {
 	api := newAPI(t, "t")
 	p := newPool(t, targets.PoolOptions{})
 	c := get(t, p, resolved("a", api.content(t, "t")))
@@ -204,9 +204,9 @@ func TestCallerThatGivesUp(t *testing.T) {
 	}
 }
 
-// TestNewCredentialsEndThePause checks that new credentials are tried immediately after the target rejected the old
+// TestNewCredentialsAreTriedAtOnce checks that new credentials are tried immediately after the target rejected the old
 // credentials.
-func TestNewCredentialsEndThePause(t *testing.T) {
+func TestNewCredentialsAreTriedAtOnce(t *testing.T) {
 	api := newAPI(t, "new")
 	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
 	if down := wantUnreachable(t, p, "a", api.content(t, "old")); down.RetryAfter < 30*time.Minute {
@@ -215,9 +215,9 @@ func TestNewCredentialsEndThePause(t *testing.T) {
 	get(t, p, resolved("a", api.content(t, "new")))
 }
 
-// TestErrorsInsteadOfKinds checks that the client does not send requests in a loop to a target that returns only
+// TestDiscoveryErrorsAreNotRetriedInLoop checks that the client does not send requests in a loop to a target that returns only
 // errors.
-func TestErrorsInsteadOfKinds(t *testing.T) {
+func TestDiscoveryErrorsAreNotRetriedInLoop(t *testing.T) {
 	api := newAPI(t)
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	p := newPool(t, targets.PoolOptions{Clock: clk})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestPrivateHostNamesTheFlag(t *testing.T) {
+func TestErrorOfPrivateHostNamesFlag(t *testing.T) {
 	t.Run("in the error [F49]", func(t *testing.T) {
 		server, err := url.Parse("https://127.0.0.1:6443")
 		if err != nil {

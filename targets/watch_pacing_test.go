@@ -59,9 +59,9 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
-// TestWatchesInAMinute runs an informer of client-go for a minute against a target that ends each watch, and counts the
+// TestNumberOfWatchesPerMinute runs an informer of client-go for a minute against a target that ends each watch, and counts the
 // requests.
-func TestWatchesInAMinute(t *testing.T) {
+func TestNumberOfWatchesPerMinute(t *testing.T) {
 	status := func(code int) hostile.Behaviour {
 		return func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hostile.WriteStatus(w, code, "", "no") })
@@ -69,15 +69,15 @@ func TestWatchesInAMinute(t *testing.T) {
 	}
 	watches := func(b hostile.Behaviour) hostile.Behaviour { return hostile.When(hostile.Watches, b) }
 	for name, behaviour := range map[string]hostile.Behaviour{
-		"older versions each time [F6]":   goingBack,
-		"an event with code 410 [F6]":     watches(hostile.Expired()),
-		"nothing [F6]":                    watches(hostile.Ending()),
-		"another format [F6]":             watches(hostile.ContentType("application/yaml")),
-		"an answer with code 410 [F6]":    watches(status(http.StatusGone)),
-		"too many requests [F6]":          watches(status(http.StatusTooManyRequests)),
-		"an error of the server [F6]":     watches(status(http.StatusInternalServerError)),
-		"a redirect [F6]":                 watches(hostile.Redirect("https://example.com")),
-		"an object that is no event [F6]": watches(hostile.Deep(5)),
+		"older versions each time [F6]":       goingBack,
+		"an event with code 410 [F6]":         watches(hostile.Expired()),
+		"nothing [F6]":                        watches(hostile.Ending()),
+		"another format [F6]":                 watches(hostile.ContentType("application/yaml")),
+		"a response with code 410 [F6]":       watches(status(http.StatusGone)),
+		"too many requests [F6]":              watches(status(http.StatusTooManyRequests)),
+		"an error of the server [F6]":         watches(status(http.StatusInternalServerError)),
+		"a redirect [F6]":                     watches(hostile.Redirect("https://example.com")),
+		"an object that is not an event [F6]": watches(hostile.Deep(5)),
 	} {
 		t.Run("sends few requests to a target that responds with "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

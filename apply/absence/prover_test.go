@@ -146,7 +146,7 @@ func TestProverRequests(t *testing.T) {
 			t.Errorf("got %+v after another discovery, want the state %s", kind, KindNotServed)
 		}
 	})
-	t.Run("read only a few definitions [F70]", func(t *testing.T) {
+	t.Run("a proof reads only a few definitions [F70]", func(t *testing.T) {
 		c := newCluster()
 		c.definitions = map[string]string{}
 		for i := range 2 * maxDefinitions {
@@ -172,7 +172,7 @@ func TestProverRequests(t *testing.T) {
 			t.Errorf("got %+v after %d lists, want the state %s", kind, c.lists, KindNotServed)
 		}
 	})
-	t.Run("prove nothing if the discovery fails [F70]", func(t *testing.T) {
+	t.Run("nothing is proved if the discovery fails [F70]", func(t *testing.T) {
 		c := newCluster()
 		c.down = errors.New("down")
 		if got := NewProver(c, c).Explain(t.Context(), lampKind, cause); !errors.Is(got, c.down) || Of(Object{Kind: lampKind, Name: "a"}, got) != Unrelated {

@@ -44,25 +44,25 @@ func TestFind(t *testing.T) {
 		want   []any
 	}{
 		"Plain":      {reason: "The leading dot is optional.", path: "metadata.name", want: []any{"web"}},
-		"Dot":        {reason: "A leading dot is fine.", path: ".metadata.name", want: []any{"web"}},
-		"Braces":     {reason: "Braces are fine.", path: "{.metadata.name}", want: []any{"web"}},
-		"Dollar":     {reason: "So is the root sign.", path: "$.metadata.name", want: []any{"web"}},
+		"Dot":        {reason: "A leading dot is allowed.", path: ".metadata.name", want: []any{"web"}},
+		"Braces":     {reason: "Braces are allowed.", path: "{.metadata.name}", want: []any{"web"}},
+		"Dollar":     {reason: "A leading $ is allowed.", path: "$.metadata.name", want: []any{"web"}},
 		"Escaped":    {reason: "A dot in a name is escaped.", path: `metadata.labels.app\.kubernetes\.io/name`, want: []any{"web"}},
-		"Quoted":     {reason: "Or the name is quoted.", path: `metadata.labels['app\.kubernetes\.io/name']`, want: []any{"web"}},
-		"Filter":     {reason: "A filter picks from a list.", path: `status.conditions[?(@.type=="Ready")].status`, want: []any{"True"}},
-		"Several":    {reason: "A path may give several values.", path: "status.conditions[*].status", want: []any{"True", "False"}},
-		"SomeAbsent": {reason: "Those that lack the field are skipped.", path: "spec.containers[*].image", want: []any{"b:1"}},
-		"Union":      {reason: "A union gives its parts.", path: "spec.containers[0,1].name", want: []any{"a", "b"}},
-		"Recursive":  {reason: "Descent finds at any depth.", path: "..image", want: []any{"b:1"}},
-		"InOrder":    {reason: "Descent takes the fields of an object in the order of their names.", path: "..name", want: []any{"web", "a", "b"}},
+		"Quoted":     {reason: "A dot in a name is quoted.", path: `metadata.labels['app\.kubernetes\.io/name']`, want: []any{"web"}},
+		"Filter":     {reason: "A filter selects elements of a list.", path: `status.conditions[?(@.type=="Ready")].status`, want: []any{"True"}},
+		"Several":    {reason: "A path may yield several values.", path: "status.conditions[*].status", want: []any{"True", "False"}},
+		"SomeAbsent": {reason: "Elements without the field are skipped.", path: "spec.containers[*].image", want: []any{"b:1"}},
+		"Union":      {reason: "A union yields its parts.", path: "spec.containers[0,1].name", want: []any{"a", "b"}},
+		"Recursive":  {reason: "Recursive descent finds fields at any depth.", path: "..image", want: []any{"b:1"}},
+		"InOrder":    {reason: "Recursive descent visits fields in the order of their names.", path: "..name", want: []any{"web", "a", "b"}},
 		"Null":       {reason: "Null is a value.", path: "spec.nothing", want: []any{nil}},
-		"Absent":     {reason: "A missing key is no value.", path: "spec.paused"},
-		"BelowNone":  {reason: "Neither is a key below a missing one.", path: "spec.a.b.c"},
-		"BelowNull":  {reason: "Nor below null.", path: "spec.nothing.a"},
-		"BelowText":  {reason: "Nor below a text.", path: "metadata.name.first"},
+		"Absent":     {reason: "A missing key yields no value.", path: "spec.paused"},
+		"BelowNone":  {reason: "A key below a missing key yields no value.", path: "spec.a.b.c"},
+		"BelowNull":  {reason: "A key below null yields no value.", path: "spec.nothing.a"},
+		"BelowText":  {reason: "A key below a string yields no value.", path: "metadata.name.first"},
 		"NotAList":   {reason: "An index into a map finds nothing.", path: "spec[0]"},
 		"BeyondEnd":  {reason: "An index beyond the end finds nothing.", path: "spec.containers[7]"},
-		"EmptyList":  {reason: "All of an empty list is nothing.", path: "spec.empty[*]"},
+		"EmptyList":  {reason: "An empty list yields no value.", path: "spec.empty[*]"},
 		"NoMatch":    {reason: "A filter without a match finds nothing and does not panic.", path: `status.conditions[?(@.type=="Other")].status`},
 	} {
 		t.Run(name+" [H-27]", func(t *testing.T) {
@@ -83,9 +83,10 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindIsAsClientGo compares the result with the evaluation that kubectl uses. Client-go descends into the fields of
-// an object in random order. The test therefore ignores the order of the values that a recursive descent finds.
-func TestFindIsAsClientGo(t *testing.T) {
+// TestFindAgreesWithClientGo compares the result with the evaluation that kubectl uses. Client-go descends into the
+// fields of an object in random order. The test therefore ignores the order of the values that a recursive descent
+// finds.
+func TestFindAgreesWithClientGo(t *testing.T) {
 	for _, text := range []string{
 		"metadata.name", "spec.containers[*].name", "spec.containers[*].image", "spec.containers[-1].name", "spec.containers[-1:].name",
 		"spec.containers[0:1].name", "spec.containers[0:2:2].name", "spec.containers[::2].name", "spec.containers[1:1]", "spec.containers[2]", "spec.containers[-3]",
@@ -124,7 +125,7 @@ func TestFindIsAsClientGo(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejectsInvalidPaths(t *testing.T) {
 	for name, text := range map[string]string{
 		"Empty": "", "Unclosed": "{.a", "UnclosedFilter": ".a[?(@.b==1)", "Text": "{.a} and more", "TwoActions": "{.a}{.b}", "Hidden": ".a}{.b",
 		"Range": "{range .a}", "End": "{end}", "Constant": `{"a"}`, "Number": "{7}", "Bool": "{true}", "NoNumber": ".a[x]", "Lonely": ".a[", "Long": strings.Repeat("a", 2000),
@@ -173,7 +174,7 @@ func nested(levels int) map[string]any {
 	return out
 }
 
-func TestFindIsBounded(t *testing.T) {
+func TestFindLimitsItsWork(t *testing.T) {
 	wide := make([]any, 2000)
 	for i := range wide {
 		wide[i] = map[string]any{"b": []any{nil, nil, nil}}
@@ -183,13 +184,13 @@ func TestFindIsBounded(t *testing.T) {
 		object       map[string]any
 		limited      bool
 	}{
-		"Deep":       {reason: "an object of 4.8 KB took 15 s", path: "..a..a", object: nested(960), limited: true},
-		"DeepOnce":   {reason: "one descent is bounded too", path: "..a", object: nested(maxDepth + 2), limited: true},
-		"Deepest":    {reason: "objects as deep as CustomResourceDefinitions are fine", path: "..a..a", object: nested(maxDepth + 1)},
+		"Deep":       {reason: "the evaluation of an object of 4.8 KB once took 15 s", path: "..a..a", object: nested(960), limited: true},
+		"DeepOnce":   {reason: "one recursive descent is limited", path: "..a", object: nested(maxDepth + 2), limited: true},
+		"Deepest":    {reason: "objects as deep as CustomResourceDefinitions are allowed", path: "..a..a", object: nested(maxDepth + 1)},
 		"NoDescent":  {reason: "a path without a descent goes no deeper than it is long", path: "a.a.a", object: nested(1000)},
-		"Wide":       {reason: "a busy object is fine", path: "..b[*]", object: map[string]any{"items": wide}, limited: false},
-		"Repeated":   {reason: "a union multiplies", path: "[0,0,0,0,0][0,0,0,0,0]", object: map[string]any{}, limited: false},
-		"Multiplied": {reason: "and more so with lists", path: ".items[0:,0:,0:].b[0:,0:,0:].x..y", object: map[string]any{"items": append([]any{}, wide...)}},
+		"Wide":       {reason: "a large object is allowed", path: "..b[*]", object: map[string]any{"items": wide}, limited: false},
+		"Repeated":   {reason: "a union multiplies the work", path: "[0,0,0,0,0][0,0,0,0,0]", object: map[string]any{}, limited: false},
+		"Multiplied": {reason: "a union of lists multiplies the work", path: ".items[0:,0:,0:].b[0:,0:,0:].x..y", object: map[string]any{"items": append([]any{}, wide...)}},
 		"Product":    {reason: "descents and unions together", path: "..items[0:,0:,0:,0:,0:,0:].b[0:,0:,0:]", object: map[string]any{"items": slices.Repeat(wide, 5)}, limited: true},
 		"Filters":    {reason: "filters within filters", path: ".items[?(@.b)].b[?(@==null)]..x", object: map[string]any{"items": wide}},
 	} {
@@ -213,7 +214,7 @@ func TestFindIsBounded(t *testing.T) {
 	}
 }
 
-func TestFindEndsWithItsContext(t *testing.T) {
+func TestFindStopsWhenContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the job is over")
 	cancel(cause)
@@ -221,7 +222,7 @@ func TestFindEndsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("stops [F5]", func(t *testing.T) {
+	t.Run("Find stops when the context ends [F5]", func(t *testing.T) {
 		if found, err := path.Find(ctx, nested(maxDepth)); !errors.Is(err, cause) || errors.Is(err, ErrNotFound) || found != nil {
 			t.Errorf("Find(ended context): got %d values, %v", len(found), err)
 		}

@@ -64,14 +64,14 @@ func TestMigratePatchMergesTheEntriesOfOneManager(t *testing.T) {
 		raw, err := MigratePatch(&metav1.ObjectMeta{ManagedFields: entries}, "x/v1beta1", "x/v1")
 		return string(raw), err
 	}
-	t.Run("keeps the fields of both versions [F95]", func(t *testing.T) {
+	t.Run("a merged entry keeps the fields of both versions [F95]", func(t *testing.T) {
 		got, err := patchOf(entry("x/v1beta1", "", `{"f:a":{},"f:status":{}}`), entry("x/v1", "", `{"f:b":{}}`), entry("x/v1beta1", "status", `{"f:c":{}}`))
 		want, _ := patchOf(entry("x/v1beta1", "", `{"f:a":{},"f:b":{},"f:status":{}}`), entry("x/v1beta1", "status", `{"f:c":{}}`))
 		if err != nil || got != want {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
 	})
-	t.Run("reports an entry that it cannot read [F95]", func(t *testing.T) {
+	t.Run("an invalid entry is an error [F95]", func(t *testing.T) {
 		if _, err := patchOf(entry("x/v1beta1", "", `{"x":{}}`), entry("x/v1", "", `{"f:b":{}}`)); err == nil {
 			t.Error("no error")
 		}

@@ -24,21 +24,21 @@ func TestStamp(t *testing.T) {
 		want   map[string]any
 	}{
 		"Bare": {
-			reason: "labels and annotations come into being",
+			reason: "labels and annotations are created",
 			obj:    map[string]any{"kind": "ConfigMap"},
 			want: map[string]any{"kind": "ConfigMap", "metadata": map[string]any{
 				"labels": map[string]any{ownership.LabelItem: "4f1e"}, "annotations": ours,
 			}},
 		},
 		"KeepsOthers": {
-			reason: "a label that is no string stays, so that the server refuses it by name",
+			reason: "an invalid label is kept, so that the API server rejects it",
 			obj:    map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b", "n": int64(1), ownership.LabelItem: "else"}}},
 			want: map[string]any{"metadata": map[string]any{
 				"labels": map[string]any{"a": "b", "n": int64(1), ownership.LabelItem: "4f1e"}, "annotations": ours,
 			}},
 		},
 		"LabelsAreNoMap": {
-			reason: "nothing is overwritten, the server refuses it",
+			reason: "invalid metadata is kept, so that the API server rejects it",
 			obj:    map[string]any{"metadata": map[string]any{"labels": "x"}},
 			want:   map[string]any{"metadata": map[string]any{"labels": "x", "annotations": ours}},
 		},

@@ -45,12 +45,12 @@ func TestOwnersOf(t *testing.T) {
 		obj    *unstructured.Unstructured
 		want   []ownership.Owner
 	}{
-		"Nobody":    {"no mark", stamped(false), nil},
-		"One":       {"the label is enough", stamped(true), []ownership.Owner{first}},
-		"Several":   {"the label first, then by UID [F62]", stamped(true, third, second), []ownership.Owner{first, second, third}},
-		"Unlabeled": {"who removes the label removes no owner [F62]", stamped(false, second), []ownership.Owner{second}},
-		"Twice":     {"an owner to whom the label moved on counts once [F62]", stamped(true, first, second), []ownership.Owner{first, second}},
-		"Broken":    {"a text that cannot be read still is an owner [F62]", broken, []ownership.Owner{{UID: "1"}, {UID: "2"}}},
+		"None":      {"no mark", stamped(false), nil},
+		"One":       {"only the label", stamped(true), []ownership.Owner{first}},
+		"Several":   {"the owner of the label first, then by UID [F62]", stamped(true, third, second), []ownership.Owner{first, second, third}},
+		"Unlabeled": {"removing the label removes no other owner [F62]", stamped(false, second), []ownership.Owner{second}},
+		"Twice":     {"an owner in the label and in an annotation counts once [F62]", stamped(true, first, second), []ownership.Owner{first, second}},
+		"Broken":    {"an invalid annotation still names an owner [F62]", broken, []ownership.Owner{{UID: "1"}, {UID: "2"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, ownership.OwnersOf(tc.obj)); diff != "" {
@@ -60,8 +60,8 @@ func TestOwnersOf(t *testing.T) {
 	}
 }
 
-func TestTakeOverLeavesOtherOwners(t *testing.T) {
-	t.Run("entries of items that own the object as well stay [F62]", func(t *testing.T) {
+func TestTakeOverKeepsEntriesOfOtherItems(t *testing.T) {
+	t.Run("entries of other items that own the object are kept [F62]", func(t *testing.T) {
 		entries := []metav1.ManagedFieldsEntry{
 			held("deployerkit-2", "Apply", "v1", "", `{"f:b":{}}`), held("deployerkit-2-patch", "Apply", "v1", "", `{"f:c":{}}`),
 			held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`),

@@ -31,29 +31,29 @@ func TestTakeOver(t *testing.T) {
 		want   []metav1.ManagedFieldsEntry // nil if there is nothing to transfer
 	}{
 		"Nothing": {
-			reason: "our own entry, others' and subresources are no reason for a write",
+			reason: "no write for own entries, entries of other managers and subresources",
 			have: []metav1.ManagedFieldsEntry{
 				held(manager, "Apply", "v1", "", `{"f:a":{}}`), held("kubectl", "Update", "v1", "", `{"f:b":{}}`),
 				held(ls, "Update", "v1", "status", `{"f:status":{}}`), held("deployerkit-old-patch", "Update", "v1", "", `{"f:c":{}}`),
 			},
 		},
 		"FormerLife": {
-			reason: "an Apply entry of the item's former life becomes ours",
+			reason: "an Apply entry of an earlier item becomes an own entry",
 			have:   []metav1.ManagedFieldsEntry{held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`), held("kubectl", "Apply", "v1", "", `{"f:b":{}}`)},
 			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`), held("kubectl", "Apply", "v1", "", `{"f:b":{}}`)},
 		},
 		"MergesIntoOurs": {
-			reason: "our entry exists already, both are joined",
+			reason: "two own entries are merged",
 			have:   []metav1.ManagedFieldsEntry{held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`), held(manager, "Apply", "v1", "", `{"f:b":{}}`)},
 			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{},"f:b":{}}`)},
 		},
 		"Updater": {
-			reason: "a program that wrote with PUT; its status stays nobody's",
+			reason: "an Update entry becomes an own entry, without its status",
 			have:   []metav1.ManagedFieldsEntry{held(ls, "Update", "v1", "", `{"f:a":{},"f:status":{"f:x":{}}}`)},
 			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`)},
 		},
 		"keeps the fields of an entry with another version [F95]": {
-			reason: "the next apply removes these fields, too",
+			reason: "the next apply removes these fields",
 			have:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`), held(ls, "Update", "v2", "", `{"f:b":{}}`)},
 			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{},"f:b":{}}`)},
 		},
@@ -75,7 +75,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-func TestTakeOverBrokenEntry(t *testing.T) {
+func TestTakeOverReportsInvalidEntry(t *testing.T) {
 	obj := object(held("deployerkit-old", "Apply", "v1", "", `{"x":{}}`))
 	if _, _, err := ownership.TakeOver(obj, taker); err == nil {
 		t.Error("a broken entry was taken over")

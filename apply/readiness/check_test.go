@@ -113,7 +113,7 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-func TestSecretValuesStaySecret(t *testing.T) {
+func TestErrorsHideSecretValues(t *testing.T) {
 	check, err := Compile(spec(t, "{name: c, resourceSelector: [{apiVersion: v1, kind: Secret, name: s}], requirements: [{jsonPath: data.p, operator: '=', values: [{value: CANARY2}]}]}"))
 	if err != nil {
 		t.Fatal(err)
@@ -187,9 +187,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunLooksAtAll ensures that Run checks all objects that List returns. An empty list must have the same result as a
-// nil list.
-func TestRunLooksAtAll(t *testing.T) {
+// TestRunChecksAllObjects ensures that Run checks all objects that List returns. An empty list must have the same
+// result as a nil list.
+func TestRunChecksAllObjects(t *testing.T) {
 	check, err := Compile(spec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: web}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))
 	if err != nil {
 		t.Fatal(err)
@@ -200,9 +200,9 @@ func TestRunLooksAtAll(t *testing.T) {
 		found  []*unstructured.Unstructured
 		reason string
 	}{
-		"one of three is not ready": {found, "Pod ns/z: status.phase"},
-		"no list":                   {nil, "no Pod has the labels app=web"},
-		"an empty list":             {[]*unstructured.Unstructured{}, "no Pod has the labels app=web"},
+		"one of three objects is not ready": {found, "Pod ns/z: status.phase"},
+		"nil list":                          {nil, "no Pod has the labels app=web"},
+		"an empty list":                     {[]*unstructured.Unstructured{}, "no Pod has the labels app=web"},
 	} {
 		t.Run(name+" [D13]", func(t *testing.T) {
 			got, err := check.Run(t.Context(), listed(tc.found))
@@ -230,12 +230,12 @@ func TestEqualNumbers(t *testing.T) {
 		a, b any
 		want bool
 	}{
-		"whole float":      {int64(2), 2.0, true},
-		"float first":      {2.0, int64(2), true},
-		"float":            {int64(2), 2.5, false},
-		"inside a list":    {[]any{int64(1), 2.0}, []any{1.0, int64(2)}, true},
-		"number and text":  {int64(2), "2", false},
-		"number and truth": {int64(1), true, false},
+		"a float without a fraction": {int64(2), 2.0, true},
+		"a float as the first value": {2.0, int64(2), true},
+		"float":                      {int64(2), 2.5, false},
+		"numbers in a list":          {[]any{int64(1), 2.0}, []any{1.0, int64(2)}, true},
+		"a number and a string":      {int64(2), "2", false},
+		"a number and a boolean":     {int64(1), true, false},
 	} {
 		t.Run(name+" [D13]", func(t *testing.T) {
 			if got := equal(tc.a, tc.b); got != tc.want {
@@ -245,8 +245,8 @@ func TestEqualNumbers(t *testing.T) {
 	}
 }
 
-func TestRunForgets(t *testing.T) {
-	t.Run("does not remember what has disappeared [H-19]", func(t *testing.T) {
+func TestRunForgetsRemovedObjects(t *testing.T) {
+	t.Run("results of removed objects are dropped [H-19]", func(t *testing.T) {
 		check, err := Compile(spec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: log}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))
 		if err != nil {
 			t.Fatal(err)
@@ -277,7 +277,7 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompileRejectsInvalidChecks(t *testing.T) {
 	const (
 		resource = "resourceSelector: [{apiVersion: v1, kind: Pod, name: a}]"
 		exists   = "requirements: [{jsonPath: a, operator: exists}]"
@@ -319,9 +319,9 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestRequirementsAreBounded expects an error if evaluating a requirement takes too much work, also for the operator
-// "!" (does not exist). The error names the field.
-func TestRequirementsAreBounded(t *testing.T) {
+// TestRequirementsLimitTheirWork expects an error if evaluating a requirement takes too much work, also for the
+// operator "!" (does not exist). The error names the field.
+func TestRequirementsLimitTheirWork(t *testing.T) {
 	deep := map[string]any{}
 	for range 800 {
 		deep = map[string]any{"a": deep}
@@ -333,9 +333,9 @@ func TestRequirementsAreBounded(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"kind": "Thing", "status": deep, "items": wide}}
 	long := "{value: " + strings.Repeat("no", 1000) + "}"
 	for name, tc := range map[string]struct{ requirement, path string }{
-		"Steps [F5]":   {"{jsonPath: ..a..a, operator: exists}", "requirements[0].jsonPath"},
-		"Absence [F5]": {"{jsonPath: ..a..a, operator: '!'}", "requirements[0].jsonPath"},
-		"Values [F5]":  {"{jsonPath: 'items[*]', operator: notin, values: [" + long + "]}", "requirements[0].values"},
+		"number of steps [F5]":    {"{jsonPath: ..a..a, operator: exists}", "requirements[0].jsonPath"},
+		"absence of a value [F5]": {"{jsonPath: ..a..a, operator: '!'}", "requirements[0].jsonPath"},
+		"number of values [F5]":   {"{jsonPath: 'items[*]', operator: notin, values: [" + long + "]}", "requirements[0].values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := onThing(t, tc.requirement).Of(t.Context(), obj)
@@ -344,7 +344,7 @@ func TestRequirementsAreBounded(t *testing.T) {
 			}
 		})
 	}
-	t.Run("ends with its context [F5]", func(t *testing.T) {
+	t.Run("a requirement stops when the context ends [F5]", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		over := errors.New("over")
 		cancel(over)
@@ -354,7 +354,7 @@ func TestRequirementsAreBounded(t *testing.T) {
 	})
 }
 
-func TestObjectsThatAreDonePassChecks(t *testing.T) {
+func TestFinishedObjectsPassChecks(t *testing.T) {
 	t.Run("an object that is done and gone meets all requirements [F91]", func(t *testing.T) {
 		check, err := Compile(health.CustomReadinessCheckConfiguration{
 			Name:         "c",
@@ -365,7 +365,7 @@ func TestObjectsThatAreDonePassChecks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if result, err := check.Run(t.Context(), cluster{err: ErrDone}); err != nil || !result.Ready() {
-			t.Errorf("got %+v, %v", result, err)
+			t.Errorf("Run(...) = %+v, %v, want a ready result", result, err)
 		}
 	})
 }

@@ -73,11 +73,11 @@ func TestStatusOfUnknownShape(t *testing.T) {
 		after  time.Duration
 		want   Result
 	}{
-		"none, within the grace period [F35, F94]": {"spec: {}}", 4 * time.Second, Result{
+		"no status within the grace period [F35, F94]": {"spec: {}}", 4 * time.Second, Result{
 			State: StateWaiting, Reason: "has no status yet; without a status, it counts as ready 10s after its creation", RecheckAfter: 6 * time.Second,
 		}},
-		"none, after the grace period [F35, F94]":         {"spec: {}}", 10 * time.Second, Result{State: StateReady, Guessed: true}},
-		"neither conditions nor observedGeneration [F35]": {"status: {phase: Pending}}", 0, Result{State: StateReady, Guessed: true}},
+		"no status after the grace period [F35, F94]":                   {"spec: {}}", 10 * time.Second, Result{State: StateReady, Guessed: true}},
+		"a status with neither conditions nor observedGeneration [F35]": {"status: {phase: Pending}}", 0, Result{State: StateReady, Guessed: true}},
 		"conditions":         {"status: {conditions: [{type: Ready, status: 'True'}]}}", 0, Result{State: StateReady}},
 		"observedGeneration": {"status: {observedGeneration: 2}}", 0, Result{State: StateReady}},
 	} {
@@ -94,9 +94,9 @@ func TestStatusOfUnknownShape(t *testing.T) {
 	}
 }
 
-func TestWithoutTimeAnObjectWithoutStatusIsNeverReady(t *testing.T) {
+func TestObjectWithoutStatusAndCreationTimeIsNotReady(t *testing.T) {
 	if got := Of(parsed(t, custom+"spec: {}}")); got != (Result{State: StateWaiting, Reason: "has no status yet"}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("Of(...) = %+v, want a waiting object without a status", got)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestClassOf(t *testing.T) {
 	}
 }
 
-func TestReasonIsOneLine(t *testing.T) {
+func TestReasonHasOneLine(t *testing.T) {
 	long := strings.Repeat("ä\n\t", 1000)
 	got := waiting(long + "\xff\x00")
 	if utf8.RuneCountInString(got.Reason) > maxReason || strings.ContainsAny(got.Reason, "\n\t\x00") || !utf8.ValidString(got.Reason) {

@@ -42,8 +42,8 @@ const (
 	available = "conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}, {type: Available, status: 'True'}]"
 )
 
-// TestKinds compares the result of the default check with the expected result for many objects.
-func TestKinds(t *testing.T) {
+// TestDefaultChecksOfKinds compares the result of the default check with the expected result for many objects.
+func TestDefaultChecksOfKinds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object string
 		want   State

@@ -21,13 +21,13 @@ func TestExitCode(t *testing.T) {
 		err  error
 		want int
 	}{
-		"done":         {want: 0},
-		"to do":        {err: fmt.Errorf("plan: %w", plan.ErrToDo), want: 2},
-		"failed":       {err: conformance.ErrFailed, want: 1},
-		"wrong usage":  {err: fmt.Errorf("conformance: %w", conformance.ErrUsage), want: 2},
-		"init":         {err: fmt.Errorf("init: %w", scaffold.ErrUsage), want: 2},
-		"run":          {err: fmt.Errorf("run: %w", run.ErrUsage), want: 2},
-		"did not work": {err: errors.New("boom"), want: 1},
+		"success":                    {want: 0},
+		"pending changes of a plan":  {err: fmt.Errorf("plan: %w", plan.ErrToDo), want: 2},
+		"failed conformance checks":  {err: conformance.ErrFailed, want: 1},
+		"wrong usage of conformance": {err: fmt.Errorf("conformance: %w", conformance.ErrUsage), want: 2},
+		"wrong usage of init":        {err: fmt.Errorf("init: %w", scaffold.ErrUsage), want: 2},
+		"wrong usage of run":         {err: fmt.Errorf("run: %w", run.ErrUsage), want: 2},
+		"another error":              {err: errors.New("boom"), want: 1},
 	} {
 		if got := exitCode(tc.err); got != tc.want {
 			t.Errorf("%s: exitCode(%v): want %d, got %d", name, tc.err, tc.want, got)
@@ -35,9 +35,9 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-func TestOutputShowsControlCharacters(t *testing.T) {
+func TestOutputEscapesControlCharacters(t *testing.T) {
 	for _, name := range []string{"plan", "explain", "tree", "conformance", "run"} {
-		t.Run("of "+name+" as escapes [F12]", func(t *testing.T) {
+		t.Run(name+" escapes control characters [F12]", func(t *testing.T) {
 			var out, failed bytes.Buffer
 			root := command(&out, &failed)
 			cmd, _, err := root.Find([]string{name})
@@ -70,7 +70,7 @@ func TestPlugin(t *testing.T) {
 		err := root.Execute()
 		return out.String(), err
 	}
-	t.Run("of kubectl has explain, tree and plan, and completion [E10]", func(t *testing.T) {
+	t.Run("the plugin of kubectl has the commands explain, tree and plan, and completion [E10]", func(t *testing.T) {
 		out, err := run("--help")
 		for _, want := range []string{"kubectl deployer", "explain", "tree", "plan", "completion"} {
 			if err != nil || !strings.Contains(out, want) {
@@ -84,7 +84,7 @@ func TestPlugin(t *testing.T) {
 			t.Errorf("completion: %v, %s", err, out)
 		}
 	})
-	t.Run("of kubectl has its flags about kubeconfigs [E10]", func(t *testing.T) {
+	t.Run("the plugin of kubectl has the kubeconfig flags of kubectl [E10]", func(t *testing.T) {
 		for _, name := range []string{"explain", "tree"} {
 			cmd, _, err := plugin(io.Discard, io.Discard).Find([]string{name})
 			if err != nil {

@@ -17,9 +17,9 @@ const (
 	custom = `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"sizes":[1,2]}}`
 )
 
-// TestPlansAsTheDeployer checks that a plan follows the rules of the real deployer, such as the rules for field
+// TestPlanFollowsRulesOfDeployer checks that a plan follows the rules of the real deployer, such as the rules for field
 // ownership.
-func TestPlansAsTheDeployer(t *testing.T) {
+func TestPlanFollowsRulesOfDeployer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		update declarative.UpdateStrategy
 		first  any // the child that the handler returned in an earlier run, or nil if there was no earlier run
@@ -31,22 +31,22 @@ func TestPlansAsTheDeployer(t *testing.T) {
 			declarative.Apply, full, less, nil,
 			[]string{"change ConfigMap shop/c .data.b .metadata.annotations.note"},
 		},
-		"a field of others stays [F31]": {declarative.Apply, nil, less, []any{full}, nil},
-		"a replacement removes fields of others, too [F31]": {
+		"a field of another manager is kept [F31]": {declarative.Apply, nil, less, []any{full}, nil},
+		"Replace removes fields of other managers [F31]": {
 			declarative.Replace, nil, less,
 			[]any{full},
 			[]string{"change ConfigMap shop/c .data.b .metadata.annotations.note"},
 		},
-		"a replacement removes what is no longer returned [F31]": {
+		"Replace removes a field that is no longer returned [F31]": {
 			declarative.Replace, full, less, nil,
 			[]string{"change ConfigMap shop/c .data.b .metadata.annotations.note"},
 		},
-		"a replacement by the same changes nothing [F31]": {declarative.Replace, full, full, nil, nil},
-		"a field that is no longer returned recreates [F31]": {
+		"Replace by the same object changes nothing [F31]": {declarative.Replace, full, full, nil, nil},
+		"Recreate replaces a child if a field is no longer returned [F31]": {
 			declarative.Recreate, full, less, nil,
 			[]string{"recreate ConfigMap shop/c .data.b .metadata.annotations.note"},
 		},
-		"OnDelete changes nothing [F31]": {declarative.OnDelete, full, less, nil, nil},
+		"OnDelete does not change a child [F31]": {declarative.OnDelete, full, less, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap", Update: tc.update}}}
@@ -63,13 +63,13 @@ func TestPlansAsTheDeployer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, plan.Steps()); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestNullInTheProviderStatus(t *testing.T) {
+func TestProviderStatusWithNull(t *testing.T) {
 	for _, status := range []string{`null`, `{"deployerkit":null}`, `{"deployerkit":{"inventory":null}}`} {
 		item := Item(t, "shop", "web", map[string]any{})
 		item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(status)}
@@ -83,7 +83,7 @@ func TestNullInTheProviderStatus(t *testing.T) {
 	}
 }
 
-func TestKindsThatKubernetesDoesNotHave(t *testing.T) {
+func TestCustomKinds(t *testing.T) {
 	options := declarative.Options{Children: []declarative.ChildKind{
 		{APIVersion: "example.com/v1", Kind: "Thing"}, {APIVersion: "example.com/v1", Kind: "Other"},
 	}}
@@ -105,7 +105,7 @@ func TestKindsThatKubernetesDoesNotHave(t *testing.T) {
 	}
 }
 
-func TestAFieldThatTheKindDoesNotHave(t *testing.T) {
+func TestUnknownFieldOfKind(t *testing.T) {
 	wrong := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"dada":{"a":"1"}}`
 	if plan, err := Run(t.Context(), returns(wrong), options(), Item(t, "shop", "web", map[string]any{})); err == nil {
 		t.Errorf("[F31] got %+v, want the error of an API server", plan)

@@ -24,7 +24,7 @@ func (e *ended) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-func TestWhatEndsATest(t *testing.T) {
+func TestFatalErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		call func(testing.TB)
 		want string
@@ -32,7 +32,7 @@ func TestWhatEndsATest(t *testing.T) {
 		"an item without a configuration [F31]":         {func(t testing.TB) { Item(t, "shop", "web", nil) }, "the configuration is null, but an API server accepts only an object"},
 		"an item whose configuration is a list [F31]":   {func(t testing.TB) { Item(t, "shop", "web", []int{1}) }, "the configuration is [1], but an API server accepts only an object"},
 		"a configuration that cannot be encoded [F31]":  {func(t testing.TB) { Item(t, "shop", "web", func() {}) }, "encode the configuration"},
-		"a status that is no object [F31]":              {func(t testing.TB) { WithStatus(t, service("a", "ClusterIP"), 7) }, "is not an object"},
+		"a status that is not an object [F31]":          {func(t testing.TB) { WithStatus(t, service("a", "ClusterIP"), 7) }, "is not an object"},
 		"a child that cannot be read [F31]":             {func(t testing.TB) { Ready(t, "a: b: c") }, "the child"},
 		"a status for two children [F31]":               {func(t testing.TB) { WithStatus(t, []any{full, less}, nil) }, "want one child, got 2"},
 		"a status that cannot be encoded as JSON [F31]": {func(t testing.TB) { WithStatus(t, full, func() {}) }, "encode the status"},

@@ -37,7 +37,7 @@ func TestImpurities(t *testing.T) {
 		handler declarative.Handler
 		want    []string
 	}{
-		"pure [R27]": {answering(func(req *declarative.SyncRequest) (any, data, error) {
+		"a pure handler [R27]": {answering(func(req *declarative.SyncRequest) (any, data, error) {
 			return map[string]any{"children": len(req.Children)}, data{"item": req.Item.Name}, nil
 		}), nil},
 		"a timestamp [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
@@ -70,14 +70,14 @@ func TestImpurities(t *testing.T) {
 			calls++
 			return declarative.Respond(nil).Add(service(fmt.Sprint("s", calls%2), "ClusterIP")).Response()
 		}), []string{"the same input results in a different set of children: Service shop/s0 is in only some of the responses", "the same input results in a different set of children: Service shop/s1 is in only some of the responses"}},
-		"fails": {answering(func(*declarative.SyncRequest) (any, data, error) { return nil, nil, errors.New("bad") }), []string{"the handler failed: bad"}},
-		"fails sometimes": {answering(func(*declarative.SyncRequest) (any, data, error) {
+		"a handler that fails": {answering(func(*declarative.SyncRequest) (any, data, error) { return nil, nil, errors.New("bad") }), []string{"the handler failed: bad"}},
+		"a handler that fails in the second call": {answering(func(*declarative.SyncRequest) (any, data, error) {
 			if calls++; calls%3 == 0 {
 				return nil, nil, errors.New("bad")
 			}
 			return nil, nil, nil
 		}), []string{"the handler fails in only some of the calls with the same input: bad"}},
-		"goes on with each call [R27]": {answering(func(req *declarative.SyncRequest) (any, data, error) {
+		"a handler that changes a child in each call [R27]": {answering(func(req *declarative.SyncRequest) (any, data, error) {
 			child, _ := req.Children.Named("ConfigMap", "c")
 			return nil, data{"x": child.Text("data", "x") + "x"}, nil
 		}), []string{"the handler still changes something when all children exist as it returned them: change ConfigMap shop/c .data.x"}},
@@ -88,13 +88,13 @@ func TestImpurities(t *testing.T) {
 			o.Children[3].Update = declarative.Apply
 			got := impurities(t, tc.handler, o, Item(t, "shop", "web", map[string]any{}), []any{service("a", "ClusterIP"), service("b", "ClusterIP")})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestCheckPureTakesValuesThatAreGeneratedOnce(t *testing.T) {
+func TestCheckPureAcceptsValuesThatAreGeneratedOnce(t *testing.T) {
 	handler := declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", req.Name("login"))
 		if err != nil {

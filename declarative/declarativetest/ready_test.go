@@ -23,7 +23,7 @@ func TestReady(t *testing.T) {
 		child := map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": "a", "generation": 3}, "spec": map[string]any{"replicas": 2}}
 		t.Run(of+" [F31]", func(t *testing.T) {
 			if result := readiness.Of(Ready(t, child)); !result.Ready() {
-				t.Error(result.Reason)
+				t.Errorf("the child is not ready: %s", result.Reason)
 			}
 			if child["status"] != nil {
 				t.Error("the child itself was changed")
@@ -35,7 +35,7 @@ func TestReady(t *testing.T) {
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"type": "LoadBalancer", "clusterIP": "10.0.0.1"},
 		}
 		if result := readiness.Of(Ready(t, service)); !result.Ready() {
-			t.Error(result.Reason)
+			t.Errorf("the Service is not ready: %s", result.Reason)
 		}
 	})
 }
@@ -86,15 +86,15 @@ func TestFinalize(t *testing.T) {
 		want     time.Duration
 		fails    bool
 	}{
-		"is not done [F31]":            {ending{returns()}, []any{child}, time.Second, false},
-		"is done [F31]":                {ending{returns()}, nil, 0, false},
-		"needs a Finalizer [F31]":      {returns(), nil, 0, true},
-		"needs children to read [F31]": {ending{returns()}, []any{"a: b: c"}, 0, true},
+		"a finalizer waits for a child [F31]":             {ending{returns()}, []any{child}, time.Second, false},
+		"a finalizer is done without children [F31]":      {ending{returns()}, nil, 0, false},
+		"a handler without a Finalizer is an error [F31]": {returns(), nil, 0, true},
+		"an unreadable child is an error [F31]":           {ending{returns()}, []any{"a: b: c"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, err := Finalize(t.Context(), tc.handler, options(), item, tc.children...)
 			if (err != nil) != tc.fails || err == nil && response.Retry != tc.want {
-				t.Errorf("got %+v, %v", response, err)
+				t.Errorf("Finalize(...) = %+v, %v, want Retry %s, error: %t", response, err, tc.want, tc.fails)
 			}
 		})
 	}

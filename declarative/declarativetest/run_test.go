@@ -59,25 +59,25 @@ func TestRun(t *testing.T) {
 		wants, observed []any
 		want            []string
 	}{
-		"create, change and delete [R13, R14, R16, R26]": {
+		"missing, changed and additional children [R13, R14, R16, R26]": {
 			[]any{service("a", "ClusterIP"), service("b", "NodePort")},
 			[]any{service("b", "ClusterIP"), service("c", "ClusterIP")},
 			[]string{"create Service shop/a", "change Service shop/b .spec.type", "delete Service shop/c"},
 		},
-		"recreate":                            {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"b"}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"a"}}`}, []string{"recreate Pod shop/p .spec.hostname"}},
-		"on delete":                           {[]any{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"b"}}`}, []any{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{}}`}, nil},
-		"all as it shall be":                  {[]any{service("b", "ClusterIP")}, []any{service("b", "ClusterIP")}, nil},
-		"fields of others do not matter":      {[]any{deployment(3, "web")}, []any{observed}, nil},
-		"a field of one container":            {[]any{deployment(2, "web")}, []any{observed}, []string{"change Deployment.apps shop/web .spec.replicas"}},
-		"a container is missing":              {[]any{deployment(3, "web", "more")}, []any{observed}, []string{"change Deployment.apps shop/web .spec.template.spec.containers"}},
-		"a minimal child that exists [R28]":   {[]any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b"}}`}, []any{service("b", "ClusterIP")}, nil},
-		"a minimal child that does not [R29]": {[]any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b"}}`}, nil, []string{"missing Service shop/b"}},
-		"a child of a cluster-scoped kind":    {[]any{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{"a":"b"}}}`}, []any{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{"a":"b"}}}`}, nil},
-		"a child that is being deleted":       {[]any{service("b", "NodePort")}, []any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b","deletionTimestamp":"2024-01-01T00:00:00Z"},"spec":{}}`}, nil},
-		"quantities and numbers":              {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","ports":[{"containerPort":80}],"resources":{"limits":{"cpu":0.5,"memory":"1Gi"}}}]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","ports":[{"containerPort":80.0}],"resources":{"limits":{"cpu":"500m","memory":"1024Mi"}}}]}}`}, nil},
-		"texts of a Secret":                   {[]any{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"v"}}`}, []any{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"dg=="}}`}, nil},
-		"an emptied list":                     {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":[]}]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":["a"]}]}}`}, []string{"recreate Pod shop/p .spec.containers[0].args"}},
-		"a list that lost an element":         {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":["a"]}]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":["a","b"]}]}}`}, []string{"recreate Pod shop/p .spec.containers[0].args"}},
+		"a change with the strategy Recreate":       {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"b"}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"a"}}`}, []string{"recreate Pod shop/p .spec.hostname"}},
+		"a change with the strategy OnDelete":       {[]any{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"b"}}`}, []any{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{}}`}, nil},
+		"children without differences":              {[]any{service("b", "ClusterIP")}, []any{service("b", "ClusterIP")}, nil},
+		"fields of other managers":                  {[]any{deployment(3, "web")}, []any{observed}, nil},
+		"a field of one container":                  {[]any{deployment(2, "web")}, []any{observed}, []string{"change Deployment.apps shop/web .spec.replicas"}},
+		"a container is missing":                    {[]any{deployment(3, "web", "more")}, []any{observed}, []string{"change Deployment.apps shop/web .spec.template.spec.containers"}},
+		"a minimal child that exists [R28]":         {[]any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b"}}`}, []any{service("b", "ClusterIP")}, nil},
+		"a minimal child that does not exist [R29]": {[]any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b"}}`}, nil, []string{"missing Service shop/b"}},
+		"a child of a cluster-scoped kind":          {[]any{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{"a":"b"}}}`}, []any{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{"a":"b"}}}`}, nil},
+		"a child that is being deleted":             {[]any{service("b", "NodePort")}, []any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b","deletionTimestamp":"2024-01-01T00:00:00Z"},"spec":{}}`}, nil},
+		"quantities and numbers":                    {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","ports":[{"containerPort":80}],"resources":{"limits":{"cpu":0.5,"memory":"1Gi"}}}]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","ports":[{"containerPort":80.0}],"resources":{"limits":{"cpu":"500m","memory":"1024Mi"}}}]}}`}, nil},
+		"stringData of a Secret":                    {[]any{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"v"}}`}, []any{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"dg=="}}`}, nil},
+		"an empty list":                             {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":[]}]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":["a"]}]}}`}, []string{"recreate Pod shop/p .spec.containers[0].args"}},
+		"a list with fewer elements":                {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":["a"]}]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","args":["a","b"]}]}}`}, []string{"recreate Pod shop/p .spec.containers[0].args"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			item := Item(t, "shop", "web", map[string]any{})
@@ -87,7 +87,7 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, plan.Steps()); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			again, err := Run(t.Context(), handler, options(), item, plan.Observed...)
 			if err != nil {
@@ -119,19 +119,19 @@ func TestPlanIsData(t *testing.T) {
 		{Action: Delete, Ref: apply.Ref{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "c"}},
 	}
 	if diff := cmp.Diff(want, plan.Children); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"Service shop/c"}, plan.With(Delete)); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(wanted, plan.Object("Service shop/b")); diff != "" || plan.Object("Service x") != nil {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	if string(plan.Status) != `{"apiVersion":"declarative.deployerkit.dev/v1alpha1","children":1,"kind":"ProviderStatus","observedGeneration":1}` {
 		t.Errorf("[R7, R10] got %s", plan.Status)
 	}
 	if plan.Wait != "soon" || plan.ResyncAfter != time.Minute {
-		t.Errorf("got %+v", plan)
+		t.Errorf("plan = %+v, want Wait soon and ResyncAfter 1m", plan)
 	}
 }
 
@@ -170,13 +170,13 @@ func TestRunFails(t *testing.T) {
 		observed any
 		want     string
 	}{
-		"options":                 {returns(), declarative.Options{}, nil, "options: Children: at least one kind is required"},
-		"the handler [R3]":        {handler(nil, errors.New("bad")), options(), nil, "bad"},
-		"no answer [R3]":          {handler(nil, nil), options(), nil, "neither a response nor an error"},
-		"a child [R19]":           {returns(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"status":{"phase":"x"}}`), options(), nil, "children[0].status.phase"},
-		"the status [R12]":        {handler(&declarative.SyncResponse{Status: 7}, nil), options(), nil, "not a JSON object"},
-		"an observed child":       {returns(), options(), "a: b: c", "observed child 0: is not valid YAML"},
-		"an observed other child": {returns(), options(), `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"}}`, "the handler would never receive it"},
+		"invalid options":                                     {returns(), declarative.Options{}, nil, "options: Children: at least one kind is required"},
+		"the handler fails [R3]":                              {handler(nil, errors.New("bad")), options(), nil, "bad"},
+		"the handler returns nil [R3]":                        {handler(nil, nil), options(), nil, "neither a response nor an error"},
+		"a child contains a status [R19]":                     {returns(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"status":{"phase":"x"}}`), options(), nil, "children[0].status.phase"},
+		"the status is not an object [R12]":                   {handler(&declarative.SyncResponse{Status: 7}, nil), options(), nil, "not a JSON object"},
+		"an observed child is not valid YAML":                 {returns(), options(), "a: b: c", "observed child 0: is not valid YAML"},
+		"an observed child has a kind that is not configured": {returns(), options(), `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"}}`, "the handler would never receive it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := []any{tc.observed}

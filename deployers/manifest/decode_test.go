@@ -85,7 +85,7 @@ func example(t *testing.T, name string) string {
 	return string(body)
 }
 
-func TestDecodeEverything(t *testing.T) {
+func TestDecodeReadsAllFields(t *testing.T) {
 	want := func(version string) *Config {
 		raw := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
 		name := "other"
@@ -131,8 +131,8 @@ func TestDecodeEverything(t *testing.T) {
 		return config
 	}
 	for name, tc := range map[string]struct{ file, version string }{
-		"loses nothing of v1alpha1 [H-28][D9][D10][D13][D14]": {"v1alpha1.yaml", v1},
-		"reads every field of v1alpha2 [D8][D9][D10][D13][D14]": {
+		"all fields of v1alpha1 are read [H-28][D9][D10][D13][D14]": {"v1alpha1.yaml", v1},
+		"all fields of v1alpha2 are read [D8][D9][D10][D13][D14]": {
 			"v1alpha2.yaml", v2,
 		},
 	} {
@@ -181,20 +181,20 @@ func TestDefaults(t *testing.T) {
 		opts   Options
 		want   Config
 	}{
-		"OursWhenTheItemSaysNothing [D9]": {
+		"DefaultStrategy [D9]": {
 			reason: "Not update, which defaulting by the API module would set.",
 			config: v2, want: Config{Strategy: StrategyApply},
 		},
-		"OptionWhenTheItemSaysNothing [D9]": {
+		"StrategyOfTheOptions [D9]": {
 			reason: "The operator chooses the default.",
 			config: v1, opts: Options{Strategy: "update"}, want: Config{Strategy: "update"},
 		},
-		"TheItemWins [D9]": {
-			reason: "What the item says holds.",
+		"StrategyOfTheItem [D9]": {
+			reason: "The item precedes the options.",
 			config: v2 + "updateStrategy: patch", opts: Options{Strategy: "update"}, want: Config{Strategy: "patch"},
 		},
-		"ApplyByName [D9]": {
-			reason: "The item may ask for ours by name.",
+		"ApplyInTheItem [D9]": {
+			reason: "The item may name the default.",
 			config: v1 + "updateStrategy: apply", opts: Options{Strategy: "update"}, want: Config{Strategy: "apply"},
 		},
 		"Policy [D8]": {
@@ -204,13 +204,13 @@ func TestDefaults(t *testing.T) {
 				Policy: managedresource.ManagePolicy, Manifest: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"}}`)},
 			}}},
 		},
-		"NoBounds [D10][D12]": {
-			reason: "None is no bound, and so is nothing.",
+		"NoTimeouts [D10][D12]": {
+			reason: "Neither none nor a missing value is a timeout.",
 			config: v2 + "deleteTimeout: none\nreadinessChecks: {timeout: 0s}\nexports: {}",
 			want:   Config{Strategy: StrategyApply},
 		},
 		"EmptySchedule": {
-			reason: "An empty schedule is none.",
+			reason: "An empty schedule has no effect.",
 			config: v2 + "continuousReconcile: {}", want: Config{Strategy: StrategyApply},
 		},
 	} {
@@ -238,7 +238,7 @@ func refused(t *testing.T, config, path string) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeRejectsInvalidConfigurations(t *testing.T) {
 	for name, tc := range map[string]struct{ config, path string }{
 		"OtherKind [H-29]":       {"apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1\nkind: ProviderConfiguration", "spec.config: is mock"},
 		"Configuration [H-29]":   {"apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration", "spec.config: is manifest"},
@@ -259,18 +259,18 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, tc.config, tc.path) })
 	}
-	t.Run("Duplicate [H-29]", func(t *testing.T) {
+	t.Run("a key that occurs twice is rejected [H-29]", func(t *testing.T) {
 		_, err := Decode(itemOf([]byte(`{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha2","kind":"ProviderConfiguration","updateStrategy":"update","updateStrategy":"patch"}`)), Options{})
 		if err == nil || !strings.Contains(err.Error(), `duplicate field "updateStrategy"`) {
 			t.Errorf("Decode(...): got %v", err)
 		}
 	})
-	t.Run("Nothing", func(t *testing.T) {
+	t.Run("a missing configuration is rejected", func(t *testing.T) {
 		if _, err := Decode(&lsv1alpha1.DeployItem{}, Options{}); err == nil || !strings.Contains(err.Error(), "spec.config: required") {
 			t.Errorf("Decode(...): got %v", err)
 		}
 	})
-	t.Run("BadDefault", func(t *testing.T) {
+	t.Run("an invalid default strategy is rejected", func(t *testing.T) {
 		if _, err := Decode(itemWith(t, v2), Options{Strategy: "x"}); err == nil {
 			t.Error("Decode(...): an unknown default is refused too")
 		}

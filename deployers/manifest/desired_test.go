@@ -18,12 +18,12 @@ func TestOnce(t *testing.T) {
 		}}}
 	}
 	tests := map[string]struct{ in, want []apply.Desired }{
-		"all different":             {[]apply.Desired{one("a", ""), one("b", "")}, []apply.Desired{one("a", ""), one("b", "")}},
-		"twice":                     {[]apply.Desired{one("a", ""), one("b", ""), one("a", "")}, []apply.Desired{one("a", ""), one("b", "")}},
-		"ignored, then wanted":      {[]apply.Desired{one("a", apply.Ignore), one("a", apply.Keep)}, []apply.Desired{one("a", apply.Keep)}},
-		"wanted, then ignored":      {[]apply.Desired{one("a", apply.Keep), one("a", apply.Ignore)}, []apply.Desired{one("a", apply.Keep)}},
-		"ignored by all":            {[]apply.Desired{one("a", apply.Ignore), one("a", apply.Ignore)}, []apply.Desired{one("a", apply.Ignore)}},
-		"nothing at all is nothing": {nil, nil},
+		"different objects":                                {[]apply.Desired{one("a", ""), one("b", "")}, []apply.Desired{one("a", ""), one("b", "")}},
+		"an object that occurs twice":                      {[]apply.Desired{one("a", ""), one("b", ""), one("a", "")}, []apply.Desired{one("a", ""), one("b", "")}},
+		"an object that is first ignored and then managed": {[]apply.Desired{one("a", apply.Ignore), one("a", apply.Keep)}, []apply.Desired{one("a", apply.Keep)}},
+		"an object that is first managed and then ignored": {[]apply.Desired{one("a", apply.Keep), one("a", apply.Ignore)}, []apply.Desired{one("a", apply.Keep)}},
+		"an object that is ignored twice":                  {[]apply.Desired{one("a", apply.Ignore), one("a", apply.Ignore)}, []apply.Desired{one("a", apply.Ignore)}},
+		"no objects":                                       {nil, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

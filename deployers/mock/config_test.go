@@ -29,18 +29,18 @@ func itemWith(fields string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeRejectsInvalidConfigurations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		raw    string
 		want   string
 	}{
 		"NoConfig": {
-			reason: "An item without configuration is refused, not taken for an empty one.",
+			reason: "A missing configuration is rejected, unlike an empty one.",
 			want:   "spec.config: required",
 		},
 		"BrokenJSON": {
-			reason: "Text that is no JSON is refused.",
+			reason: "Text that is not JSON is rejected.",
 			raw:    `{"phase":`, want: "spec.config: ",
 		},
 		"OtherKind": {
@@ -65,15 +65,15 @@ func TestDecodeRefuses(t *testing.T) {
 			raw:    "{" + meta + `,"initialPhase":"Deleting"}`, want: `spec.config.initialPhase: is "Deleting"`,
 		},
 		"BareProviderStatus": {
-			reason: "A providerStatus without kind would poison the item: it is refused before it is written.",
+			reason: "A providerStatus without a kind is rejected, because the item could no longer be written.",
 			raw:    "{" + meta + `,"providerStatus":{"replicas":3}}`, want: "spec.config.providerStatus: ",
 		},
 		"TwoSchedules": {
-			reason: "Either every or cron.",
+			reason: "Only one of every and cron may be set.",
 			raw:    "{" + meta + `,"continuousReconcile":{"every":"1m","cron":"@daily"}}`, want: "spec.config.continuousReconcile: ",
 		},
 		"BrokenCron": {
-			reason: "A cron line that is none is refused.",
+			reason: "An invalid cron expression is rejected.",
 			raw:    "{" + meta + `,"continuousReconcile":{"cron":"at noon"}}`, want: "spec.config.continuousReconcile: ",
 		},
 	} {
@@ -96,7 +96,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestDecodeAccepts(t *testing.T) {
+func TestDecodeAcceptsValidConfigurations(t *testing.T) {
 	for _, fields := range []string{
 		"", `"phase":""`, `"phase":null,"export":null`, `"phase":"Succeeded"`, `"initialPhase":"Progressing","phase":"Failed"`,
 		`"providerStatus":{"apiVersion":"v1","kind":"Status"}`, `"export":{"a":[1,2]}`, `"export":"text"`,
@@ -119,16 +119,16 @@ func TestPhaseAfter(t *testing.T) {
 		phase, initial *lsv1alpha1.DeployItemPhase
 		stored, want   lsv1alpha1.DeployItemPhase
 	}{
-		"succeeds by default":                      {none, none, "Init", "Succeeded"},
-		"succeeds by default whatever is stored":   {none, none, "Progressing", "Succeeded"},
-		"takes an empty phase for none":            {empty, empty, "Init", "Succeeded"},
-		"sets phase":                               {failed, none, "Init", "Failed"},
-		"sets phase at each call":                  {progressing, none, "Failed", "Progressing"},
-		"sets initialPhase in Init":                {none, progressing, "Init", "Progressing"},
-		"sets initialPhase without a phase":        {none, failed, "", "Failed"},
-		"keeps what initialPhase set":              {none, failed, "Progressing", "Progressing"},
-		"does not succeed by itself after initial": {none, progressing, "Failed", "Failed"},
-		"prefers phase to initialPhase":            {failed, progressing, "Init", "Failed"},
+		"succeeds by default":                   {none, none, "Init", "Succeeded"},
+		"succeeds by default in each phase":     {none, none, "Progressing", "Succeeded"},
+		"ignores an empty phase":                {empty, empty, "Init", "Succeeded"},
+		"sets phase":                            {failed, none, "Init", "Failed"},
+		"sets phase at each call":               {progressing, none, "Failed", "Progressing"},
+		"sets initialPhase in Init":             {none, progressing, "Init", "Progressing"},
+		"sets initialPhase without a phase":     {none, failed, "", "Failed"},
+		"keeps the phase that initialPhase set": {none, failed, "Progressing", "Progressing"},
+		"does not succeed after initialPhase":   {none, progressing, "Failed", "Failed"},
+		"prefers phase to initialPhase":         {failed, progressing, "Init", "Failed"},
 	} {
 		t.Run(name+" [D1]", func(t *testing.T) {
 			config := &mockv1alpha1.ProviderConfiguration{Phase: tc.phase, InitialPhase: tc.initial}

@@ -101,7 +101,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-func TestReconcileRefuses(t *testing.T) {
+func TestReconcileRejectsInvalidConfiguration(t *testing.T) {
 	d, di := newDeployer(), itemWith(`"export":{"a":1},"phase":"Done"`)
 	err := d.Reconcile(t.Context(), nil, di, nil)
 	if !contract.Unrecoverable(contract.Codes(err)) {
@@ -135,11 +135,11 @@ func TestDelete(t *testing.T) {
 		exists bool
 		left   bool
 	}{
-		"removes the export [D3]":            {owners: owned, exists: true},
-		"takes an export that is gone [D3]":  {},
-		"leaves a Secret of somebody [D3]":   {exists: true, left: true},
-		"leaves a Secret of another [D3]":    {owners: []metav1.OwnerReference{{UID: "other"}}, exists: true, left: true},
-		"works on a wrong configuration too": {owners: owned, exists: true},
+		"removes the export [D3]":              {owners: owned, exists: true},
+		"accepts a missing export [D3]":        {},
+		"keeps a Secret without an owner [D3]": {exists: true, left: true},
+		"keeps a Secret of another item [D3]":  {owners: []metav1.OwnerReference{{UID: "other"}}, exists: true, left: true},
+		"works with an invalid configuration":  {owners: owned, exists: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDeployer()
@@ -158,7 +158,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-func TestAbortLeavesTheExport(t *testing.T) {
+func TestAbortKeepsTheExport(t *testing.T) {
 	d := newDeployer(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "item-export", UID: "s"}})
 	if err := d.Abort(t.Context(), nil, itemWith(""), nil); err != nil {
 		t.Errorf("Abort [D6]: %v", err)

@@ -62,7 +62,7 @@ func checkRun(t *testing.T, d *deployer, di *lsv1alpha1.DeployItem) {
 		t.Fatalf("it ran, but decode says %v", err)
 	}
 	if !slices.Contains(phases, di.Status.Phase) {
-		t.Errorf("phase %q", di.Status.Phase)
+		t.Errorf("phase = %q, want one of %v", di.Status.Phase, phases)
 	}
 	if err := contract.CheckProviderStatus(di.Status.ProviderStatus); err != nil {
 		t.Errorf("a provider status that would poison the item: %v", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-func TestResumedItemIsWokenAndForced(t *testing.T) {
+func TestResumedItemIsTriggeredAndForced(t *testing.T) {
 	cloud := NewCloud()
 	if _, err := cloud.Rent("d1", "eu", 10); err != nil {
 		t.Fatal(err)

@@ -22,16 +22,16 @@ func TestGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("the fields are the components, in an order that the tags allow [Y3, Y15, Y30]", func(t *testing.T) {
+	t.Run("the fields are the components, in the order of the tags [Y3, Y15, Y30]", func(t *testing.T) {
 		want := []string{"service", "certificates", "configuration", "database", "haproxy", "public-service"}
 		if diff := cmp.Diff(want, g.Order()); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("the picture", func(t *testing.T) {
+	t.Run("the diagram matches the graph", func(t *testing.T) {
 		landscapertest.Golden(t, "testdata/galera.mermaid", g.Mermaid(), *update)
 	})
-	t.Run("the rights in the target [Yx5]", func(t *testing.T) {
+	t.Run("the RBAC rules in the target match the graph [Yx5]", func(t *testing.T) {
 		rules, err := g.RBAC()
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestFile(t *testing.T) {
 	want := "[mysqld]\nwsrep_on=ON\nbinlog_format=row\ninnodb_buffer_pool_size=1G\nmax_connections=100\n"
 	for range 20 { // the random order of the map must not matter
 		if diff := cmp.Diff(want, config.file()); diff != "" {
-			t.Fatal(diff)
+			t.Fatalf("-want +got:\n%s", diff)
 		}
 	}
 }

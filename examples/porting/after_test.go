@@ -40,7 +40,7 @@ func TestAfter(t *testing.T) {
 	newItem := func() *lsv1alpha1.DeployItem {
 		return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "item", UID: "uid"}}
 	}
-	t.Run("adds the deployer", func(t *testing.T) {
+	t.Run("the ported deployer can be added", func(t *testing.T) {
 		for _, err := range []error{
 			porting.Add(logr.Discard(), nil, nil, d),
 			porting.AddClassic(logr.Discard(), nil, nil, &porting.Manifest{}),
@@ -50,13 +50,13 @@ func TestAfter(t *testing.T) {
 			}
 		}
 	})
-	t.Run("registers hooks with and without a logger [F45]", func(t *testing.T) {
+	t.Run("the ported deployer registers hooks with and without a logger [F45]", func(t *testing.T) {
 		hooks := deployerlib.Port(d, nil).ExtensionHooks()
 		if hooks.Validate() != nil || len(hooks[extension.BeforeDeleteHook]) != 1 || len(hooks[extension.ShouldReconcileHook]) != 1 {
 			t.Errorf("%v, %v", hooks, hooks.Validate())
 		}
 	})
-	t.Run("leaves the writes to the library [F44]", func(t *testing.T) {
+	t.Run("the library writes the status of the ported deployer [F44]", func(t *testing.T) {
 		di, notes := newItem(), &patch.Patch{}
 		d.Annotate(patch.NewContext(t.Context(), notes))
 		if err := d.Status(di); err != nil || di.Status.Phase != "Succeeded" || notes.Empty() {
@@ -66,7 +66,7 @@ func TestAfter(t *testing.T) {
 			t.Errorf("provider status %v, %v", di.Status.ProviderStatus, err)
 		}
 	})
-	t.Run("writes an export [F44]", func(t *testing.T) {
+	t.Run("the ported deployer writes an export [F44]", func(t *testing.T) {
 		di := newItem()
 		if err := d.Export(t.Context(), di); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestAfter(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("refuses a target that is no cluster [F44]", func(t *testing.T) {
+	t.Run("the ported deployer rejects a Target that is not a cluster [F44]", func(t *testing.T) {
 		if err := d.Ready(t.Context(), lsv1alpha1.NewResolvedTarget(&lsv1alpha1.Target{})); err == nil {
 			t.Error("no error")
 		}

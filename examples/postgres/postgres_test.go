@@ -21,16 +21,16 @@ func TestGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("the order follows from what components use [F41]", func(t *testing.T) {
+	t.Run("the order follows from the references between components [F41]", func(t *testing.T) {
 		want := []string{"issuer", "certificate", "configuration", "database", "service", "users"}
 		if diff := cmp.Diff(want, g.Order()); diff != "" {
-			t.Error(diff)
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("the picture", func(t *testing.T) {
+	t.Run("the diagram matches the graph", func(t *testing.T) {
 		landscapertest.Golden(t, "testdata/postgres.mermaid", g.Mermaid(), *update)
 	})
-	t.Run("the rights in the target [Yx5]", func(t *testing.T) {
+	t.Run("the RBAC rules in the target match the graph [Yx5]", func(t *testing.T) {
 		rules, err := g.RBAC()
 		if err != nil {
 			t.Fatal(err)
@@ -50,9 +50,9 @@ func TestConfig(t *testing.T) {
 		users []string
 		want  string
 	}{
-		"no users":     {nil, ""},
-		"users":        {[]string{"orders", "read_only"}, ""},
-		"a wrong user": {[]string{"orders", "O'Hara"}, "spec.config.users[1]"},
+		"no users":        {nil, ""},
+		"users":           {[]string{"orders", "read_only"}, ""},
+		"an invalid user": {[]string{"orders", "O'Hara"}, "spec.config.users[1]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := (&Config{Users: test.users}).validate()

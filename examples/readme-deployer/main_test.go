@@ -45,7 +45,7 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-func TestPasswordsBadConfig(t *testing.T) {
+func TestPasswordsRejectsInvalidConfig(t *testing.T) {
 	for name, tc := range map[string]struct{ config, path string }{
 		"too long":         {`{"length": 27}`, "spec.config.length"},
 		"missing":          {`{}`, "spec.config.length"},

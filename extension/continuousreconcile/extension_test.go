@@ -60,24 +60,24 @@ func TestExtension(t *testing.T) {
 		after  time.Duration // time since start
 		want   *extension.HookResult
 	}{
-		"not due":                   {reason: "wake up then", next: hourly, di: item(), after: 20 * time.Minute, want: answer(true, 40*time.Minute)},
-		"not due by a bit":          {reason: "wake up then", next: hourly, di: item(), after: time.Hour - 1, want: answer(true, 1)},
-		"due":                       {reason: "force, and wake up for the next one", next: hourly, di: item(), after: time.Hour, want: answer(false, time.Hour)},
-		"overdue":                   {reason: "the next one counts from now", next: hourly, di: item(), after: 90*time.Minute + time.Second/4, want: answer(false, time.Hour-time.Second/4)},
-		"overdue, another function": {reason: "lastReconcileTime has whole seconds", next: later(time.Hour), di: item(), after: 90*time.Minute + time.Second/4, want: answer(false, time.Hour-time.Second/4)},
-		"due by cron":               {reason: "the next full hour", next: fromSpec(crontab("0 * * * *")), di: item(), after: 50 * time.Minute, want: answer(false, 49*time.Minute+30*time.Second)},
-		"due after a failed run":    {reason: "schedules are for failed items, too", next: hourly, di: item(phase(lsv1alpha1.DeployItemPhases.Failed)), after: time.Hour, want: answer(false, time.Hour)},
-		"nil item [Lx5]":            {reason: "no panic", next: hourly, di: nil, after: time.Hour},
-		"never reconciled [Lx5]":    {reason: "no panic, not due", next: hourly, di: item(lastReconcileTime(nil)), after: time.Hour},
-		"zero time [Lx5]":           {reason: "not due", next: hourly, di: item(lastReconcileTime(&metav1.Time{})), after: time.Hour},
-		"turned off [Lx4]":          {reason: "no opinion", next: hourly, di: item(active("false")), after: time.Hour},
-		"turned on [Lx4]":           {reason: "as without", next: hourly, di: item(active("true")), after: time.Hour, want: answer(false, time.Hour)},
-		"being deleted":             {reason: "no opinion", next: hourly, di: item(deleted), after: time.Hour},
-		"no schedule":               {reason: "no opinion", next: fromSpec(nil), di: item(), after: time.Hour},
-		"once":                      {reason: "a run, then none", next: once(start.Add(time.Minute)), di: item(), after: time.Hour, want: answer(false, 0)},
-		"always in the past":        {reason: "a run, no wake-up", next: always(start), di: item(), after: time.Hour, want: answer(false, 0)},
-		"reconciled in the future":  {reason: "clocks differ", next: hourly, di: item(lastReconcileTime(&metav1.Time{Time: start.Add(time.Minute)})), after: 0, want: answer(true, 61*time.Minute)},
-		"an item of the job-ID era": {reason: "only lastReconcileTime is read", next: hourly, di: item(job), after: 20 * time.Minute, want: answer(true, 40*time.Minute)},
+		"not due":                                {reason: "requeue at the next time", next: hourly, di: item(), after: 20 * time.Minute, want: answer(true, 40*time.Minute)},
+		"almost due":                             {reason: "requeue at the next time", next: hourly, di: item(), after: time.Hour - 1, want: answer(true, 1)},
+		"due":                                    {reason: "run, and requeue at the next time", next: hourly, di: item(), after: time.Hour, want: answer(false, time.Hour)},
+		"overdue":                                {reason: "the next one counts from now", next: hourly, di: item(), after: 90*time.Minute + time.Second/4, want: answer(false, time.Hour-time.Second/4)},
+		"overdue with another function":          {reason: "lastReconcileTime has whole seconds", next: later(time.Hour), di: item(), after: 90*time.Minute + time.Second/4, want: answer(false, time.Hour-time.Second/4)},
+		"due by cron":                            {reason: "the next full hour", next: fromSpec(crontab("0 * * * *")), di: item(), after: 50 * time.Minute, want: answer(false, 49*time.Minute+30*time.Second)},
+		"due after a failed run":                 {reason: "schedules are for failed items, too", next: hourly, di: item(phase(lsv1alpha1.DeployItemPhases.Failed)), after: time.Hour, want: answer(false, time.Hour)},
+		"nil item [Lx5]":                         {reason: "no panic", next: hourly, di: nil, after: time.Hour},
+		"item that was never reconciled [Lx5]":   {reason: "no panic, not due", next: hourly, di: item(lastReconcileTime(nil)), after: time.Hour},
+		"item with a zero time [Lx5]":            {reason: "not due", next: hourly, di: item(lastReconcileTime(&metav1.Time{})), after: time.Hour},
+		"schedule that is turned off [Lx4]":      {reason: "no result", next: hourly, di: item(active("false")), after: time.Hour},
+		"schedule that is turned on [Lx4]":       {reason: "the same as without the annotation", next: hourly, di: item(active("true")), after: time.Hour, want: answer(false, time.Hour)},
+		"item that is being deleted":             {reason: "no result", next: hourly, di: item(deleted), after: time.Hour},
+		"item without a schedule":                {reason: "no result", next: fromSpec(nil), di: item(), after: time.Hour},
+		"schedule with one run":                  {reason: "one run without a requeue", next: once(start.Add(time.Minute)), di: item(), after: time.Hour, want: answer(false, 0)},
+		"schedule in the past":                   {reason: "a run without a requeue", next: always(start), di: item(), after: time.Hour, want: answer(false, 0)},
+		"item that was reconciled in the future": {reason: "clocks differ", next: hourly, di: item(lastReconcileTime(&metav1.Time{Time: start.Add(time.Minute)})), after: 0, want: answer(true, 61*time.Minute)},
+		"item with a job":                        {reason: "only lastReconcileTime is read", next: hourly, di: item(job), after: 20 * time.Minute, want: answer(true, 40*time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ask(t, continuousreconcile.Extension{Next: tc.next, MaxJitter: -1}, start.Add(tc.after), tc.di)
@@ -147,9 +147,9 @@ func TestExtensionErrors(t *testing.T) {
 		next continuousreconcile.Next
 		now  time.Time
 	}{
-		"for the next time":     {next: failsAfter(start.Add(-time.Second)), now: start},
-		"for the period":        {next: failsAfter(start), now: start},
-		"for the following one": {next: failsAfter(start.Add(time.Hour)), now: start.Add(2 * time.Hour)},
+		"error for the next time":      {next: failsAfter(start.Add(-time.Second)), now: start},
+		"error for the period":         {next: failsAfter(start), now: start},
+		"error for the following time": {next: failsAfter(start.Add(time.Hour)), now: start.Add(2 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ask(t, continuousreconcile.Extension{Next: tc.next}, tc.now, item())
@@ -162,7 +162,7 @@ func TestExtensionErrors(t *testing.T) {
 			}
 		})
 	}
-	t.Run("refuses other hook types", func(t *testing.T) {
+	t.Run("other hook types are rejected", func(t *testing.T) {
 		for _, typ := range extension.HookTypes() {
 			hook := continuousreconcile.ContinuousReconcileExtension(fromSpec(every(time.Hour)))
 			_, err := hook(t.Context(), logr.Discard(), nil, nil, typ)
@@ -171,13 +171,13 @@ func TestExtensionErrors(t *testing.T) {
 			}
 		}
 	})
-	t.Run("without next there is no hook, which Validate reports", func(t *testing.T) {
+	t.Run("an Extension without Next has no hook, which Validate reports", func(t *testing.T) {
 		setup := continuousreconcile.ContinuousReconcileExtensionSetup(nil)
 		if err := (extension.ReconcileExtensionHooks{}).RegisterHookSetup(setup).Validate(); err == nil {
 			t.Error("want an error")
 		}
 	})
-	t.Run("uses the real clock by default", func(t *testing.T) {
+	t.Run("the real clock is the default", func(t *testing.T) {
 		setup := continuousreconcile.ContinuousReconcileExtensionSetup(fromSpec(every(time.Hour)))
 		if diff := cmp.Diff([]extension.HookType{extension.ShouldReconcileHook}, setup.HookTypes); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
@@ -206,12 +206,12 @@ func TestJitter(t *testing.T) {
 		max    time.Duration
 		limit  time.Duration
 	}{
-		"a tenth of the period":       {reason: "short periods", spec: every(10 * time.Minute), limit: time.Minute},
-		"five minutes":                {reason: "long periods", spec: every(24 * time.Hour), limit: 5 * time.Minute},
-		"a limit of its own":          {reason: "the option", spec: every(24 * time.Hour), max: time.Hour, limit: time.Hour},
-		"below a second there's none": {reason: "whole seconds", spec: every(9 * time.Second), limit: time.Second},
-		"turned off":                  {reason: "the option", spec: every(24 * time.Hour), max: -1, limit: time.Second},
-		"of a cron line":              {reason: "the period, not the rest of it", spec: crontab("21 * * * *"), limit: 5 * time.Minute},
+		"jitter of a tenth of the period":    {reason: "short periods", spec: every(10 * time.Minute), limit: time.Minute},
+		"jitter of five minutes":             {reason: "long periods", spec: every(24 * time.Hour), limit: 5 * time.Minute},
+		"jitter with a limit of the options": {reason: "the option", spec: every(24 * time.Hour), max: time.Hour, limit: time.Hour},
+		"no jitter below one second":         {reason: "whole seconds", spec: every(9 * time.Second), limit: time.Second},
+		"jitter that is turned off":          {reason: "the option", spec: every(24 * time.Hour), max: -1, limit: time.Second},
+		"jitter of a cron expression":        {reason: "the period, not the rest of it", spec: crontab("21 * * * *"), limit: 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := continuousreconcile.Extension{Next: fromSpec(tc.spec), MaxJitter: tc.max}

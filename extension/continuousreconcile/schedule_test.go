@@ -41,21 +41,21 @@ func TestSchedule(t *testing.T) {
 		next   time.Time // zero if there is no schedule
 		err    string
 	}{
-		"nil":                   {reason: "no schedule", spec: nil},
-		"empty":                 {reason: "no schedule", spec: &cr.ContinuousReconcileSpec{}},
-		"zero alone":            {reason: "the API module calls it empty", spec: every(0)},
-		"every [Lx4]":           {reason: "after a time", spec: every(time.Hour), next: start.Add(time.Hour)},
-		"every 1.5s":            {reason: "whole seconds", spec: every(1500 * time.Millisecond), next: start.Add(time.Second)},
-		"every 1ns":             {reason: "one second at least", spec: every(1), next: start.Add(time.Second)},
-		"cron [Lx4]":            {reason: "at the next full hour", spec: crontab("0 * * * *"), next: start.Truncate(time.Hour).Add(time.Hour)},
-		"cron with a zone":      {reason: "12:00 in Berlin is 11:00", spec: crontab("CRON_TZ=Europe/Berlin 0 12 * * *"), next: start.Truncate(time.Hour).Add(time.Hour)},
-		"cron every":            {reason: "a standard descriptor", spec: crontab("@every 90s"), next: start.Add(90 * time.Second)},
-		"both [Lx4]":            {reason: "they exclude each other", spec: both, err: "continuous reconcile: cron and every are mutually exclusive"},
-		"both, every zero":      {reason: "they exclude each other", spec: bothZero, err: "continuous reconcile: cron and every are mutually exclusive"},
-		"negative":              {reason: "time does not run back", spec: every(-time.Hour), err: "continuous reconcile: every -1h0m0s is not greater than zero"},
-		"no cron line":          {reason: "not a schedule", spec: crontab("foo"), err: `continuous reconcile: cron "foo": expected exactly 5 fields, found 1: [foo]`},
-		"a parser that panics":  {reason: "no panic in production", spec: crontab("TZ=UTC"), err: `continuous reconcile: cron "TZ=UTC" is not a valid schedule`},
-		"an unknown descriptor": {reason: "not a schedule", spec: crontab("@sometimes"), err: `continuous reconcile: cron "@sometimes": unrecognized descriptor: @sometimes`},
+		"nil":                            {reason: "no schedule", spec: nil},
+		"empty":                          {reason: "no schedule", spec: &cr.ContinuousReconcileSpec{}},
+		"only every with the value zero": {reason: "the API module calls it empty", spec: every(0)},
+		"every [Lx4]":                    {reason: "after a time", spec: every(time.Hour), next: start.Add(time.Hour)},
+		"every 1.5s":                     {reason: "whole seconds", spec: every(1500 * time.Millisecond), next: start.Add(time.Second)},
+		"every 1ns":                      {reason: "one second at least", spec: every(1), next: start.Add(time.Second)},
+		"cron [Lx4]":                     {reason: "at the next full hour", spec: crontab("0 * * * *"), next: start.Truncate(time.Hour).Add(time.Hour)},
+		"cron with a zone":               {reason: "12:00 in Berlin is 11:00", spec: crontab("CRON_TZ=Europe/Berlin 0 12 * * *"), next: start.Truncate(time.Hour).Add(time.Hour)},
+		"cron every":                     {reason: "a standard descriptor", spec: crontab("@every 90s"), next: start.Add(90 * time.Second)},
+		"both [Lx4]":                     {reason: "they exclude each other", spec: both, err: "continuous reconcile: cron and every are mutually exclusive"},
+		"both, with every zero":          {reason: "they exclude each other", spec: bothZero, err: "continuous reconcile: cron and every are mutually exclusive"},
+		"negative":                       {reason: "time does not run back", spec: every(-time.Hour), err: "continuous reconcile: every -1h0m0s is not greater than zero"},
+		"invalid cron expression":        {reason: "not a schedule", spec: crontab("foo"), err: `continuous reconcile: cron "foo": expected exactly 5 fields, found 1: [foo]`},
+		"cron expression for which the parser panics": {reason: "no panic in production", spec: crontab("TZ=UTC"), err: `continuous reconcile: cron "TZ=UTC" is not a valid schedule`},
+		"an unknown descriptor":                       {reason: "not a schedule", spec: crontab("@sometimes"), err: `continuous reconcile: cron "@sometimes": unrecognized descriptor: @sometimes`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			schedule, err := continuousreconcile.Schedule(tc.spec)
@@ -80,14 +80,14 @@ func TestFromSpec(t *testing.T) {
 	specOf := func(spec *cr.ContinuousReconcileSpec, err error) continuousreconcile.Next {
 		return continuousreconcile.FromSpec(func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) { return spec, err })
 	}
-	t.Run("is never without a schedule", func(t *testing.T) {
+	t.Run("FromSpec without a schedule never runs", func(t *testing.T) {
 		for _, spec := range []*cr.ContinuousReconcileSpec{nil, {}, crontab("0 0 30 2 *")} {
 			if next, err := specOf(spec, nil)(t.Context(), start, nil); next != nil || err != nil {
 				t.Errorf("%v: got %v and %v", spec, next, err)
 			}
 		}
 	})
-	t.Run("computes cron in UTC whatever the zone of the argument", func(t *testing.T) {
+	t.Run("cron expressions use UTC regardless of the zone of the argument", func(t *testing.T) {
 		want := time.Date(2026, time.March, 3, 6, 0, 0, 0, time.UTC)
 		for _, zone := range []*time.Location{time.UTC, time.FixedZone("east", 9*3600), time.FixedZone("west", -9*3600)} {
 			next, err := specOf(crontab("0 6 * * *"), nil)(t.Context(), start.In(zone), nil)
@@ -99,18 +99,18 @@ func TestFromSpec(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a wrong schedule is a configuration problem", func(t *testing.T) {
+	t.Run("an invalid schedule is a configuration problem", func(t *testing.T) {
 		_, err := specOf(crontab("foo"), nil)(t.Context(), start, nil)
 		if !lserrors.ContainsErrorCode(err, lsv1alpha1.ErrorConfigurationProblem) {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want the code %s", err, lsv1alpha1.ErrorConfigurationProblem)
 		}
 	})
-	t.Run("hands on the error of the deployer", func(t *testing.T) {
+	t.Run("the error of the deployer is returned", func(t *testing.T) {
 		if _, err := specOf(nil, errBoom)(t.Context(), start, nil); !errors.Is(err, errBoom) {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want %v", err, errBoom)
 		}
 	})
-	t.Run("nil gives nil", func(t *testing.T) {
+	t.Run("a nil function yields nil", func(t *testing.T) {
 		if continuousreconcile.FromSpec(nil) != nil {
 			t.Error("got a function")
 		}
@@ -140,7 +140,7 @@ func FuzzSchedule(f *testing.F) {
 			}
 		}
 		if err != nil && strings.Contains(err.Error(), "panic") {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want no panic", err)
 		}
 	})
 }

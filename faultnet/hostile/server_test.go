@@ -129,7 +129,7 @@ func TestBehaviours(t *testing.T) {
 		}},
 		"Redirect":    {hostile.Redirect("https://example.com"), "/version", func(r *http.Response, _ string) bool { return r.Header.Get("Location") == "https://example.com" }},
 		"ContentType": {hostile.ContentType("text/html"), "/version", func(r *http.Response, _ string) bool { return r.Header.Get("Content-Type") == "text/html" }},
-		"not matched": {hostile.When(hostile.Watches, hostile.Silent()), "/version", func(_ *http.Response, body string) bool { return strings.Contains(body, "gitVersion") }},
+		"When":        {hostile.When(hostile.Watches, hostile.Silent()), "/version", func(_ *http.Response, body string) bool { return strings.Contains(body, "gitVersion") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, send := start(t, tc.behaviour)
@@ -161,9 +161,9 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestEchoLater checks that an error about a ConfigMap quotes the values of a Secret with the same name, but not those
-// of a Secret with another name.
-func TestEchoLater(t *testing.T) {
+// TestEchoInLaterError checks that an error about a ConfigMap quotes the values of a Secret with the same name, but not
+// those of a Secret with another name.
+func TestEchoInLaterError(t *testing.T) {
 	configMaps := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/configmaps/") }
 	_, send := start(t, hostile.EchoLater(configMaps, http.StatusForbidden, strings.ToUpper))
 	for _, name := range []string{"a", "b"} {
@@ -188,8 +188,8 @@ func TestForeignUIDs(t *testing.T) {
 	}
 }
 
-// TestEndless checks that an endless response ends when the client disconnects or the server is closed.
-func TestEndless(t *testing.T) {
+// TestEndlessResponseStops checks that an endless response ends when the client disconnects or the server is closed.
+func TestEndlessResponseStops(t *testing.T) {
 	for name, behaviour := range map[string]hostile.Behaviour{
 		"Silent": hostile.Silent(), "Trickle": hostile.Trickle(time.Hour), "Flood": hostile.Flood(),
 	} {

@@ -22,12 +22,12 @@ func TestLoad(t *testing.T) {
 		pattern  string
 		want     string // the names of the loaded mutants, or a part of the error
 	}{
-		"sorts over archives":   {map[string]string{"a": "-- pkg-c --\n" + one + "-- pkg-a --\n" + one, "b": "-- pkg-b --\n" + one}, "", "pkg-a pkg-b pkg-c"},
-		"selects":               {map[string]string{"a": "-- pkg-c --\n" + one + "-- pkg-a --\n" + one}, "c$", "pkg-c"},
-		"selects nothing":       {map[string]string{"a": "-- pkg-c --\n" + one}, "^x", "no mutant"},
-		"the same name twice":   {map[string]string{"a": "-- pkg-c --\n" + one, "b": "-- pkg-c --\n" + one}, "", "two mutants have the name pkg-c"},
-		"text before the first": {map[string]string{"a": one + "-- pkg-c --\n" + one}, "", "does not begin with a line"},
-		"a broken entry":        {map[string]string{"a": "-- pkg-c --\n" + change}, "", "mutant pkg-c: the line that describes the fault is missing"},
+		"mutants of all archives are sorted":   {map[string]string{"a": "-- pkg-c --\n" + one + "-- pkg-a --\n" + one, "b": "-- pkg-b --\n" + one}, "", "pkg-a pkg-b pkg-c"},
+		"an expression that selects a mutant":  {map[string]string{"a": "-- pkg-c --\n" + one + "-- pkg-a --\n" + one}, "c$", "pkg-c"},
+		"an expression that selects no mutant": {map[string]string{"a": "-- pkg-c --\n" + one}, "^x", "no mutant"},
+		"a name that occurs twice":             {map[string]string{"a": "-- pkg-c --\n" + one, "b": "-- pkg-c --\n" + one}, "", "two mutants have the name pkg-c"},
+		"text before the first entry":          {map[string]string{"a": one + "-- pkg-c --\n" + one}, "", "does not begin with a line"},
+		"an invalid entry":                     {map[string]string{"a": "-- pkg-c --\n" + change}, "", "mutant pkg-c: the line that describes the fault is missing"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -18,14 +18,14 @@ func TestRead(t *testing.T) {
 			in:     []string{`{"Action":"pass","Package":"p","Test":"TestA"}`, `{"Action":"pass","Package":"p"}`},
 			passed: 1,
 		},
-		"names the first subtest": {
+		"a failed subtest is named": {
 			in: []string{
 				`{"Action":"fail","Package":"p","Test":"TestA"}`, `{"Action":"fail","Package":"p","Test":"TestA/x"}`,
 				`{"Action":"fail","Package":"p","Test":"TestA/y"}`, `{"Action":"fail","Package":"p"}`,
 			},
 			failure: "TestA/x",
 		},
-		"names the first test": {
+		"a failed test is named": {
 			in:      []string{`{"Action":"fail","Package":"p","Test":"TestA"}`, `{"Action":"fail","Package":"p","Test":"TestAB/x"}`},
 			failure: "TestA",
 		},
@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 			},
 			unbuilt: "a.go:1: no",
 		},
-		"names the spec": {
+		"a failed spec is named": {
 			in: []string{
 				`{"Action":"output","Package":"p","Test":"TestS","Output":"  \u001b[38;5;9m[FAIL]\u001b[0m A \u001b[1m[It] does it [L1]\u001b[0m\n"}`,
 				`{"Action":"output","Package":"p","Test":"TestS","Output":"FAIL! -- 4 Passed | 1 Failed | 0 Pending | 9 Skipped\n"}`,
@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 			},
 			failure: "A [It] does it [L1]", passed: 3,
 		},
-		"a focus that fits nothing": {
+		"a focus that matches no spec": {
 			in: []string{
 				`{"Action":"output","Package":"p","Test":"TestS","Output":"SUCCESS! -- 0 Passed | 0 Failed | 0 Pending | 9 Skipped\n"}`,
 				`{"Action":"pass","Package":"p","Test":"TestS"}`,

@@ -126,11 +126,11 @@ func Print() {
 		"changes a method":                                {"@@ pkg T.Print\n-fmt.Println(b)\n+fmt.Println(0)\n", "\tfmt.Println(b)", "fmt.Println(0)", ""},
 		"adds a line between two lines":                   {"@@ pkg T.Print\n fmt.Println(b)\n+a++\n fmt.Println(a)\n", "Println(b)\n", "Println(b)\na++\n", ""},
 		"removes a line of the named declaration":         {"@@ pkg Print\n-fmt.Println(a)\n", "Print() {\n\tfmt.Println(a)\n}", "Print() {\n}", ""},
-		"refuses lines that occur twice":                  {"@@ pkg T.Print\n-fmt.Println(a)\n", "", "", "contains the lines of the edit 2 times"},
-		"refuses lines that do not occur":                 {"@@ pkg T.Print\n-fmt.Println(c)\n", "", "", "contains the lines of the edit 0 times"},
-		"refuses lines of another declaration":            {"@@ pkg Print\n-fmt.Println(b)\n", "", "", "contains the lines of the edit 0 times"},
-		"refuses an edit that only adds lines":            {"@@ pkg Print\n+a++\n", "", "", "names no line of the code"},
-		"refuses a package that does not exist":           {"@@ pkg/no Print\n-fmt.Println(a)\n", "", "", "contains the lines of the edit 0 times"},
+		"rejects lines that occur twice":                  {"@@ pkg T.Print\n-fmt.Println(a)\n", "", "", "contains the lines of the edit 2 times"},
+		"rejects lines that do not occur":                 {"@@ pkg T.Print\n-fmt.Println(c)\n", "", "", "contains the lines of the edit 0 times"},
+		"rejects lines of another declaration":            {"@@ pkg Print\n-fmt.Println(b)\n", "", "", "contains the lines of the edit 0 times"},
+		"rejects an edit that only adds lines":            {"@@ pkg Print\n+a++\n", "", "", "names no line of the code"},
+		"rejects a package that does not exist":           {"@@ pkg/no Print\n-fmt.Println(a)\n", "", "", "contains the lines of the edit 0 times"},
 		"does not change the declarations of a test file": {"@@ pkg InTest\n-x()\n", "", "", "contains the lines of the edit 0 times"},
 	}
 	for name, tc := range cases {

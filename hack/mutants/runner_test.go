@@ -35,16 +35,16 @@ func TestTryAll(t *testing.T) {
 		want  string // a part of the output or of the error
 		ok    bool
 	}{
-		"caught":          {answers{good, verdict{tests: []string{"TestA"}}, nil}, "const a = 1\n", "1 mutants: 1 caught, 0 survived, 0 broken", true},
-		"survives":        {answers{good, good, nil}, "const a = 1\n", "[1/1] SURVIVED  pkg-m", false},
-		"tells the fault": {answers{good, good, nil}, "const a = 1\n", "One is two.\n          go test ./pkg -run TestA\n", false},
-		"does not apply":  {answers{good, good, nil}, "const a = 3\n", "1 mutants: 0 caught, 0 survived, 1 broken", false},
-		"does not build":  {answers{good, verdict{unbuilt: "a.go:3: no"}, nil}, "const a = 1\n", "does not build: a.go:3: no", false},
-		"runs no test":    {answers{good, verdict{}, nil}, "const a = 1\n", "BROKEN    pkg-m", false},
-		"cannot run":      {answers{good, verdict{}, errors.New("no go")}, "const a = 1\n", "no go", false},
-		"fails anyway":    {answers{verdict{tests: []string{"TestA"}}, good, nil}, "const a = 1\n", "the tests fail without a mutant: TestA", false},
-		"never builds":    {answers{verdict{unbuilt: "a.go:3: no"}, good, nil}, "const a = 1\n", "the tests do not build without a mutant: a.go:3: no", false},
-		"has no tests":    {answers{verdict{}, good, nil}, "const a = 1\n", "there are no tests", false},
+		"caught":           {answers{good, verdict{tests: []string{"TestA"}}, nil}, "const a = 1\n", "1 mutants: 1 caught, 0 survived, 0 broken", true},
+		"survives":         {answers{good, good, nil}, "const a = 1\n", "[1/1] SURVIVED  pkg-m", false},
+		"prints the fault": {answers{good, good, nil}, "const a = 1\n", "One is two.\n          go test ./pkg -run TestA\n", false},
+		"does not apply":   {answers{good, good, nil}, "const a = 3\n", "1 mutants: 0 caught, 0 survived, 1 broken", false},
+		"does not build":   {answers{good, verdict{unbuilt: "a.go:3: no"}, nil}, "const a = 1\n", "does not build: a.go:3: no", false},
+		"runs no test":     {answers{good, verdict{}, nil}, "const a = 1\n", "BROKEN    pkg-m", false},
+		"cannot run":       {answers{good, verdict{}, errors.New("no go")}, "const a = 1\n", "no go", false},
+		"fails anyway":     {answers{verdict{tests: []string{"TestA"}}, good, nil}, "const a = 1\n", "the tests fail without a mutant: TestA", false},
+		"never builds":     {answers{verdict{unbuilt: "a.go:3: no"}, good, nil}, "const a = 1\n", "the tests do not build without a mutant: a.go:3: no", false},
+		"has no tests":     {answers{verdict{}, good, nil}, "const a = 1\n", "there are no tests", false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func (none) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func TestTransport(t *testing.T) {
-	t.Run("counts requests by cluster, verb and resource [E4]", func(t *testing.T) {
+	t.Run("the transport counts requests by cluster, verb and resource [E4]", func(t *testing.T) {
 		ctx, c := With(t.Context())
 		target := Transport(Target)(none{})
 		for _, r := range []struct{ method, path string }{
@@ -60,7 +60,7 @@ func TestTransport(t *testing.T) {
 			t.Errorf("%d: -want, +got:\n%s", c.Total(), diff)
 		}
 	})
-	t.Run("counts few kinds apart [E4]", func(t *testing.T) {
+	t.Run("the transport counts only a limited number of resources separately [E4]", func(t *testing.T) {
 		ctx, c := With(t.Context())
 		for i := range 100 {
 			_, _ = Transport(Target)(none{}).RoundTrip(httptest.NewRequestWithContext(ctx, "GET", fmt.Sprintf("/api/v1/kind%d", i), nil)) //nolint:bodyclose // there is none
@@ -74,7 +74,7 @@ func TestTransport(t *testing.T) {
 			t.Errorf("%d kinds, %d requests, total %d", len(counts), sum, c.Total())
 		}
 	})
-	t.Run("of nothing are none", func(t *testing.T) {
+	t.Run("a context without a counter has no counts", func(t *testing.T) {
 		var c *Counter
 		if c.Counts() != nil || c.Total() != 0 {
 			t.Error("a nil counter has counts")

@@ -29,13 +29,13 @@ func TestText(t *testing.T) {
 		obj  *unstructured.Unstructured
 		want string
 	}{
-		"names no finalizer if there is none": {object("ConfigMap", nil, nil), "is being deleted"},
-		"names the finalizers [F79]":          {object("ConfigMap", []any{"a/b", "c/d"}, nil), "is being deleted, held by finalizers a/b, c/d"},
-		"ignores finalizers in the spec of other kinds": {
+		"the text without finalizers":         {object("ConfigMap", nil, nil), "is being deleted"},
+		"the text names the finalizers [F79]": {object("ConfigMap", []any{"a/b", "c/d"}, nil), "is being deleted, held by finalizers a/b, c/d"},
+		"the text ignores finalizers in the spec of other kinds": {
 			object("ConfigMap", nil, map[string]any{"spec": spec, "status": status(condition("NamespaceContentRemaining", "True", "x"))}), "is being deleted",
 		},
-		"names the finalizers in the spec of a Namespace [F104]": {object("Namespace", []any{"a/b"}, map[string]any{"spec": spec}), "is being deleted, held by finalizers a/b, kubernetes"},
-		"says which finalizers remain in a Namespace [F104]": {
+		"the text names the finalizers in the spec of a Namespace [F104]": {object("Namespace", []any{"a/b"}, map[string]any{"spec": spec}), "is being deleted, held by finalizers a/b, kubernetes"},
+		"the text names the finalizers of objects in a Namespace [F104]": {
 			object("Namespace", nil, map[string]any{"spec": spec, "status": status(
 				condition("NamespaceContentRemaining", "True", "configmaps. has 1 resource instances"),
 				condition("NamespaceDeletionContentFailure", "False", "all content deleted"),
@@ -49,7 +49,7 @@ func TestText(t *testing.T) {
 			}
 		})
 	}
-	t.Run("limits the number and the length of the names [F79]", func(t *testing.T) {
+	t.Run("the text limits the number and the length of names [F79]", func(t *testing.T) {
 		if text := Text(object("ConfigMap", many, nil)); len(text) > 1100 {
 			t.Errorf("the text has %d bytes", len(text))
 		}

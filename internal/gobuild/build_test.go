@@ -137,7 +137,7 @@ func TestBuildExplainsFailures(t *testing.T) {
 	}
 }
 
-func TestBuildEndsWithItsContext(t *testing.T) {
+func TestBuildStopsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	started := filepath.Join(t.TempDir(), "started")
 	script := "if [ $1 = build ]; then : > " + started + "; exec sleep 60; fi\n" + goodGo
@@ -151,7 +151,7 @@ func TestBuildEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestGoEnvironmentIsOurs(t *testing.T) {
+func TestGoEnvironmentOverridesSettings(t *testing.T) {
 	env := []string{"PATH=/bin", "GOFLAGS=-mod=vendor", "GOWORK=/x/go.work", "GOOS=plan9", "GOPROXY=https://p", "CGO_ENABLED=1"}
 	if got := goEnvironment(env, true); !slices.Contains(got, "CGO_ENABLED=1") || slices.Contains(got, "CGO_ENABLED=0") {
 		t.Errorf("%v does not use cgo as the host does", got)
@@ -202,7 +202,7 @@ func TestBuildProgress(t *testing.T) {
 	}
 }
 
-func TestBuildProgressKeepsTheEnd(t *testing.T) {
+func TestBuildProgressKeepsLastLines(t *testing.T) {
 	p := &progress{}
 	for range 3 * keptOutput {
 		if _, err := p.Write([]byte("some message\n")); err != nil {
@@ -223,7 +223,7 @@ func TestReporterState(t *testing.T) {
 		want     string
 	}{
 		"File": {
-			reason: "a line now and then",
+			reason: "one line from time to time",
 			want:   "envtest: at 5s\nenvtest: at 10s\nenvtest: done\n",
 		},
 		"Terminal": {

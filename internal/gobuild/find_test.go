@@ -50,7 +50,7 @@ func filledDir(t *testing.T, names ...string) string {
 	return dir
 }
 
-func TestFindLooksInOrder(t *testing.T) {
+func TestFindSearchesInOrder(t *testing.T) {
 	all := []string{etcdName, apiServerName, controllerManagerName}
 	prebuilt := all[:2]
 	cases := map[string]struct {
@@ -70,51 +70,51 @@ func TestFindLooksInOrder(t *testing.T) {
 			env:    all, built: all, need: all, want: "env",
 		},
 		"IncompleteEnvironment": {
-			reason: "a directory without what is needed is passed over, and that is said",
+			reason: "a directory without the required programs is skipped with a message",
 			env:    prebuilt, built: all, need: all, want: "built", wantReport: "has no kube-controller-manager",
 		},
 		"Cache": {
-			reason: "nothing is downloaded or built when the cache has it",
+			reason: "a complete cache needs neither a download nor a build",
 			built:  all, need: all, download: fails, build: fails, want: "built",
 		},
 		"DownloadedCache": {
-			reason: "an earlier download is taken again",
+			reason: "an earlier download is used again",
 			loaded: prebuilt, need: prebuilt, download: fails, build: fails, want: "downloaded",
 		},
 		"DownloadedCacheIsNotEnough": {
-			reason: "a download has no controller manager",
+			reason: "a download does not contain the controller manager",
 			loaded: prebuilt, need: all, build: fakeBinaries(all...), want: "built",
 		},
 		"Place": {
-			reason: "a place where others install is as good as the cache",
+			reason: "a directory of another installation is used",
 			placed: prebuilt, need: prebuilt, download: fails, build: fails, want: "placed",
 		},
 		"CacheBeforePlace": {
-			reason: "the version of the cache is known",
+			reason: "the cache precedes another installation",
 			built:  prebuilt, placed: prebuilt, need: prebuilt, want: "built",
 		},
 		"PlaceIsNotEnough": {
-			reason: "a place without what is needed is passed over",
+			reason: "an installation without the required programs is skipped",
 			placed: prebuilt, need: all, build: fakeBinaries(all...), want: "built",
 		},
 		"Download": {
-			reason: "downloading comes before building",
+			reason: "a download precedes a build",
 			need:   prebuilt, download: fakeBinaries(prebuilt...), build: fails, want: "downloaded",
 		},
 		"DownloadFails": {
-			reason: "a build follows a failed download, and the reason is said",
+			reason: "a build follows a failed download, with a message",
 			need:   prebuilt, download: fails, build: fakeBinaries(all...), want: "built", wantReport: "boom",
 		},
 		"IncompleteDownload": {
-			reason: "an archive without what is needed counts as failed",
+			reason: "an archive without the required programs is a failed download",
 			need:   prebuilt, download: fakeBinaries(etcdName), build: fakeBinaries(all...), want: "built",
 		},
 		"IncompleteCache": {
-			reason: "a damaged cache is made anew",
+			reason: "an incomplete cache is built again",
 			built:  []string{etcdName}, need: all, build: fakeBinaries(all...), want: "built",
 		},
 		"BuildFails": {
-			reason: "the last place's error is the error",
+			reason: "the last error is returned",
 			need:   all, build: fails, wantErr: errBoom,
 		},
 	}
@@ -170,7 +170,7 @@ func assertNoLeftovers(t *testing.T, cache string) {
 	}
 }
 
-func TestFindBuildsOnceForTwo(t *testing.T) {
+func TestFindBuildsOnceForTwoCallers(t *testing.T) {
 	// A lock belongs to an open file, so two finders in one process exclude each other in the same way as two
 	// processes.
 	var builds atomic.Int32
@@ -208,7 +208,7 @@ func TestFindBuildsOnceForTwo(t *testing.T) {
 	}
 }
 
-func TestFindGivesUpWaitingWithItsContext(t *testing.T) {
+func TestFindStopsWaitingWithContext(t *testing.T) {
 	cache := t.TempDir()
 	unlock, err := lockFile(t.Context(), filepath.Join(cache, "lock"), func() {})
 	if err != nil {
@@ -223,7 +223,7 @@ func TestFindGivesUpWaitingWithItsContext(t *testing.T) {
 	}
 }
 
-func TestFindRemovesWhatKilledBuildersLeft(t *testing.T) {
+func TestFindRemovesFilesOfKilledBuilds(t *testing.T) {
 	f := newFinder(t.TempDir(), &bytes.Buffer{}, fakeBinaries(etcdName), etcdName)
 	if err := os.Mkdir(filepath.Join(f.Cache, "tmp-dead"), 0o700); err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestFindRemovesWhatKilledBuildersLeft(t *testing.T) {
 	assertNoLeftovers(t, f.Cache)
 }
 
-func TestMissingWantsExecutables(t *testing.T) {
+func TestMissingRequiresExecutables(t *testing.T) {
 	dir := filledDir(t, etcdName)
 	if err := os.WriteFile(filepath.Join(dir, apiServerName), nil, 0o600); err != nil {
 		t.Fatal(err)

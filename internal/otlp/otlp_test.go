@@ -35,22 +35,22 @@ func TestFromEnvironment(t *testing.T) {
 			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318/"},
 			&Settings{Endpoint: "http://c:4318/v1/traces", Timeout: 10 * time.Second, Headers: map[string]string{}}, "",
 		},
-		"all, for traces": {
+		"all variables for traces": {
 			map[string]string{
 				"OTEL_EXPORTER_OTLP_ENDPOINT": "http://other:1", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://c/x", "OTEL_EXPORTER_OTLP_TIMEOUT": "500",
 				"OTEL_EXPORTER_OTLP_HEADERS": "a=1, authorization=Bearer%20x", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
 			},
 			&Settings{Endpoint: "https://c/x", Timeout: 500 * time.Millisecond, Gzip: true, Headers: map[string]string{"a": "1", "authorization": "Bearer x"}}, "",
 		},
-		"switched off":         {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}, nil, ""},
-		"no exporter":          {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "none"}, nil, ""},
-		"another exporter":     {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "zipkin"}, nil, "want otlp or none"},
-		"gRPC":                 {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, nil, "only OTLP over HTTP"},
-		"no URL":               {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "c:4318"}, nil, "want a URL"},
-		"no time":              {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_TIMEOUT": "-1"}, nil, "milliseconds"},
-		"no header":            {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_HEADERS": secret}, nil, "key=value"},
-		"a header of two":      {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_HEADERS": "a=" + secret + "%0d%0ab: c"}, nil, "key=value"},
-		"no such certificates": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/none"}, nil, "OTEL_EXPORTER_OTLP_CERTIFICATE"},
+		"disabled SDK":          {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}, nil, ""},
+		"exporter none":         {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "none"}, nil, ""},
+		"another exporter":      {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "zipkin"}, nil, "want otlp or none"},
+		"gRPC":                  {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, nil, "only OTLP over HTTP"},
+		"invalid URL":           {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "c:4318"}, nil, "want a URL"},
+		"invalid timeout":       {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_TIMEOUT": "-1"}, nil, "milliseconds"},
+		"invalid header":        {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_HEADERS": secret}, nil, "key=value"},
+		"invalid second header": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_HEADERS": "a=" + secret + "%0d%0ab: c"}, nil, "key=value"},
+		"missing certificates":  {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/none"}, nil, "OTEL_EXPORTER_OTLP_CERTIFICATE"},
 	} {
 		t.Run(name+" [E9]", func(t *testing.T) {
 			got, err := FromEnvironment(environment(tc.env))
@@ -85,7 +85,7 @@ func TestExport(t *testing.T) {
 	}))
 	defer collector.Close()
 	for name, compressed := range map[string]bool{"plain": false, "compressed": true} {
-		t.Run("sends spans, "+name+" [E9]", func(t *testing.T) {
+		t.Run("the exporter sends spans, "+name+" [E9]", func(t *testing.T) {
 			exporter := New(Settings{Endpoint: collector.URL, Timeout: time.Minute, Gzip: compressed, Headers: map[string]string{"tenant": "a"}})
 			provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter), sdktrace.WithResource(sdkresource.NewSchemaless(attribute.String("service.name", "me"))))
 			ctx, parent := provider.Tracer("lib").Start(t.Context(), "reconcile")
@@ -116,18 +116,18 @@ func TestExport(t *testing.T) {
 			}
 		})
 	}
-	t.Run("says without the address that the collector refuses [E9]", func(t *testing.T) {
+	t.Run("the error for a rejected export hides the address [E9]", func(t *testing.T) {
 		code = http.StatusForbidden
 		exporter := New(Settings{Endpoint: collector.URL + "/s3cret", Timeout: time.Minute})
 		provider := sdktrace.NewTracerProvider()
 		_, span := provider.Tracer("lib").Start(t.Context(), "x")
 		err := exporter.ExportSpans(t.Context(), []sdktrace.ReadOnlySpan{span.(sdktrace.ReadOnlySpan)})
 		if err == nil || !strings.Contains(err.Error(), "403") || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want the code 403 without the secret", err)
 		}
 		collector.Close()
 		if err = exporter.ExportSpans(t.Context(), []sdktrace.ReadOnlySpan{span.(sdktrace.ReadOnlySpan)}); err == nil || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want an error without the secret", err)
 		}
 	})
 }

@@ -25,7 +25,7 @@ type counted struct {
 	value any
 }
 
-func TestBansAreBounded(t *testing.T) {
+func TestNumberOfBansIsLimited(t *testing.T) {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	for i := range 10 * maxBans {
 		bans.Add(newBan(mapped{mapper: counted{value: i}}, kind, ""), nil)
@@ -35,7 +35,7 @@ func TestBansAreBounded(t *testing.T) {
 	}
 }
 
-func TestMappersThatCannotBeCompared(t *testing.T) {
+func TestIncomparableRESTMappers(t *testing.T) {
 	ban := newBan(mapped{mapper: counted{value: []int{1}}}, schema.GroupVersionKind{}, "")
 	if bans.Add(ban, nil); ban.cluster != nil {
 		t.Errorf("the ban names %v, which cannot be a key", ban.cluster)

@@ -43,7 +43,7 @@ func TestProcess(t *testing.T) {
 			t.Fatal("the process still runs")
 		}
 	}
-	t.Run("keeps the last words", func(t *testing.T) {
+	t.Run("the error contains the last lines of the output", func(t *testing.T) {
 		p := run(t, "echo first; echo last >&2")
 		ended(t, p)
 		if got := p.LastWords(); got != "last" {
@@ -65,7 +65,7 @@ func TestProcess(t *testing.T) {
 			ended(t, p)
 		})
 	}
-	t.Run("names a program that is missing", func(t *testing.T) {
+	t.Run("the error names a missing program", func(t *testing.T) {
 		if _, err := Start(exec.Command("/does/not/exist"), nil); err == nil {
 			t.Error("want an error")
 		}

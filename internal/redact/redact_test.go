@@ -95,9 +95,9 @@ func TestRedactWithoutValues(t *testing.T) {
 	}
 }
 
-// TestRedactCuts checks that a shortened text does not end with the beginning of a value, for each function in
+// TestRedactShortensTexts checks that a shortened text does not end with the beginning of a value, for each function in
 // `quotings`.
-func TestRedactCuts(t *testing.T) {
+func TestRedactShortensTexts(t *testing.T) {
 	for canary, value := range canaries {
 		for quoting, quote := range quotings {
 			t.Run(canary+" as "+quoting+" [F8]", func(t *testing.T) {
@@ -119,18 +119,18 @@ func TestRedactCuts(t *testing.T) {
 	}
 }
 
-// TestRedactParts checks that parts of a long value are hidden too.
-func TestRedactParts(t *testing.T) {
+// TestRedactHidesPartsOfLongValues checks that parts of a long value are hidden too.
+func TestRedactHidesPartsOfLongValues(t *testing.T) {
 	r := New(4, pem)
 	numbered := ""
 	for i, line := range strings.Split(pem, "\n")[1:4] {
 		numbered += fmt.Sprintf("line %d: %s;\n", i, line)
 	}
 	if got := r.Redact("bad key: " + numbered); got != "bad key: line 0: ***;\nline 1: ***;\nline 2: ***;\n" {
-		t.Error(got)
+		t.Errorf("r.Redact(...) = %q, want %q", got, "bad key: line 0: ***;\nline 1: ***;\nline 2: ***;\n")
 	}
 	if got := r.Redact("it begins with " + pem[:60] + " …"); got != "it begins with *** …" {
-		t.Error(got)
+		t.Errorf("r.Redact(...) = %q, want %q", got, "it begins with *** …")
 	}
 	huge := make([]byte, 1<<20)
 	source := rand.New(rand.NewPCG(1, 2))
@@ -145,7 +145,7 @@ func TestRedactParts(t *testing.T) {
 	}
 }
 
-func TestRedactGivesUp(t *testing.T) {
+func TestRedactWithholdsTooComplexTexts(t *testing.T) {
 	many := make([]string, MaxParts/10)
 	for i := range many {
 		many[i] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i), byte(i >> 8), byte(i >> 16)}))[:26]
@@ -175,7 +175,7 @@ func TestRedactGivesUp(t *testing.T) {
 	}
 }
 
-func TestRedactLearns(t *testing.T) {
+func TestRedactHidesValuesAddedConcurrently(t *testing.T) {
 	r := New(4)
 	group := sync.WaitGroup{}
 	for i := range 8 {
@@ -183,13 +183,13 @@ func TestRedactLearns(t *testing.T) {
 			value := fmt.Sprintf("value-%d", i)
 			r.Hide(value, value)
 			if got := r.Redact("is " + value + "."); got != "is ***." {
-				t.Error(got)
+				t.Errorf("r.Redact(...) = %q, want %q", got, "is ***.")
 			}
 		})
 	}
 	group.Wait()
 	if got := r.Redact("value-0 value-7"); got != "*** ***" {
-		t.Error(got)
+		t.Errorf("r.Redact(...) = %q, want %q", got, "*** ***")
 	}
 }
 
@@ -202,10 +202,10 @@ func costly() (values []string, text string) {
 	return values, strings.Repeat("a webhook says at length that something is wrong: ", 1<<20/50)
 }
 
-// TestRedactIsCheap checks that redacting a text takes less than half a second on any machine. This text once took half
+// TestRedactIsFast checks that redacting a text takes less than half a second on any machine. This text once took half
 // a minute.
-func TestRedactIsCheap(t *testing.T) {
-	t.Run("many values and long errors [F7]", func(t *testing.T) {
+func TestRedactIsFast(t *testing.T) {
+	t.Run("redacting many values in long errors is fast [F7]", func(t *testing.T) {
 		values, text := costly()
 		start := time.Now()
 		r := New(4, values...)
@@ -218,7 +218,7 @@ func TestRedactIsCheap(t *testing.T) {
 			t.Errorf("took %s", took)
 		}
 	})
-	t.Run("values made to collide [F7]", func(t *testing.T) {
+	t.Run("redacting values with equal hashes is fast [F7]", func(t *testing.T) {
 		values := make([]string, 1000)
 		for i := range values {
 			values[i] = strings.Repeat("a", 1000+i)

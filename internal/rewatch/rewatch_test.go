@@ -68,17 +68,17 @@ func TestWrap(t *testing.T) {
 		refused func(error) bool // reports whether an error is the expected refusal; nil if the watch must succeed
 		asked   string           // the query that the transport must send before the watch
 	}{
-		"a watch that begins":                                 {from: ""},
-		"a watch that begins with what the server has":        {from: "0"},
-		"the server goes on [F60]":                            {from: "10", code: 200, list: listed("11"), asked: look},
-		"nothing was written [F60]":                           {from: "10", code: 200, list: listed("10"), asked: look},
-		"the server was restored [F60]":                       {from: "10", code: 200, list: listed("9"), asked: look, refused: apierrors.IsResourceExpired},
-		"versions that are no numbers":                        {from: "10", code: 200, list: listed("x"), asked: look},
-		"a list without a version":                            {from: "10", code: 200, list: listed(""), asked: look},
-		"an answer that is no list":                           {from: "10", code: 200, list: "[", asked: look},
-		"lists are forbidden":                                 {from: "10", code: 403, list: status(metav1.StatusReasonForbidden), asked: look},
-		"the server is not ready: what it says is the answer": {from: "10", code: 503, list: status(metav1.StatusReasonServiceUnavailable), asked: look, refused: apierrors.IsServiceUnavailable},
-		"the server is busy: what it says is the answer":      {from: "10", code: 429, list: status(metav1.StatusReasonTooManyRequests), asked: look, refused: apierrors.IsTooManyRequests},
+		"a new watch":                                            {from: ""},
+		"a new watch with initial events":                        {from: "0"},
+		"the server has newer versions [F60]":                    {from: "10", code: 200, list: listed("11"), asked: look},
+		"the server has the same version [F60]":                  {from: "10", code: 200, list: listed("10"), asked: look},
+		"the server was restored [F60]":                          {from: "10", code: 200, list: listed("9"), asked: look, refused: apierrors.IsResourceExpired},
+		"versions that are not numbers":                          {from: "10", code: 200, list: listed("x"), asked: look},
+		"a list without a version":                               {from: "10", code: 200, list: listed(""), asked: look},
+		"a response that is not a list":                          {from: "10", code: 200, list: "[", asked: look},
+		"lists are forbidden":                                    {from: "10", code: 403, list: status(metav1.StatusReasonForbidden), asked: look},
+		"the response of a server that is not ready is returned": {from: "10", code: 503, list: status(metav1.StatusReasonServiceUnavailable), asked: look, refused: apierrors.IsServiceUnavailable},
+		"the response of an overloaded server is returned":       {from: "10", code: 429, list: status(metav1.StatusReasonTooManyRequests), asked: look, refused: apierrors.IsTooManyRequests},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{code: tc.code, list: tc.list}
@@ -136,24 +136,24 @@ func request(t *testing.T, query url.Values) *http.Request {
 	return req
 }
 
-func TestServerThatDoesNotAnswer(t *testing.T) {
+func TestWrapWithUnresponsiveServer(t *testing.T) {
 	continued := url.Values{"watch": {"true"}, "resourceVersion": {"10"}}
-	t.Run("a broken connection is the answer", func(t *testing.T) {
+	t.Run("the error of a broken connection is returned", func(t *testing.T) {
 		broken := errors.New("broken")
 		_, err := rewatch.Wrap(roundTrip(func(*http.Request) (*http.Response, error) { return nil, broken })).RoundTrip(request(t, continued)) //nolint:bodyclose // there is none
 		if !errors.Is(err, broken) {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want %v", err, broken)
 		}
 	})
-	t.Run("an answer that breaks off is none", func(t *testing.T) {
+	t.Run("an incomplete response is an error", func(t *testing.T) {
 		next := roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(io.MultiReader(errReader{}))}, nil
 		})
 		if _, err := rewatch.Wrap(next).RoundTrip(request(t, continued)); !errors.Is(err, io.ErrUnexpectedEOF) { //nolint:bodyclose // there is none
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want %v", err, io.ErrUnexpectedEOF)
 		}
 	})
-	t.Run("silence is bounded", func(t *testing.T) {
+	t.Run("a server without a response causes a timeout", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			next := roundTrip(func(req *http.Request) (*http.Response, error) {
@@ -166,7 +166,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 			}
 		})
 	})
-	t.Run("other requests pass", func(t *testing.T) {
+	t.Run("other requests are not changed", func(t *testing.T) {
 		for _, query := range []url.Values{
 			{}, {"resourceVersion": {"10"}}, {"watch": {"true"}}, {"watch": {"true"}, "resourceVersion": {"10"}, "sendInitialEvents": {"true"}},
 		} {

@@ -41,7 +41,7 @@ func TestDirectory(t *testing.T) {
 		}
 		return d
 	}
-	t.Run("a start removes what a killed process left, and nothing else [F80]", func(t *testing.T) {
+	t.Run("a start removes only the directories of killed processes [F80]", func(t *testing.T) {
 		dir := t.TempDir()
 		t.Setenv("TMPDIR", dir)
 		killed := exec.Command(os.Args[0])
@@ -83,7 +83,7 @@ func TestDirectory(t *testing.T) {
 			}
 		}
 	})
-	t.Run("reports a directory that cannot be created", func(t *testing.T) {
+	t.Run("a directory that cannot be created is an error", func(t *testing.T) {
 		t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 		if _, err := New("kit-", nil); err == nil {
 			t.Error("want an error")

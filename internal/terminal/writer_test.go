@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-func TestLogShowsControlCharacters(t *testing.T) {
+func TestLogEscapesControlCharacters(t *testing.T) {
 	for format, option := range map[string]zap.Opts{"JSON": zap.JSONEncoder(), "console": zap.ConsoleEncoder()} {
-		t.Run("as escapes, in "+format+" [F12]", func(t *testing.T) {
+		t.Run("control characters are escaped in "+format+" [F12]", func(t *testing.T) {
 			var out bytes.Buffer
 			log := zap.New(option, zap.WriteTo(Writer(&out)))
 			log.Error(errors.New("a\u202eb"), "m\u2067", "key\u200e", "value\u061c")

@@ -13,16 +13,16 @@ func TestOlder(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		"before":               {"9", "10", true},
-		"the same":             {"10", "10", false},
-		"after":                {"10", "9", false},
-		"more than 64 bits":    {"18446744073709551616", "18446744073709551617", true},
-		"no first version":     {"", "10", false},
-		"no second version":    {"10", "", false},
-		"not a number":         {"a", "b", false},
-		"one is not a number":  {"9", "b", false},
-		"a leading zero":       {"09", "10", false},
-		"a version with space": {" 9", "10", false},
+		"before":                            {"9", "10", true},
+		"equal versions":                    {"10", "10", false},
+		"after":                             {"10", "9", false},
+		"versions of more than 64 bits":     {"18446744073709551616", "18446744073709551617", true},
+		"an empty first version":            {"", "10", false},
+		"an empty second version":           {"10", "", false},
+		"two versions that are not numbers": {"a", "b", false},
+		"one version that is not a number":  {"9", "b", false},
+		"a leading zero":                    {"09", "10", false},
+		"a version with space":              {" 9", "10", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := version.Older(tc.a, tc.b); got != tc.want {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestRecipeFitsItsVersion(t *testing.T) {
+func TestRecipeMatchesItsVersion(t *testing.T) {
 	for _, want := range []string{
 		"module " + recipe().Module + "\n",
 		"\tgithub.com/gardener/landscaper " + Version + "\n",

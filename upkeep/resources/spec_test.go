@@ -92,7 +92,7 @@ const (
 )
 
 func TestSpecIsEncoded(t *testing.T) {
-	t.Run("decodes every field in the configuration of any deployer [D17]", func(t *testing.T) {
+	t.Run("a Spec decodes all fields in the configuration of any deployer [D17]", func(t *testing.T) {
 		config, err := decode(t, `
 readinessChecks: {disableDefault: true, timeout: 3m, custom: [{`+podCheck+`, timeout: 1m, targetName: other}]}
 exports: {defaultTimeout: 5m, exports: [{`+podExport+`}, {`+podExport+`, timeout: 1m, targetName: other, fromObjectRef: {apiVersion: v1, kind: Secret, jsonPath: b}}]}
@@ -132,7 +132,7 @@ func TestExportTimeouts(t *testing.T) {
 	}
 }
 
-func TestSpecRefuses(t *testing.T) {
+func TestSpecRejectsInvalidFields(t *testing.T) {
 	for name, tc := range map[string]struct{ fields, path string }{
 		"WrongType [H-29]":         {"readinessChecks: {disableDefault: 7}", "readinessChecks.disableDefault"},
 		"UnknownDeep [H-29]":       {"readinessChecks: {custom: [{name: a, requirements: [{path: a}]}]}", `unknown field "readinessChecks.custom[0].requirements[0].path"`},

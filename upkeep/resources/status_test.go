@@ -53,25 +53,25 @@ func TestDecodeStatus(t *testing.T) {
 		want    []apply.Entry
 		wantErr string
 	}{
-		"Nothing":         {},
-		"Null":            {raw: `null`},
-		"Empty":           {raw: status2 + `}`},
-		"References":      {raw: status1 + `,"managedResources":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","namespace":"ns"}]}`, want: []apply.Entry{entry("a", "")}},
-		"Landscapers":     {raw: status2 + `,"managedResources":[` + managedA + `,{"policy":"keep","annotateBeforeDelete":{"a":"b"},"patchBeforeDelete":{"data":{"x":9007199254740993}},"resource":{"apiVersion":"v1","kind":"ConfigMap","name":"b","namespace":"ns","uid":"u"}}]}`, want: []apply.Entry{entry("a", ""), kept}},
-		"Ours":            {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"v":"v1","k":"ConfigMap","ns":"ns","n":"c"}]}}`, want: []apply.Entry{entry("c", "")}},
-		"Shared":          {raw: status2 + `,"managedResources":[` + managedA + `],"managedDigest":` + digestOf([]apply.Entry{adopted}) + `,"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{adopted}},
-		"ChangedList":     {raw: status2 + `,"managedResources":[` + managedA + `],"managedDigest":` + digestOf([]apply.Entry{kept}) + `,"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{entry("a", "")}},
-		"NoDigest":        {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{entry("a", "")}},
-		"OtherList":       {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"h":"x","a":true},{"h":"y"}]}}`, want: []apply.Entry{entry("a", "")}},
-		"NoList":          {raw: status2 + `,"inventory":{"entries":[{"h":"x"}]}}`},
-		"NullInventory":   {raw: status2 + `,"inventory":null,"managedResources":[` + managedA + `]}`, want: []apply.Entry{entry("a", "")}},
-		"OtherKind":       {raw: `{"apiVersion":"v1","kind":"ProviderStatus"}`, wantErr: "status.providerStatus: is v1"},
-		"NoKind":          {raw: `{"managedResources":[]}`, wantErr: "status.providerStatus: is "},
-		"NoObject":        {raw: `[1]`, wantErr: "status.providerStatus: "},
-		"BrokenList":      {raw: status2 + `,"managedResources":7}`, wantErr: "status.providerStatus.managedResources: "},
-		"BrokenOldList":   {raw: status1 + `,"managedResources":[7]}`, wantErr: "status.providerStatus.managedResources: "},
-		"BrokenPatch":     {raw: status2 + `,"managedResources":[{"resource":{"name":"a"},"patchBeforeDelete":[1]}]}`, wantErr: "patchBeforeDelete of a: must be an object"},
-		"BrokenInventory": {raw: status2 + `,"inventory":7}`, wantErr: "status.providerStatus.inventory: "},
+		"Nothing":          {},
+		"Null":             {raw: `null`},
+		"Empty":            {raw: status2 + `}`},
+		"References":       {raw: status1 + `,"managedResources":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","namespace":"ns"}]}`, want: []apply.Entry{entry("a", "")}},
+		"ListOfLandscaper": {raw: status2 + `,"managedResources":[` + managedA + `,{"policy":"keep","annotateBeforeDelete":{"a":"b"},"patchBeforeDelete":{"data":{"x":9007199254740993}},"resource":{"apiVersion":"v1","kind":"ConfigMap","name":"b","namespace":"ns","uid":"u"}}]}`, want: []apply.Entry{entry("a", ""), kept}},
+		"OwnInventory":     {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"v":"v1","k":"ConfigMap","ns":"ns","n":"c"}]}}`, want: []apply.Entry{entry("c", "")}},
+		"Shared":           {raw: status2 + `,"managedResources":[` + managedA + `],"managedDigest":` + digestOf([]apply.Entry{adopted}) + `,"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{adopted}},
+		"ChangedList":      {raw: status2 + `,"managedResources":[` + managedA + `],"managedDigest":` + digestOf([]apply.Entry{kept}) + `,"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{entry("a", "")}},
+		"NoDigest":         {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"h":"x","a":true}]}}`, want: []apply.Entry{entry("a", "")}},
+		"OtherList":        {raw: status2 + `,"managedResources":[` + managedA + `],"inventory":{"entries":[{"h":"x","a":true},{"h":"y"}]}}`, want: []apply.Entry{entry("a", "")}},
+		"NoList":           {raw: status2 + `,"inventory":{"entries":[{"h":"x"}]}}`},
+		"NullInventory":    {raw: status2 + `,"inventory":null,"managedResources":[` + managedA + `]}`, want: []apply.Entry{entry("a", "")}},
+		"OtherKind":        {raw: `{"apiVersion":"v1","kind":"ProviderStatus"}`, wantErr: "status.providerStatus: is v1"},
+		"NoKind":           {raw: `{"managedResources":[]}`, wantErr: "status.providerStatus: is "},
+		"NoObject":         {raw: `[1]`, wantErr: "status.providerStatus: "},
+		"BrokenList":       {raw: status2 + `,"managedResources":7}`, wantErr: "status.providerStatus.managedResources: "},
+		"BrokenOldList":    {raw: status1 + `,"managedResources":[7]}`, wantErr: "status.providerStatus.managedResources: "},
+		"BrokenPatch":      {raw: status2 + `,"managedResources":[{"resource":{"name":"a"},"patchBeforeDelete":[1]}]}`, wantErr: "patchBeforeDelete of a: must be an object"},
+		"BrokenInventory":  {raw: status2 + `,"inventory":7}`, wantErr: "status.providerStatus.inventory: "},
 	} {
 		t.Run(name+" [D11]", func(t *testing.T) {
 			got, err := chartStatus.Decode(withStatus(tc.raw))
@@ -101,7 +101,7 @@ func sameJSON(a, b []byte) bool {
 }
 
 func TestStoreStatus(t *testing.T) {
-	t.Run("is readable for Landscaper's deployers [D11]", func(t *testing.T) {
+	t.Run("the stored status can be read by the deployers of Landscaper [D11]", func(t *testing.T) {
 		di := withStatus("")
 		if err := chartStatus.Store(di, &Status{Inventory: apply.Inventory{Entries: []apply.Entry{entry("a", "u")}}}); err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestStoreStatus(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("keeps other fields: those of the deployer and those of a newer version [D17]", func(t *testing.T) {
+	t.Run("the stored status keeps fields of the deployer and of newer versions [D17]", func(t *testing.T) {
 		di := withStatus(status1 + `,"future":{"a":1},"inventory":{"entries":[{"v":"v1","k":"ConfigMap","ns":"ns","n":"a"}]}}`)
 		status, err := chartStatus.Decode(di)
 		if err != nil {
@@ -132,7 +132,7 @@ func TestStoreStatus(t *testing.T) {
 			t.Errorf("Store(...): want %s, got %s", want, di.Status.ProviderStatus.Raw)
 		}
 	})
-	t.Run("stores each field once, and decodes what it has stored [D11]", func(t *testing.T) {
+	t.Run("the status stores each field once, and can be decoded again [D11]", func(t *testing.T) {
 		kept, own := entry("a", "u"), entry("b", "v")
 		kept.Policy, kept.AnnotateBeforeDelete = apply.Keep, map[string]string{"a": "b"}
 		kept.PatchBeforeDelete = map[string]any{"data": map[string]any{"x": int64(9007199254740993)}}
@@ -156,7 +156,7 @@ func TestStoreStatus(t *testing.T) {
 			}
 		}
 	})
-	t.Run("leaves out a large list for others, never the inventory [D11]", func(t *testing.T) {
+	t.Run("the status omits a list that is too large, but never the inventory [D11]", func(t *testing.T) {
 		status := &Status{}
 		for i := range 2000 {
 			status.Inventory.Entries = append(status.Inventory.Entries, entry(fmt.Sprintf("name-%d", i), "u"))
@@ -172,7 +172,7 @@ func TestStoreStatus(t *testing.T) {
 			t.Errorf("Decode(...): %d entries, %v", len(got.Inventory.Entries), err)
 		}
 	})
-	t.Run("refuses what no item can hold [D11]", func(t *testing.T) {
+	t.Run("the status rejects an inventory that exceeds the size of an item [D11]", func(t *testing.T) {
 		large := json.RawMessage(`"` + strings.Repeat("x", contract.MaxProviderStatus) + `"`)
 		err := chartStatus.Store(withStatus(""), &Status{Fields: map[string]json.RawMessage{"x": large}})
 		if err == nil || !cmp.Equal(contract.Codes(err), []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}) {
@@ -214,7 +214,7 @@ func TestManagedOf(t *testing.T) {
 		want   managedresource.ManagedResourceStatusList
 	}{
 		"ForeignImmutable [H-18]": {
-			reason: "Landscaper's deployer would delete an object that was never ours",
+			reason: "Landscaper's deployer would delete an object of another item",
 			entry:  apply.Entry{Kind: "ConfigMap", Name: "a", Policy: apply.Immutable},
 		},
 		"ForeignFallback": {
@@ -227,7 +227,7 @@ func TestManagedOf(t *testing.T) {
 			want:   managedresource.ManagedResourceStatusList{{Policy: "manage", Resource: corev1.ObjectReference{Kind: "ConfigMap", Name: "a"}}},
 		},
 		"BeforeDelete": {
-			reason: "what is to be sent before the deletion goes with the object",
+			reason: "the patch before the deletion is stored with the object",
 			entry: apply.Entry{
 				Kind: "ConfigMap", Name: "a", UID: "1", Policy: apply.Immutable,
 				AnnotateBeforeDelete: map[string]string{"a": "b"}, PatchBeforeDelete: map[string]any{"data": map[string]any{"a": "b"}},

@@ -114,7 +114,7 @@ func TestReadExports(t *testing.T) {
 }
 
 func TestReadExportsReadsOnce(t *testing.T) {
-	t.Run("reads every object once [D14][H-25]", func(t *testing.T) {
+	t.Run("each object is read once [D14][H-25]", func(t *testing.T) {
 		c := twoClusters()
 		exports := exportsOf(t, "key: a, jsonPath: status.url", "key: b, jsonPath: status.count", "key: c, jsonPath: spec.secretRef"+intoSecret, "key: d, jsonPath: spec.secretRef"+intoSecret)
 		if _, _, err := readExports(t.Context(), exports, c.Get, nil); err != nil {
@@ -124,15 +124,15 @@ func TestReadExportsReadsOnce(t *testing.T) {
 			t.Errorf("reads: -want, +got:\n%s", diff)
 		}
 	})
-	t.Run("reports an object that is done and gone, which need not be waited for [F91]", func(t *testing.T) {
+	t.Run("an object that is finished and gone is reported without a wait [F91]", func(t *testing.T) {
 		c := twoClusters()
 		c.err = readiness.ErrDone
 		_, waiting, err := readExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.url"), c.Get, nil)
 		if err != nil || len(waiting) != 1 || waiting[0].done == nil || waiting[0].reason != "Database ns/db has finished and no longer exists" {
-			t.Errorf("got %+v, %v", waiting, err)
+			t.Errorf("readExports(...) = %+v, %v, want one object that has finished", waiting, err)
 		}
 	})
-	t.Run("tells how long to wait [D14]", func(t *testing.T) {
+	t.Run("the error contains the time to wait [D14]", func(t *testing.T) {
 		_, waiting, err := readExports(t.Context(), exportsOf(t, "key: a, timeout: 1m, jsonPath: status.absent"), twoClusters().Get, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -152,8 +152,8 @@ func (e *endless) Get(context.Context, string, lsv1alpha1.TypedObjectReference) 
 	return &unstructured.Unstructured{Object: map[string]any{"data": strings.Repeat("x", 1<<18), "small": "y"}}, nil
 }
 
-// TestReadExportsKeepsLittle checks that an item that exports from very many objects does not fill the memory.
-func TestReadExportsKeepsLittle(t *testing.T) {
+// TestReadExportsLimitsMemory checks that an item that exports from very many objects does not fill the memory.
+func TestReadExportsLimitsMemory(t *testing.T) {
 	of := func(path string, objects int) []Export {
 		exports := exportsOf(t, "key: a, jsonPath: "+path)
 		for i := range objects {
@@ -165,14 +165,14 @@ func TestReadExportsKeepsLittle(t *testing.T) {
 		}
 		return exports[1:]
 	}
-	t.Run("stops reading when a Secret is full", func(t *testing.T) {
+	t.Run("reading stops when the export Secret is full", func(t *testing.T) {
 		from := &endless{}
 		_, _, err := readExports(t.Context(), of("data", 1000), from.Get, nil)
 		if err == nil || !strings.Contains(err.Error(), "more than the 1048576") || from.reads != 4 {
 			t.Errorf("after %d reads: %v", from.reads, err)
 		}
 	})
-	t.Run("lets objects go", func(t *testing.T) {
+	t.Run("objects are not kept after they were read", func(t *testing.T) {
 		from, exports := &endless{}, of("small", maxObjects+1)
 		if _, _, err := readExports(t.Context(), exports, from.Get, nil); err != nil || from.reads != maxObjects+1 {
 			t.Fatalf("after %d reads: %v", from.reads, err)
@@ -205,8 +205,8 @@ func (s same) Get(context.Context, string, lsv1alpha1.TypedObjectReference) (*un
 	return s.obj, nil
 }
 
-func TestReadExportsChangesNothing(t *testing.T) {
-	t.Run("leaves the objects alone that it reads [D14]", func(t *testing.T) {
+func TestReadExportsDoesNotChangeObjects(t *testing.T) {
+	t.Run("reading exports does not change the objects [D14]", func(t *testing.T) {
 		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"nested": map[string]any{"x": "y"}, "url": "u"}}}
 		before := obj.DeepCopy()
 		got, _, err := readExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.nested", "key: a.more, jsonPath: status.url"), same{obj}.Get, nil)
@@ -222,18 +222,18 @@ func TestReadExportsChangesNothing(t *testing.T) {
 	})
 }
 
-// TestExportPathsAreBounded checks that the configuration is invalid if the evaluation of a path takes too long, and
-// that no evaluation continues after its call has returned.
-func TestExportPathsAreBounded(t *testing.T) {
+// TestExportPathsLimitTheirWork checks that the configuration is invalid if the evaluation of a path takes too long,
+// and that no evaluation continues after its call has returned.
+func TestExportPathsLimitTheirWork(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 800) + "{}" + strings.Repeat("}", 800)
 	from := &fakeClusters{objects: map[string]string{"/Database/ns/db": `{"metadata":{"name":"db"},"status":` + deep + `}`}}
-	t.Run("names the path [F5]", func(t *testing.T) {
+	t.Run("the error names the path [F5]", func(t *testing.T) {
 		_, _, err := readExports(t.Context(), exportsOf(t, "key: k, jsonPath: metadata.name", "key: a, jsonPath: ..a..a"), from.Get, nil)
 		if err == nil || len(contract.Codes(err)) != 1 || !strings.Contains(err.Error(), "spec.config.exports.exports[1]") || !strings.Contains(err.Error(), `"..a..a"`) {
 			t.Errorf("readExports(...): got %v", err)
 		}
 	})
-	t.Run("ends with its context [F5]", func(t *testing.T) {
+	t.Run("the evaluation stops when the context ends [F5]", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		over := errors.New("over")
 		cancel(over)
@@ -279,7 +279,7 @@ func TestReadExportsOfValues(t *testing.T) {
 			}
 		})
 	}
-	t.Run("names the field of another list", func(t *testing.T) {
+	t.Run("the error names the field of another list", func(t *testing.T) {
 		_, err := PrepareExports("exportsFromManifests", []ExportSpec{{}}, Options{})
 		if err == nil || !strings.Contains(err.Error(), "spec.config.exportsFromManifests[0].key") {
 			t.Errorf("PrepareExports(...): got %v", err)

@@ -40,7 +40,7 @@ func TestClone(t *testing.T) {
 		in := map[string]any{}
 		in["itself"] = []any{in}
 		if got, err := Clone(in); err == nil {
-			t.Error(got)
+			t.Errorf("Clone(a value that contains itself) = %v, want an error", got)
 		}
 	})
 	t.Run("a copy is independent", func(t *testing.T) {

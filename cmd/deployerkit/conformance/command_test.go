@@ -100,7 +100,7 @@ func TestSubjectFromStandardInput(t *testing.T) {
 	}
 }
 
-func TestCommandsTell(t *testing.T) {
+func TestCommandExitCodes(t *testing.T) {
 	line := "--deployed-command=sh -c 'test \"$KUBECONFIG\" = file || exit 3; echo \"what is wrong\"; exit {name}'"
 	s, err := made(t, "--command=true", "--item="+item(t, "{}"), line, "--slow-item="+item(t, "{}"), "--finish-command=test {name} = ok")
 	if err != nil {

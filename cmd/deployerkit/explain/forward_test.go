@@ -73,7 +73,7 @@ func copyBoth(stream httpstream.Stream, address string) {
 	both.Wait()
 }
 
-func TestHistoryOfAPod(t *testing.T) {
+func TestHistoryOfPod(t *testing.T) {
 	deployer := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != "/history/shop/web" || req.Header.Get("Authorization") != "Bearer token" {
 			w.WriteHeader(http.StatusForbidden)
@@ -95,14 +95,14 @@ func TestHistoryOfAPod(t *testing.T) {
 		}
 		return got[0].Result, nil
 	}
-	t.Run("is read through the API server [E5]", func(t *testing.T) {
+	t.Run("the history is read through the API server [E5]", func(t *testing.T) {
 		if got, err := read("ls-system/deployer-0"); got != "done" || err != nil {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
-	t.Run("needs the right to forward its port [E5]", func(t *testing.T) {
+	t.Run("reading the history needs the permission to forward the port [E5]", func(t *testing.T) {
 		if _, err := read("ls-system/other"); err == nil || !strings.Contains(err.Error(), "forward port 8082 of pod ls-system/other") {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want an error that contains %q", err, "forward port 8082 of pod ls-system/other")
 		}
 	})
 }
@@ -112,13 +112,13 @@ func TestHistoryFlags(t *testing.T) {
 		flags historyFlags
 		err   string
 	}{
-		"none":                    {historyFlags{}, ""},
-		"pod and address":         {historyFlags{pod: "a/b", address: "c"}, "set only one of them"},
-		"certificate and without": {historyFlags{address: "c", ca: "x", insecure: true}, "set only one of them"},
-		"address alone":           {historyFlags{address: "c"}, "needs --history-ca or --history-insecure"},
-		"no such certificate":     {historyFlags{address: "c", ca: "/none"}, "/none"},
-		"pod without a namespace": {historyFlags{pod: "b"}, "NAMESPACE/NAME"},
-		"no port":                 {historyFlags{pod: "a/b:x"}, "is not a port"},
+		"no flags":                      {historyFlags{}, ""},
+		"pod and address":               {historyFlags{pod: "a/b", address: "c"}, "set only one of them"},
+		"certificate and insecure":      {historyFlags{address: "c", ca: "x", insecure: true}, "set only one of them"},
+		"address without a certificate": {historyFlags{address: "c"}, "needs --history-ca or --history-insecure"},
+		"missing certificate file":      {historyFlags{address: "c", ca: "/none"}, "/none"},
+		"pod without a namespace":       {historyFlags{pod: "b"}, "NAMESPACE/NAME"},
+		"invalid port":                  {historyFlags{pod: "a/b:x"}, "is not a port"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.flags.source(&rest.Config{BearerToken: "t"}, nil)
@@ -131,7 +131,7 @@ func TestHistoryFlags(t *testing.T) {
 			}
 		})
 	}
-	t.Run("name a pod and its port", func(t *testing.T) {
+	t.Run("the flags select a pod and its port", func(t *testing.T) {
 		namespace, name, port, err := podOf("a/b:9000")
 		if diff := cmp.Diff([]string{"a", "b", "9000"}, []string{namespace, name, port}); diff != "" || err != nil {
 			t.Errorf("%v: %s", err, diff)

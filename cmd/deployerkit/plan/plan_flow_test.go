@@ -112,15 +112,15 @@ var _ = Describe("deployerkit plan", func() {
 		encoded := base64.StdEncoding.EncodeToString([]byte(canary))
 		all := ""
 		for what, args := range map[string][]string{
-			"a change":           {"-f", file(item("secrets", "web", secret("Opaque", "stringData: {k: "+canary+"-new, more: "+canary+"}")))},
-			"elsewhere":          {"-f", file(item("secrets", "web", secret("Opaque", "stringData: {k: "+canary+"}"), "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: secrets, name: kube-root-ca.crt}, data: {copy: "+canary+"}}"))},
-			"refused by the API": {"-f", file(item("secrets", "web", secret("kubernetes.io/tls", "stringData: {tls.crt: "+canary+"}")))},
-			"not base64":         {"-f", file(item("secrets", "web", secret("Opaque", "data: {k: "+canary+"}")))},
-			"no text":            {"-f", file(item("secrets", "web", secret("Opaque", "stringData: {k: {a: "+canary+"}}")))},
-			"a bad file":         {"-f", write("apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DeployItem\nmetadata: {name: web}\nspec: {config: {a: " + canary + "}, unknown: " + canary + "}\n")},
-			"no YAML":            {"-f", write("kind: DeployItem\n  password: " + canary + "\n : [")},
-			"a broken Target":    {"-f", file(broken)},
-			"a hostile Target":   {"-f", file(hostile)},
+			"a change":                     {"-f", file(item("secrets", "web", secret("Opaque", "stringData: {k: "+canary+"-new, more: "+canary+"}")))},
+			"elsewhere":                    {"-f", file(item("secrets", "web", secret("Opaque", "stringData: {k: "+canary+"}"), "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: secrets, name: kube-root-ca.crt}, data: {copy: "+canary+"}}"))},
+			"refused by the API":           {"-f", file(item("secrets", "web", secret("kubernetes.io/tls", "stringData: {tls.crt: "+canary+"}")))},
+			"not base64":                   {"-f", file(item("secrets", "web", secret("Opaque", "data: {k: "+canary+"}")))},
+			"a value that is not a string": {"-f", file(item("secrets", "web", secret("Opaque", "stringData: {k: {a: "+canary+"}}")))},
+			"an unknown field":             {"-f", write("apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DeployItem\nmetadata: {name: web}\nspec: {config: {a: " + canary + "}, unknown: " + canary + "}\n")},
+			"invalid YAML":                 {"-f", write("kind: DeployItem\n  password: " + canary + "\n : [")},
+			"an invalid Target":            {"-f", file(broken)},
+			"a hostile Target":             {"-f", file(hostile)},
 		} {
 			out, err := run(ctx, args...)
 			Expect(err).To(HaveOccurred(), what)

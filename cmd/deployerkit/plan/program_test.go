@@ -21,14 +21,14 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-func TestErrToDoEndsTheProcessWithItsOwnCode(t *testing.T) {
+func TestErrToDoHasItsOwnExitCode(t *testing.T) {
 	var coder interface{ ExitCode() int }
 	if !errors.As(plan.ErrToDo, &coder) || coder.ExitCode() != 2 {
 		t.Errorf("[F31] got %v, want an error with the exit code 2", plan.ErrToDo)
 	}
 }
 
-func TestADeclarativeDeployerIsAPlanner(t *testing.T) {
+func TestDeclarativeDeployerImplementsPlanner(t *testing.T) {
 	options := declarative.Options{
 		Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}},
 		Targets:  targets.Policy{AllowHTTP: true}, TargetLimits: targets.Limits{Requests: 7},
@@ -42,7 +42,7 @@ func TestADeclarativeDeployerIsAPlanner(t *testing.T) {
 		t.Errorf("[F31] a plan opens Targets with other restrictions than the deployer:\n%s", diff)
 	}
 	if _, err := planner.Plan(t.Context(), nil, nil, &lsv1alpha1.DeployItem{}); err == nil || err.Error() != "handler: required" {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want %q", err, "handler: required")
 	}
 }
 
@@ -66,11 +66,11 @@ func TestWith(t *testing.T) {
 		args    []string
 		want    string
 	}{
-		"neither a name nor a file":           {deployermain.Program{Args: mock.Args(nil)}, nil, "give either the name"},
-		"a deployer that cannot plan [F31]":   {deployermain.Program{Args: mock.Args(nil)}, []string{"web"}, "does not support plan"},
-		"the flags of the program [F31]":      {deployermain.Program{Flags: colored, NewArgs: newArgs}, []string{"web", "--color=red"}, "want blue"},
-		"the kubeconfig is read after both":   {deployermain.Program{Flags: colored, NewArgs: newArgs}, []string{"web", "--color=blue", "--kubeconfig=missing"}, "load kubeconfig"},
-		"a short form is that of the command": {deployermain.Program{Flags: colored, NewArgs: newArgs}, []string{"web", "-n=blue"}, "want blue"},
+		"neither a name nor a file":                        {deployermain.Program{Args: mock.Args(nil)}, nil, "give either the name"},
+		"a deployer that cannot plan [F31]":                {deployermain.Program{Args: mock.Args(nil)}, []string{"web"}, "does not support plan"},
+		"the flags of the program [F31]":                   {deployermain.Program{Flags: colored, NewArgs: newArgs}, []string{"web", "--color=red"}, "want blue"},
+		"the kubeconfig is read after all flags are valid": {deployermain.Program{Flags: colored, NewArgs: newArgs}, []string{"web", "--color=blue", "--kubeconfig=missing"}, "load kubeconfig"},
+		"the short form of a flag belongs to the command":  {deployermain.Program{Flags: colored, NewArgs: newArgs}, []string{"web", "-n=blue"}, "want blue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			color = ""

@@ -23,17 +23,17 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":              {[]string{"--", "true"}, "--item, --installation: set exactly one of them"},
-		"both files":           {[]string{"--item=a", "--installation=b", "--", "true"}, "--item, --installation: set exactly one of them"},
-		"no command":           {[]string{"--item=" + valid}, "the command of the deployer is required after --"},
-		"unknown command":      {[]string{"--item=" + valid, "--", "./missing"}, "command: "},
-		"missing file":         {[]string{"--item=missing.yaml", "--", "true"}, "--item: "},
-		"no name":              {[]string{"--item=" + nameless, "--", "true"}, "--item: metadata.name: required"},
-		"not a Target":         {[]string{"--item=" + valid, "--target=" + valid, "--", "true"}, "--target: "},
-		"missing Installation": {[]string{"--installation=missing.yaml", "--", "true"}, "--installation: "},
-		"not an object":        {[]string{"--installation=" + file(t, "a: b"), "--", "true"}, "--installation: an object has no kind or no name"},
-		"empty input":          {[]string{"--item=-", "--", "true"}, "--item: -: is empty"},
-		"unknown flag":         {[]string{"--fancy"}, "unknown flag: --fancy"},
+		"no file":                {[]string{"--", "true"}, "--item, --installation: set exactly one of them"},
+		"both files":             {[]string{"--item=a", "--installation=b", "--", "true"}, "--item, --installation: set exactly one of them"},
+		"no command":             {[]string{"--item=" + valid}, "the command of the deployer is required after --"},
+		"unknown command":        {[]string{"--item=" + valid, "--", "./missing"}, "command: "},
+		"missing file":           {[]string{"--item=missing.yaml", "--", "true"}, "--item: "},
+		"no name":                {[]string{"--item=" + nameless, "--", "true"}, "--item: metadata.name: required"},
+		"file without a Target":  {[]string{"--item=" + valid, "--target=" + valid, "--", "true"}, "--target: "},
+		"missing Installation":   {[]string{"--installation=missing.yaml", "--", "true"}, "--installation: "},
+		"file without an object": {[]string{"--installation=" + file(t, "a: b"), "--", "true"}, "--installation: an object has no kind or no name"},
+		"empty input":            {[]string{"--item=-", "--", "true"}, "--item: -: is empty"},
+		"unknown flag":           {[]string{"--fancy"}, "unknown flag: --fancy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := Command()
@@ -71,7 +71,7 @@ func TestReadFiles(t *testing.T) {
 	}
 }
 
-func TestLookAround(t *testing.T) {
+func TestPrintedCommandsAreComplete(t *testing.T) {
 	t.Run("the printed commands are complete [F88]", func(t *testing.T) {
 		target := "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Target\nmetadata: {name: c, namespace: demo}\nspec: {type: k}"
 		item := "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DeployItem\nmetadata: {name: a, namespace: demo}\nspec: {type: t}"

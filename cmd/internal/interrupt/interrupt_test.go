@@ -10,14 +10,14 @@ import (
 )
 
 func TestWatchTerminal(t *testing.T) {
-	t.Run("a closed terminal is a reason to end [F80]", func(t *testing.T) {
+	t.Run("a closed terminal ends the process [F80]", func(t *testing.T) {
 		broken := make(chan os.Signal, 1)
 		watchTerminal(t.Context(), func() bool { return true }, broken)
 		if len(broken) != 1 {
 			t.Error("it is not reported")
 		}
 	})
-	t.Run("pipes and /dev/null are no terminals [F80]", func(t *testing.T) {
+	t.Run("pipes and /dev/null are not terminals [F80]", func(t *testing.T) {
 		read, write, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func TestWatchTerminal(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	for name, first := range map[string]os.Signal{"a signal": os.Interrupt, "a broken pipe": syscall.SIGPIPE} {
-		t.Run(name+" cancels the context, a repeated signal is the same request, and a later one ends the process [F80]", func(t *testing.T) {
+		t.Run(name+" cancels the context, a repeated signal has no effect, and a later one ends the process [F80]", func(t *testing.T) {
 			signals, broken, over := make(chan os.Signal), make(chan os.Signal), make(chan time.Time)
 			cancelled, code := make(chan struct{}), make(chan int, 1)
 			go watch(signals, broken, func(time.Duration) <-chan time.Time { return over }, func() { close(cancelled) }, func(c int) { code <- c })

@@ -70,8 +70,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestEveryOptionOfATargetHasAFlag checks that each option of the policy and the limits has a flag.
-func TestEveryOptionOfATargetHasAFlag(t *testing.T) {
+// TestEachTargetOptionHasFlag checks that each option of the policy and the limits has a flag.
+func TestEachTargetOptionHasFlag(t *testing.T) {
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	Add(fs, &manifest.Options{})
 	flags := 0

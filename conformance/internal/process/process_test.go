@@ -37,7 +37,7 @@ func launched(t *testing.T, script string) (*Process, *bufio.Reader) {
 	return p, output
 }
 
-func TestACommandEndsWithItsChildren(t *testing.T) {
+func TestCommandStopsWithItsChildren(t *testing.T) {
 	for name, end := range map[string]func(*Process) error{"stop": (*Process).Stop, "kill": (*Process).Kill} {
 		t.Run(name, func(t *testing.T) {
 			p, output := launched(t, "sh -c 'echo up; exec sleep 600' & wait")
@@ -51,7 +51,7 @@ func TestACommandEndsWithItsChildren(t *testing.T) {
 	}
 }
 
-func TestACommandThatEndsByItselfIsAnError(t *testing.T) {
+func TestCommandReportsUnexpectedExit(t *testing.T) {
 	p, _ := launched(t, "echo up; exit 3")
 	<-p.ended
 	if err := p.Stop(); err == nil || err.Error() != "the deployer ended unexpectedly: exit status 3" {
@@ -59,13 +59,13 @@ func TestACommandThatEndsByItselfIsAnError(t *testing.T) {
 	}
 }
 
-func TestACommandThatCannotBeStarted(t *testing.T) {
+func TestCommandReportsFailedStart(t *testing.T) {
 	if _, err := Exec(exec.Command("/does/not/exist"), io.Discard, time.Second); err == nil {
 		t.Fatal("Exec(...): want an error")
 	}
 }
 
-func TestADeployerInProcessEndsWithItsContext(t *testing.T) {
+func TestInProcessDeployerStopsWithItsContext(t *testing.T) {
 	run := func(ctx context.Context, _ *rest.Config) error {
 		<-ctx.Done()
 		return nil

@@ -26,18 +26,18 @@ func TestRead(t *testing.T) {
 	}{
 		"a pointer":                              {&pod, []named{{"Pod", "p", ""}}},
 		"a struct":                               {pod, []named{{"Pod", "p", ""}}},
-		"several":                                {[]any{pod, &pod, text}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}, {"Pod", "p", "[2]"}}},
+		"a slice":                                {[]any{pod, &pod, text}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}, {"Pod", "p", "[2]"}}},
 		"an array":                               {[1]corev1.Pod{pod}, []named{{"Pod", "p", "[0]"}}},
 		"lists in lists":                         {[]any{[]any{text}, `{"kind":"List","items":[` + text + `]}`}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}}},
 		"a typed list [F102]":                    {&corev1.PodList{Items: []corev1.Pod{pod, pod}}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}}},
 		"a typed list with a kind [F102]":        {corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{pod}}, []named{{"Pod", "p", "[0]"}}},
 		"a list whose items have no kind [F102]": {`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"p"}}]}`, []named{{"Pod", "p", "[0]"}}},
 		"a list in a list in a slice [F102]":     {[]any{text, `{"kind":"List","items":[{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"p"}}]},` + text + `]}`}, []named{{"Pod", "p", "[0]"}, {"Pod", "p", "[1]"}, {"Pod", "p", "[2]"}}},
-		"a menu in a list is no list [F102]":     {`{"kind":"List","items":[{"kind":"Menu","metadata":{"name":"m"},"items":[1]}]}`, []named{{"Menu", "m", "[0]"}}},
-		"no list without a kind":                 {`{"kind":"Menu","metadata":{"name":"m"},"items":[1]}`, []named{{"Menu", "m", ""}}},
-		"JSON after white space":                 {" \n" + text, []named{{"Pod", "p", ""}}},
-		"one document":                           {"---\n" + text + "\n---\n", []named{{"Pod", "p", ""}}},
-		"a list of its own type":                 {&unstructured.UnstructuredList{Object: map[string]any{"kind": "PodList", "apiVersion": "v1"}, Items: []unstructured.Unstructured{{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "p"}}}}}, []named{{"Pod", "p", "[0]"}}},
+		"a kind without the suffix List is not a list [F102]": {`{"kind":"List","items":[{"kind":"Menu","metadata":{"name":"m"},"items":[1]}]}`, []named{{"Menu", "m", "[0]"}}},
+		"an object with items is not a list":                  {`{"kind":"Menu","metadata":{"name":"m"},"items":[1]}`, []named{{"Menu", "m", ""}}},
+		"JSON after white space":                              {" \n" + text, []named{{"Pod", "p", ""}}},
+		"one document":                                        {"---\n" + text + "\n---\n", []named{{"Pod", "p", ""}}},
+		"an UnstructuredList":                                 {&unstructured.UnstructuredList{Object: map[string]any{"kind": "PodList", "apiVersion": "v1"}, Items: []unstructured.Unstructured{{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "p"}}}}}, []named{{"Pod", "p", "[0]"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := Read(tc.in)
@@ -51,26 +51,26 @@ func TestRead(t *testing.T) {
 				got = append(got, named{object.GetKind(), object.GetName(), one.Place})
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestReadTellsNoValues(t *testing.T) {
+func TestReadErrorsHideValues(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   any
 		want string
 	}{
-		"twice the same key":   {"a: SECRET\na: SECRET", "is not valid YAML: line 2"},
-		"no YAML":              {"a: b: SECRET", "is not valid YAML: syntax error"},
-		"an element":           {[]any{"SECRET"}, "[0]: is not a JSON object"},
-		"an item":              {`{"kind":"List","items":["SECRET"]}`, "items[0] must be an object"},
-		"nil":                  {nil, "is nil"},
-		"a nil pointer":        {(*corev1.Pod)(nil), "is nil"},
-		"an element nil":       {[]*corev1.Pod{nil}, "[0]: is nil"},
-		"no text":              {json.RawMessage(nil), "is empty"},
-		"what has no encoding": {func() {}, "value of type func() cannot be encoded"},
+		"a key that occurs twice":          {"a: SECRET\na: SECRET", "is not valid YAML: line 2"},
+		"invalid YAML":                     {"a: b: SECRET", "is not valid YAML: syntax error"},
+		"an element that is not an object": {[]any{"SECRET"}, "[0]: is not a JSON object"},
+		"an item that is not an object":    {`{"kind":"List","items":["SECRET"]}`, "items[0] must be an object"},
+		"nil":                              {nil, "is nil"},
+		"a nil pointer":                    {(*corev1.Pod)(nil), "is nil"},
+		"an element that is nil":           {[]*corev1.Pod{nil}, "[0]: is nil"},
+		"an empty text":                    {json.RawMessage(nil), "is empty"},
+		"a type that cannot be encoded":    {func() {}, "value of type func() cannot be encoded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := Read(tc.in); err == nil || err.Error() != tc.want {
@@ -90,11 +90,11 @@ func TestFillKind(t *testing.T) {
 		prefer string
 		want   string
 	}{
-		"the first":       {&corev1.Pod{}, "", "example.com/v1, Kind=Own"},
-		"the liked one":   {&corev1.Pod{}, "v2", "example.com/v2, Kind=Own"},
-		"its own":         {&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}, "v2", "/v1, Kind=Pod"},
-		"an unknown type": {&corev1.Service{}, "", "/, Kind="},
-		"no type":         {map[string]any{}, "v2", "/, Kind="},
+		"the first version of the scheme": {&corev1.Pod{}, "", "example.com/v1, Kind=Own"},
+		"the preferred version":           {&corev1.Pod{}, "v2", "example.com/v2, Kind=Own"},
+		"the kind of the object itself":   {&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}, "v2", "/v1, Kind=Pod"},
+		"an unknown type":                 {&corev1.Service{}, "", "/, Kind="},
+		"an object without a Go type":     {map[string]any{}, "v2", "/, Kind="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := Read(tc.in)

@@ -52,11 +52,11 @@ func flooded(n, size int) *lsv1alpha1.DeployItemStatus {
 func TestBound(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ n, size int }{
-		"nothing":            {0, 0},
-		"some long":          {3, 100_000},
-		"many":               {200, 5_000},
-		"far too many":       {5_000, 500},
-		"far too many empty": {5_000, 0},
+		"nothing":               {0, 0},
+		"some long values":      {3, 100_000},
+		"many":                  {200, 5_000},
+		"too many values":       {5_000, 500},
+		"too many empty values": {5_000, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,18 +97,18 @@ func TestBound(t *testing.T) {
 	Bound(nil)
 }
 
-func TestBoundLeavesSmallThingsAlone(t *testing.T) {
+func TestBoundKeepsSmallValues(t *testing.T) {
 	t.Parallel()
 	s := started()
 	s.Conditions[0].Message = "two\nlines are fine in a condition"
 	before := s.DeepCopy()
 	Bound(s)
 	if diff := cmp.Diff(before, s); diff != "" {
-		t.Error(diff)
+		t.Errorf("-before +after:\n%s", diff)
 	}
 }
 
-func TestBoundDoesNotWriteThroughPointers(t *testing.T) {
+func TestBoundDoesNotChangeCopies(t *testing.T) {
 	t.Parallel()
 	s := flooded(10, 40_000)
 	shared := *s
@@ -119,8 +119,8 @@ func TestBoundDoesNotWriteThroughPointers(t *testing.T) {
 	}
 }
 
-// TestBoundKeepsTheNewest checks that the oldest errors of a long history are dropped.
-func TestBoundKeepsTheNewest(t *testing.T) {
+// TestBoundKeepsNewestErrors checks that the oldest errors of a long history are dropped.
+func TestBoundKeepsNewestErrors(t *testing.T) {
 	t.Parallel()
 	s := lsv1alpha1.DeployItemStatus{}
 	for i := range 7 {
@@ -149,10 +149,10 @@ func TestBoundKeepsOwnConditions(t *testing.T) {
 	}
 }
 
-// TestBoundShowsControlCharacters checks that Bound escapes control characters, which could change how other texts are
-// displayed.
-func TestBoundShowsControlCharacters(t *testing.T) {
-	t.Run("as escapes, in errors and conditions [F12]", func(t *testing.T) {
+// TestBoundEscapesControlCharacters checks that Bound escapes control characters, which could change how other texts
+// are displayed.
+func TestBoundEscapesControlCharacters(t *testing.T) {
+	t.Run("Bound escapes control characters in errors and conditions [F12]", func(t *testing.T) {
 		const evil = "a\u202eb\nc\u2066d"
 		e := lastErr(evil, evil, 0, 0)
 		c := cond("C", "True", -1)

@@ -14,18 +14,18 @@ func TestForeign(t *testing.T) {
 		change func(*status)
 		want   string
 	}{
-		"nothing":           {func(*status) {}, ""},
-		"phase":             {func(s *status) { s.Phase = "Succeeded" }, "status.phase"},
-		"lastError":         {func(s *status) { s.LastError = lastErr("X", "x", 0, 0) }, "status.lastError"},
-		"conditions":        {func(s *status) { s.Conditions = append(s.Conditions, cond("Theirs", "True", 0)) }, "status.conditions"},
-		"provider status":   {func(s *status) { s.ProviderStatus = raw(`{"x":1}`) }, "status.providerStatus"},
-		"export reference":  {func(s *status) { s.ExportReference = &lsv1alpha1.ObjectReference{Name: "x"} }, "status.exportRef"},
-		"another job":       {func(s *status) { s.JobID, s.Phase = "c", "Succeeded" }, ""},
-		"the job was ended": {func(s *status) { s.JobIDFinished, s.Phase = s.JobID, "Failed" }, ""},
-		"another run":       {func(s *status) { s.LastReconcileTime, s.Phase = mt(9), "Init" }, ""},
-		"pickup timeout":    {func(s *status) { s.LastError, s.Phase = lastErr("WaitingForPickup", "x", 0, 0), "Failed" }, ""},
-		"abort timeout":     {func(s *status) { s.LastError, s.Phase = lastErr("WaitingForAbort", "x", 0, 0), "Failed" }, ""},
-		"interrupt":         {func(s *status) { s.LastError, s.Phase = lastErr("InterruptOperation", "x", 0, 0), "Failed" }, ""},
+		"no change":                      {func(*status) {}, ""},
+		"phase":                          {func(s *status) { s.Phase = "Succeeded" }, "status.phase"},
+		"lastError":                      {func(s *status) { s.LastError = lastErr("X", "x", 0, 0) }, "status.lastError"},
+		"conditions":                     {func(s *status) { s.Conditions = append(s.Conditions, cond("Theirs", "True", 0)) }, "status.conditions"},
+		"provider status":                {func(s *status) { s.ProviderStatus = raw(`{"x":1}`) }, "status.providerStatus"},
+		"export reference":               {func(s *status) { s.ExportReference = &lsv1alpha1.ObjectReference{Name: "x"} }, "status.exportRef"},
+		"another job":                    {func(s *status) { s.JobID, s.Phase = "c", "Succeeded" }, ""},
+		"a job that Landscaper finished": {func(s *status) { s.JobIDFinished, s.Phase = s.JobID, "Failed" }, ""},
+		"another run":                    {func(s *status) { s.LastReconcileTime, s.Phase = mt(9), "Init" }, ""},
+		"pickup timeout":                 {func(s *status) { s.LastError, s.Phase = lastErr("WaitingForPickup", "x", 0, 0), "Failed" }, ""},
+		"abort timeout":                  {func(s *status) { s.LastError, s.Phase = lastErr("WaitingForAbort", "x", 0, 0), "Failed" }, ""},
+		"interrupt":                      {func(s *status) { s.LastError, s.Phase = lastErr("InterruptOperation", "x", 0, 0), "Failed" }, ""},
 	} {
 		t.Run(name+" [F44]", func(t *testing.T) {
 			stored, fresh := started(), started()

@@ -57,9 +57,9 @@ func TestProtectConditions(t *testing.T) {
 // TestOverwriteOutcome checks that OverwriteOutcome changes only the fields that the library sets, and that it replaces
 // the values of an earlier attempt in these fields.
 func TestOverwriteOutcome(t *testing.T) {
-	told := func() *lsv1alpha1.DeployItemStatus {
+	outcome := func() *lsv1alpha1.DeployItemStatus {
 		return &lsv1alpha1.DeployItemStatus{
-			Phase: "Progressing", LastError: lastErr("Reconcile", "told", 1, 1), ExportReference: &lsv1alpha1.ObjectReference{Name: "told"},
+			Phase: "Progressing", LastError: lastErr("Reconcile", "outcome", 1, 1), ExportReference: &lsv1alpha1.ObjectReference{Name: "outcome"},
 			Conditions: []lsv1alpha1.Condition{cond(contract.ConditionDeployed, "True", 1)},
 		}
 	}
@@ -68,9 +68,9 @@ func TestOverwriteOutcome(t *testing.T) {
 			want := vandal()
 			want.Conditions = []lsv1alpha1.Condition{cond("Theirs", "True", 9), cond(contract.ConditionDeployed, "True", 1)}
 			if !background {
-				want.Phase, want.LastError = told().Phase, told().LastError
+				want.Phase, want.LastError = outcome().Phase, outcome().LastError
 			}
-			from, got := told(), vandal()
+			from, got := outcome(), vandal()
 			got.Phase = "Theirs"
 			if background {
 				want.Phase = "Theirs"
@@ -79,11 +79,11 @@ func TestOverwriteOutcome(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(told(), from); diff != "" {
-				t.Errorf("the argument told was changed (-want +got):\n%s", diff)
+			if diff := cmp.Diff(outcome(), from); diff != "" {
+				t.Errorf("the argument outcome was changed (-want +got):\n%s", diff)
 			}
 		})
 	}
 	OverwriteOutcome(nil, vandal(), contract.Decision{})
-	OverwriteOutcome(told(), nil, contract.Decision{})
+	OverwriteOutcome(outcome(), nil, contract.Decision{})
 }

@@ -19,7 +19,7 @@ func TestChangesOnFresh(t *testing.T) {
 		fresh            *lsv1alpha1.DeployItem
 		metadata, status string
 	}{
-		"foreign changes stay": {
+		"changes of other clients are kept": {
 			"only our keys travel",
 			item(version, func(di *lsv1alpha1.DeployItem) {
 				di.Labels = map[string]string{"foreign": "1"}
@@ -28,7 +28,7 @@ func TestChangesOnFresh(t *testing.T) {
 			`{"metadata":{"labels":{"new":"1"},"resourceVersion":"9"}}`,
 			`{"metadata":{"resourceVersion":"9"},"status":{"jobIDFinished":"job","phase":"Init"}}`,
 		},
-		"what is there already is left out [Kx3]": {
+		"changes that are already stored are omitted [Kx3]": {
 			"what was applied is not applied again",
 			item(version, both),
 			``,

@@ -64,28 +64,28 @@ func TestDiffDeployItemStatus(t *testing.T) {
 			`{"metadata":{"resourceVersion":"7"},"status":{"phase":"Init"}}`,
 		},
 		"no change beside a provider status": {"nothing differs", item(provider), item(provider), ``},
-		"virgin item, phase": {
+		"new item, phase changed": {
 			"the first status must have an observedGeneration, and no half deployer",
 			item(), item(phase),
 			`{"metadata":{"resourceVersion":"7"},"status":{"observedGeneration":0,"phase":"Init"}}`,
 		},
-		"virgin item, condition of a hook": {
+		"new item, condition of a hook added": {
 			"any first write must create a valid status",
 			item(), item(condition),
 			`{"metadata":{"resourceVersion":"7"},"status":{"conditions":[{"lastTransitionTime":"2026-01-02T03:04:05Z","lastUpdateTime":"2026-01-02T03:04:05Z","message":"m","reason":"R","status":"True","type":"Hook"}],"observedGeneration":0}}`,
 		},
-		"virgin item, deployer": {
+		"new item, deployer set": {
 			"the deployer is written whole",
 			item(), item(deployer("")),
 			`{"metadata":{"resourceVersion":"7"},"status":{"deployer":{"identity":"i","name":"n","version":""},"observedGeneration":0}}`,
 		},
-		"virgin item, untouched": {"a zero status is no change", item(), item(), ""},
+		"new item, no change": {"a zero status is no change", item(), item(), ""},
 		"stored status": {
 			"observedGeneration is there already",
 			item(stored), item(stored, phase),
 			`{"metadata":{"resourceVersion":"7"},"status":{"phase":"Init"}}`,
 		},
-		"only the generation": {
+		"only the generation changed": {
 			"a plain change", item(), item(stored),
 			`{"metadata":{"resourceVersion":"7"},"status":{"observedGeneration":3}}`,
 		},

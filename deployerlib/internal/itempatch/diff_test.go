@@ -23,12 +23,12 @@ func TestDiffUnstructured(t *testing.T) {
 		base, wanted     string
 		metadata, status string
 	}{
-		"nothing changed gives nothing to send [K8]": {
+		"no change yields no patch [K8]": {
 			reason: "an empty patch costs no call",
 			base:   `{"metadata":{"labels":{"a":"b"}},"status":{"n":1}}`,
 			wanted: `{"metadata":{"labels":{"a":"b"}},"status":{"n":1.0}}`,
 		},
-		"absent and empty are the same": {
+		"an absent and an empty map are equal": {
 			reason: "typed objects leave empty maps out",
 			base:   `{"metadata":{"labels":{},"finalizers":[]},"status":{}}`,
 			wanted: `{"metadata":{}}`,
@@ -39,24 +39,24 @@ func TestDiffUnstructured(t *testing.T) {
 			wanted:   `{"metadata":{"labels":{"x/y~z":"2"},"annotations":{"keep":"1","n/~1":"v"}}}`,
 			metadata: `{"metadata":{"annotations":{"n/~1":"v"},"labels":{"gone":null,"x/y~z":"2"},"resourceVersion":"7"}}`,
 		},
-		"lists of metadata travel whole [K18]": {
+		"lists in metadata are sent completely [K18]": {
 			reason:   "a merge patch replaces lists",
 			base:     `{"metadata":{"finalizers":["a/x","b/y"],"ownerReferences":[{"uid":"1"}]}}`,
 			wanted:   `{"metadata":{"finalizers":["b/y"]}}`,
 			metadata: `{"metadata":{"finalizers":["b/y"],"ownerReferences":null,"resourceVersion":"7"}}`,
 		},
-		"what the API server writes is ignored": {
+		"fields that the API server sets are ignored": {
 			reason: "it differs between versions of one object",
 			base:   `{"metadata":{"generation":1,"creationTimestamp":"2026-01-01T00:00:00Z"}}`,
 			wanted: `{"metadata":{"generation":2,"managedFields":[{"manager":"x"}],"deletionTimestamp":"2026-01-01T00:00:00Z"}}`,
 		},
-		"status objects merge recursively [K17]": {
+		"objects in the status are merged recursively [K17]": {
 			reason: "only what changed travels",
 			base:   `{"status":{"keep":{"deep":true},"deep":{"a":1,"b":2,"l":[1,2]}}}`,
 			wanted: `{"status":{"keep":{"deep":true},"deep":{"a":1,"b":3,"l":[1]}}}`,
 			status: `{"metadata":{"resourceVersion":"7"},"status":{"deep":{"b":3,"l":[1]}}}`,
 		},
-		"removing a key and emptying its parent are two things [Kx10]": {
+		"removing the last key does not remove its parent [Kx10]": {
 			reason: "the parent stays unless it is removed itself",
 			base:   `{"status":{"emptied":{"x":1},"removed":{"x":1}}}`,
 			wanted: `{"status":{"emptied":{}}}`,
@@ -69,7 +69,7 @@ func TestDiffUnstructured(t *testing.T) {
 			status: `{"metadata":{"resourceVersion":"7"},"status":{"b":null,"c":{}}}`,
 		},
 		"a value that changes its type is replaced": {
-			reason: "objects, lists and scalars may take each other's place",
+			reason: "objects, lists and scalars may replace each other",
 			base:   `{"status":{"a":{"x":1},"b":[1],"c":1}}`,
 			wanted: `{"status":{"a":[1],"b":{"x":1},"c":{}}}`,
 			status: `{"metadata":{"resourceVersion":"7"},"status":{"a":[1],"b":{"x":1},"c":{}}}`,
@@ -92,7 +92,7 @@ func TestDiffUnstructured(t *testing.T) {
 	}
 }
 
-func TestDiffRefusesOtherPlaces(t *testing.T) {
+func TestDiffRejectsChangesOfOtherFields(t *testing.T) {
 	config := func(raw string) func(*lsv1alpha1.DeployItem) {
 		return func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(raw)} }
 	}
@@ -108,11 +108,11 @@ func TestDiffRefusesOtherPlaces(t *testing.T) {
 		"first of several": {
 			item(), item(config(`{}`), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "x" }), "spec.config.apiVersion",
 		},
-		"name":           {item(), item(func(di *lsv1alpha1.DeployItem) { di.Name = "other" }), "metadata.name"},
-		"namespace":      {item(), item(func(di *lsv1alpha1.DeployItem) { di.Namespace = "other" }), "metadata.namespace"},
-		"uid":            {item(), item(func(di *lsv1alpha1.DeployItem) { di.UID = "other" }), "metadata.uid"},
-		"data of others": {&corev1.Secret{Data: map[string][]byte{"k": []byte("SECRET")}}, &corev1.Secret{}, "data"},
-		"kind":           {thing(t, `{}`), withKind(thing(t, `{}`), "Other"), "kind"},
+		"name":                 {item(), item(func(di *lsv1alpha1.DeployItem) { di.Name = "other" }), "metadata.name"},
+		"namespace":            {item(), item(func(di *lsv1alpha1.DeployItem) { di.Namespace = "other" }), "metadata.namespace"},
+		"uid":                  {item(), item(func(di *lsv1alpha1.DeployItem) { di.UID = "other" }), "metadata.uid"},
+		"data of another kind": {&corev1.Secret{Data: map[string][]byte{"k": []byte("SECRET")}}, &corev1.Secret{}, "data"},
+		"kind":                 {thing(t, `{}`), withKind(thing(t, `{}`), "Other"), "kind"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -128,17 +128,17 @@ func TestDiffRefusesOtherPlaces(t *testing.T) {
 	}
 }
 
-func TestDiffFaults(t *testing.T) {
+func TestDiffErrors(t *testing.T) {
 	broken := item(func(di *lsv1alpha1.DeployItem) {
 		di.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{`)}
 	})
 	noVersion := func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "" }
 	changed := func(di *lsv1alpha1.DeployItem) { di.Status.Phase = "Init" }
 	cases := map[string]struct{ base, wanted client.Object }{
-		"no JSON in base":                 {broken, item()},
-		"no JSON in wanted":               {item(), broken},
-		"status is no object":             {thing(t, `{}`), thing(t, `{"status":[]}`)},
-		"changes without resourceVersion": {item(noVersion), item(changed)},
+		"invalid JSON in the base object":    {broken, item()},
+		"invalid JSON in the desired object": {item(), broken},
+		"status that is not an object":       {thing(t, `{}`), thing(t, `{"status":[]}`)},
+		"changes without resourceVersion":    {item(noVersion), item(changed)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestDiffFaults(t *testing.T) {
 			}
 		})
 	}
-	t.Run("no changes need no resourceVersion", func(t *testing.T) {
+	t.Run("Diff without changes needs no resourceVersion", func(t *testing.T) {
 		if changes, err := itempatch.Diff(item(noVersion), item(noVersion)); err != nil || !changes.Empty() {
 			t.Errorf("Diff() = %+v, %v, want nothing", changes, err)
 		}

@@ -74,8 +74,8 @@ func FuzzForeign(f *testing.F) {
 			return
 		}
 		thing := func(ours, theirs any, label string) *unstructured.Unstructured {
-			body, _ := json.Marshal(map[string]any{"ours": ours, "theirs": theirs, key + "-foreign": theirs})
-			made, _ := fuzzThing(body, map[string]any{"ours": label, key + "-foreign": "x"}, []any{"a/b"})
+			body, _ := json.Marshal(map[string]any{"own": ours, "other": theirs, key + "-foreign": theirs})
+			made, _ := fuzzThing(body, map[string]any{"own": label, key + "-foreign": "x"}, []any{"a/b"})
 			return made
 		}
 		base, wanted, stored := thing(was, was, "1"), thing(we, was, "2"), thing(was, they, "1")

@@ -48,11 +48,11 @@ func TestSend(t *testing.T) {
 		main, status int32
 		first        string
 	}{
-		"nothing: no call [K8]":   {func(*lsv1alpha1.DeployItem) {}, 0, 0, ""},
-		"metadata: one call [K6]": {func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"new": "1"} }, 1, 0, "labels"},
-		"a finalizer: one call":   {func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"a/b"} }, 1, 0, "finalizers"},
-		"status: one call [K6]":   {func(di *lsv1alpha1.DeployItem) { di.Status.Phase = "Init" }, 0, 1, "phase"},
-		"both, the status first":  {both, 1, 1, "phase"},
+		"no changes need no request [K8]":                                 {func(*lsv1alpha1.DeployItem) {}, 0, 0, ""},
+		"changed metadata needs one request [K6]":                         {func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"new": "1"} }, 1, 0, "labels"},
+		"a changed finalizer needs one request":                           {func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"a/b"} }, 1, 0, "finalizers"},
+		"a changed status needs one request [K6]":                         {func(di *lsv1alpha1.DeployItem) { di.Status.Phase = "Init" }, 0, 1, "phase"},
+		"changed status and metadata need two requests, the status first": {both, 1, 1, "phase"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestSendChainsResourceVersions(t *testing.T) {
 	c, count, di := stored(t)
 	base := di.DeepCopy()
 	both(di)
-	t.Run("the second call carries what the first returned [Kx2]", func(t *testing.T) {
+	t.Run("the second request contains the resourceVersion that the first returned [Kx2]", func(t *testing.T) {
 		if _, err := itempatch.Send(t.Context(), c, di, mustDiff(t, base, di)); err != nil {
 			t.Fatalf("Send: %v", err)
 		}
@@ -126,9 +126,9 @@ func TestSendSecondCallFails(t *testing.T) {
 		err   error
 		check func(error) bool
 	}{
-		"conflict":      {apierrors.NewConflict(itemResource, "web", nil), apierrors.IsConflict},
-		"invalid [Kx5]": {apierrors.NewInvalid(schema.GroupKind{Kind: "DeployItem"}, "web", nil), apierrors.IsInvalid},
-		"not found":     {apierrors.NewNotFound(itemResource, "web"), apierrors.IsNotFound},
+		"conflict":                                  {apierrors.NewConflict(itemResource, "web", nil), apierrors.IsConflict},
+		"the second request is invalid [Kx5]":       {apierrors.NewInvalid(schema.GroupKind{Kind: "DeployItem"}, "web", nil), apierrors.IsInvalid},
+		"the second request does not find the item": {apierrors.NewNotFound(itemResource, "web"), apierrors.IsNotFound},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ var sizeErrors = map[string]error{
 	"limit": apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
 }
 
-func TestSendSaysThatTheObjectIsTooLarge(t *testing.T) {
+func TestSendReportsTooLargeObject(t *testing.T) {
 	for name, refused := range sizeErrors {
 		t.Run(name, func(t *testing.T) {
 			c, count, di := stored(t)
@@ -215,11 +215,11 @@ func TestSendSaysThatTheObjectIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestWithoutTheRightToPatch tests a client with the rights of Landscaper's own role, which allows update but not
+// TestSendWithoutPatchPermission tests a client with the rights of Landscaper's own role, which allows update but not
 // patch.
-func TestWithoutTheRightToPatch(t *testing.T) {
+func TestSendWithoutPatchPermission(t *testing.T) {
 	refused := apierrors.NewForbidden(itemResource, "web", errors.New(`User "u" cannot patch resource "deployitems"`))
-	t.Run("changes and fences are updates of the stored version [F59]", func(t *testing.T) {
+	t.Run("changes and checks are sent as updates of the stored version [F59]", func(t *testing.T) {
 		c, count, di := stored(t)
 		count.mainErr, count.statusErr = refused, refused
 		base := di.DeepCopy()

@@ -79,7 +79,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-func TestObserveOpensTheGateForAnAwaitedVersion(t *testing.T) {
+func TestObserveStopsWaitAtAwaitedVersion(t *testing.T) {
 	t.Parallel()
 	i, awaited := wrote("10"), versioned("10", "Init")
 	i.Read(versioned("9", "Init"), moment)
@@ -87,7 +87,7 @@ func TestObserveOpensTheGateForAnAwaitedVersion(t *testing.T) {
 	i.Read(versioned("9", "Init"), moment)
 	i.Observe(nil, awaited)
 	if got := i.Wait(awaited, true, moment); got != 0 {
-		t.Errorf("waits %s", got)
+		t.Errorf("i.Wait(...) = %v, want %v", got, 0)
 	}
 	if i.Observe(nil, awaited) {
 		t.Error("the same event leads to another reconcile")
@@ -143,7 +143,7 @@ func TestWaitAfterBackgroundRun(t *testing.T) {
 			i := wrote("5")
 			begin(i).End(DigestOf(versioned("5", "Progressing")), true, Pace{Next: moment.Add(time.Hour), Rest: moment.Add(time.Second)})
 			if got := i.Wait(versioned("6", "Init"), job, moment); got != want {
-				t.Errorf("waits %s", got)
+				t.Errorf("i.Wait(...) = %v, want %v", got, want)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("version %s: reading %d, want %d: the newest write is 10", v, got, want)
 		}
 	}
-	t.Run("an item that lost its last finalizer is gone, whatever the cache shows", func(t *testing.T) {
+	t.Run("an item that lost its last finalizer is gone, although the cache contains it", func(t *testing.T) {
 		gone := versioned("10", "")
 		gone.DeletionTimestamp = &metav1.Time{}
 		i.Wrote(gone)
@@ -181,7 +181,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("another item with the same name: reading %d", got)
 		}
 	})
-	t.Run("what belongs to one object does not outlive it", func(t *testing.T) {
+	t.Run("the data of an object is dropped when the object is recreated", func(t *testing.T) {
 		i := &Item{}
 		i.Read(versioned("1", ""), moment)
 		i.MarkResumed()
@@ -210,7 +210,7 @@ type step struct {
 	take  bool    // whether the response to the live read is accepted
 }
 
-func TestRegressedVersions(t *testing.T) {
+func TestOlderVersions(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	cases := map[string]struct {
@@ -260,20 +260,20 @@ func TestRegressedVersions(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an answer older than what the caller knows proves nothing", func(t *testing.T) {
+	t.Run("a response that is older than the item of the caller proves nothing", func(t *testing.T) {
 		i := &Item{}
 		if i.ConfirmRead("5", moment, "4", "6") || !i.ConfirmRead("6", moment, "4", "6") {
 			t.Error("a stale response was accepted, or a current response was refused")
 		}
 	})
-	t.Run("after proof nothing of before holds back a reconcile [F60]", func(t *testing.T) {
+	t.Run("after a proved restore, no earlier version delays a reconcile [F60]", func(t *testing.T) {
 		i, di := wrote("100"), versioned("50", "Init")
 		i.Claim(di)
 		begin(i).End(DigestOf(di), true, Pace{Next: moment.Add(time.Hour)})
 		i.ConfirmRead("50", moment)
 		i.ConfirmRead("50", moment.Add(suspicion))
 		if got := i.Wait(di, true, moment.Add(suspicion)); got != 0 {
-			t.Errorf("waits %s", got)
+			t.Errorf("i.Wait(...) = %v, want %v", got, 0)
 		}
 		if i.Claim(di) {
 			t.Error("an earlier run still counts as claimed")
@@ -433,6 +433,6 @@ func TestLimit(t *testing.T) {
 	a.Limit(-1)
 	clk.Step(0)
 	if !errors.Is(context.Cause(ctx), ErrDeadline) {
-		t.Errorf("cause %v", context.Cause(ctx))
+		t.Errorf("cause = %v, want %v", context.Cause(ctx), ErrDeadline)
 	}
 }

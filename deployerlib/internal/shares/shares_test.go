@@ -104,27 +104,27 @@ func TestShares(t *testing.T) {
 		items   []string
 		want    map[string]int // the expected number of shares by place
 	}{
-		"one target":                         {10, nil, []string{"a/x"}, items("a/x", 20), map[string]int{"a/x": 10}},
-		"two targets":                        {10, nil, []string{"a/x", "b/y"}, append(items("a/x", 20), items("b/y", 20)...), map[string]int{"a/x": 10, "b/y": 1}},
-		"one namespace":                      {10, nil, []string{"a/x", "a/y"}, append(items("a/x", 20), items("a/y", 20)...), map[string]int{"a/x": 10, "a/y": 1}},
-		"the extra one is for others":        {10, nil, []string{"a/x", "a/y", "b/z"}, slices.Concat(items("a/x", 20), items("a/y", 20), items("b/z", 20)), map[string]int{"a/x": 10, "a/y": 1, "b/z": 1}},
-		"no target uses more than its share": {10, nil, []string{"a/x", "a/y", "a/z", "b/z"}, slices.Concat(items("a/x", 5), items("a/y", 20), items("a/z", 20), items("b/z", 20)), map[string]int{"a/x": 5, "a/y": 5, "b/z": 1}},
-		"an unhealthy target":                {10, map[string]targets.Health{"a/x": targets.HealthBad}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
+		"one target":                             {10, nil, []string{"a/x"}, items("a/x", 20), map[string]int{"a/x": 10}},
+		"two targets":                            {10, nil, []string{"a/x", "b/y"}, append(items("a/x", 20), items("b/y", 20)...), map[string]int{"a/x": 10, "b/y": 1}},
+		"one namespace":                          {10, nil, []string{"a/x", "a/y"}, append(items("a/x", 20), items("a/y", 20)...), map[string]int{"a/x": 10, "a/y": 1}},
+		"the extra worker is for another target": {10, nil, []string{"a/x", "a/y", "b/z"}, slices.Concat(items("a/x", 20), items("a/y", 20), items("b/z", 20)), map[string]int{"a/x": 10, "a/y": 1, "b/z": 1}},
+		"no target uses more than its share":     {10, nil, []string{"a/x", "a/y", "a/z", "b/z"}, slices.Concat(items("a/x", 5), items("a/y", 20), items("a/z", 20), items("b/z", 20)), map[string]int{"a/x": 5, "a/y": 5, "b/z": 1}},
+		"an unhealthy target":                    {10, map[string]targets.Health{"a/x": targets.HealthBad}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
 		"unhealthy targets": {
 			10,
 			map[string]targets.Health{"a/1": targets.HealthBad, "b/1": targets.HealthBad, "c/1": targets.HealthBad, "d/1": targets.HealthBad, "e/1": targets.HealthBad, "f/1": targets.HealthBad},
 			nil, slices.Concat(items("a/1", 9), items("b/1", 9), items("c/1", 9), items("d/1", 9), items("e/1", 9), items("f/1", 9)),
 			map[string]int{"a/1": 1, "b/1": 1, "c/1": 1},
 		},
-		"a target that did not answer": {10, map[string]targets.Health{"a/x": targets.HealthUnknown}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
-		"targets of unknown manners":   {10, nil, nil, slices.Concat(items("a/1", 4), items("a/2", 4), items("a/3", 4), items("a/4", 4), items("b/1", 4), items("b/2", 4), items("c/1", 4)), map[string]int{"a/1": 1, "a/2": 1, "a/3": 1, "b/1": 1, "b/2": 1}},
-		"and one that is proven":       {10, nil, []string{"p/p"}, slices.Concat(items("a/x", 4), items("b/y", 4), items("c/z", 4), items("p/p", 9)), map[string]int{"a/x": 1, "b/y": 1, "c/z": 1, "p/p": 5}},
-		"while others wait":            {10, nil, []string{"p/p"}, slices.Concat(items("a/x", 4), items("p/p", 20)), map[string]int{"a/x": 1, "p/p": 5}},
-		"no target":                    {10, nil, nil, items("a/", 20), map[string]int{"a/": 10}},
-		"one worker":                   {1, nil, nil, items("a/x", 2), map[string]int{"a/x": 1}},
-		"two workers":                  {2, nil, nil, items("a/", 3), map[string]int{"a/": 2}},
-		"three workers":                {3, nil, nil, append(items("a/", 4), "b/"), map[string]int{"a/": 3}},
-		"four workers":                 {4, nil, nil, append(items("a/", 5), "b/", "c/"), map[string]int{"a/": 4, "b": 1}},
+		"a target of unknown health":         {10, map[string]targets.Health{"a/x": targets.HealthUnknown}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
+		"untried targets":                    {10, nil, nil, slices.Concat(items("a/1", 4), items("a/2", 4), items("a/3", 4), items("a/4", 4), items("b/1", 4), items("b/2", 4), items("c/1", 4)), map[string]int{"a/1": 1, "a/2": 1, "a/3": 1, "b/1": 1, "b/2": 1}},
+		"untried targets and a proven one":   {10, nil, []string{"p/p"}, slices.Concat(items("a/x", 4), items("b/y", 4), items("c/z", 4), items("p/p", 9)), map[string]int{"a/x": 1, "b/y": 1, "c/z": 1, "p/p": 5}},
+		"an untried target and a proven one": {10, nil, []string{"p/p"}, slices.Concat(items("a/x", 4), items("p/p", 20)), map[string]int{"a/x": 1, "p/p": 5}},
+		"items without a target":             {10, nil, nil, items("a/", 20), map[string]int{"a/": 10}},
+		"one worker":                         {1, nil, nil, items("a/x", 2), map[string]int{"a/x": 1}},
+		"two workers":                        {2, nil, nil, items("a/", 3), map[string]int{"a/": 2}},
+		"three workers":                      {3, nil, nil, append(items("a/", 4), "b/"), map[string]int{"a/": 3}},
+		"four workers":                       {4, nil, nil, append(items("a/", 5), "b/", "c/"), map[string]int{"a/": 4, "b": 1}},
 	} {
 		t.Run(name+" [F4]", func(t *testing.T) {
 			w := newWorld(t, tc.workers)
@@ -144,8 +144,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-func TestOrder(t *testing.T) {
-	t.Run("by namespace, then by target, then by time [F4]", func(t *testing.T) {
+func TestQueueOrder(t *testing.T) {
+	t.Run("items are ordered by namespace, target and time [F4]", func(t *testing.T) {
 		w := newWorld(t, 3)
 		w.prove("a/x", "a/y", "b/x")
 		w.want("first", w.take("a/x/1", "a/y/1", "b/x/1", "a/x/2", "a/y/2", "b/x/2", "c/x/1"), "a/x/1", "a/y/1", "b/x/1")
@@ -153,7 +153,7 @@ func TestOrder(t *testing.T) {
 		w.want("offers", w.offered, "c/x/1", "b/x/2", "a/x/2")
 		w.want("an offer is taken", w.take("b/x/2"), "b/x/2")
 	})
-	t.Run("a target keeps its share of what comes free while others wait [F4]", func(t *testing.T) {
+	t.Run("a target keeps its share of free workers while others wait [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		w.prove("a/x", "a/y", "b/z")
 		w.want("alone", w.take(items("a/x", 20)...), items("a/x", 10)...)
@@ -163,7 +163,7 @@ func TestOrder(t *testing.T) {
 		w.give("a/y/1", "a/y/2", "b/z/1", "b/z/2")
 		w.want("alone again", w.offered[3:], "a/x/11", "a/x/12", "a/x/13", "a/x/14")
 	})
-	t.Run("a lone target uses all of a few workers, and others have extra ones [F4]", func(t *testing.T) {
+	t.Run("a single target uses all of a few workers, and others use extra workers [F4]", func(t *testing.T) {
 		w := newWorld(t, 4)
 		w.prove("a/x", "b/z")
 		w.want("alone", w.take(items("a/x", 9)...), items("a/x", 4)...)
@@ -171,7 +171,7 @@ func TestOrder(t *testing.T) {
 		w.give("b/z/1", "c/z/1")
 		w.want("one extra worker is for a namespace without one", w.offered, "b/z/2")
 	})
-	t.Run("by priority within a target [F4]", func(t *testing.T) {
+	t.Run("items of a target are ordered by priority [F4]", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.take("a/x/1", "a/x/2", "a/x/3")
 		key, place := split("a/x/3")
@@ -181,7 +181,7 @@ func TestOrder(t *testing.T) {
 		w.give("a/x/1")
 		w.want("urgent", w.offered, "a/x/3")
 	})
-	t.Run("newcomers do not overtake [F4]", func(t *testing.T) {
+	t.Run("new items do not overtake items that wait [F4]", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.take("a/x/1", "b/x/1")
 		w.give("a/x/1")
@@ -189,7 +189,7 @@ func TestOrder(t *testing.T) {
 		w.want("offers", w.offered, "b/x/1")
 		w.want("taken", w.take("b/x/1"), "b/x/1")
 	})
-	t.Run("an item that ends its waiting frees the way [F4]", func(t *testing.T) {
+	t.Run("an item that stops waiting lets the next item run [F4]", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.prove("a/x", "b/x", "c/x")
 		w.take("a/x/1", "b/x/1", "c/x/1")
@@ -197,7 +197,7 @@ func TestOrder(t *testing.T) {
 		w.give("b/x/1")
 		w.want("offers", w.offered, "b/x/1", "c/x/1")
 	})
-	t.Run("an item whose target changed while it waited has no share by the old one [F4]", func(t *testing.T) {
+	t.Run("an item whose target changed while it waited uses no share of the old target [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		w.health["a/bad"] = targets.HealthBad
 		w.prove("a/x")
@@ -209,8 +209,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestHealthOverTime checks that changes of a target's health take effect while items wait and run.
-func TestHealthOverTime(t *testing.T) {
+// TestHealthChanges checks that changes of a target's health take effect while items wait and run.
+func TestHealthChanges(t *testing.T) {
 	t.Run("a target that recovers gets its shares without an event [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		w.prove("a/x")
@@ -225,7 +225,7 @@ func TestHealthOverTime(t *testing.T) {
 			t.Error("no item waits, but a timer still runs")
 		}
 	})
-	t.Run("those that hold shares when their target becomes unhealthy no longer count as workers [F107]", func(t *testing.T) {
+	t.Run("items of a target that becomes unhealthy no longer count as workers [F107]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		w.prove("a/x")
 		w.take(items("a/x", 5)...)
@@ -234,7 +234,7 @@ func TestHealthOverTime(t *testing.T) {
 		w.want("one more unproven one", w.take("g/x/1"))
 		w.want("another item of the unhealthy one", w.take("a/x/5"))
 	})
-	t.Run("what became unhealthy has to prove itself again [F4]", func(t *testing.T) {
+	t.Run("a target that became unhealthy must succeed again [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		w.prove("a/x")
 		w.take("a/x/1")
@@ -243,7 +243,7 @@ func TestHealthOverTime(t *testing.T) {
 		delete(w.health, "a/x")
 		w.want("one", w.take("a/x/2", "a/x/3"), "a/x/2")
 	})
-	t.Run("the looks end with the process", func(t *testing.T) {
+	t.Run("the health checks stop with the process", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.take("a/x/1", "a/x/2")
 		w.Close()
@@ -261,7 +261,7 @@ func TestNewTargets(t *testing.T) {
 			w.health[space+"/x"] = targets.HealthBad
 		}
 	}
-	t.Run("beside unhealthy ones [F4]", func(t *testing.T) {
+	t.Run("a new target runs beside unhealthy targets [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		bad(w, "a", "b", "c", "d")
 		w.want("unhealthy", w.take("a/x/1", "b/x/1", "c/x/1", "d/x/1"), "a/x/1", "b/x/1", "c/x/1")
@@ -269,7 +269,7 @@ func TestNewTargets(t *testing.T) {
 		w.give("e/x/1")
 		w.want("one more", w.offered, "j/x/1")
 	})
-	t.Run("beside those that were unhealthy when an item of them ended, until one ends well [F4]", func(t *testing.T) {
+	t.Run("a new target runs beside targets whose last item ended unhealthy, until an item succeeds [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		bad(w, "a", "b", "c", "d")
 		w.take("a/x/1", "b/x/1", "c/x/1")
@@ -291,10 +291,10 @@ func TestNewTargets(t *testing.T) {
 	})
 }
 
-// TestHostileNamespaces checks that an item of a healthy target runs immediately, even if this item is added last and
-// the items of another namespace never finish.
-func TestHostileNamespaces(t *testing.T) {
-	t.Run("a target that is new, beside a namespace of targets that never finish [F4]", func(t *testing.T) {
+// TestStalledTargetsOfOtherNamespaces checks that an item of a healthy target runs immediately, even if this item is
+// added last and the items of another namespace never finish.
+func TestStalledTargetsOfOtherNamespaces(t *testing.T) {
+	t.Run("a new target runs beside a namespace of targets that never finish [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		for i := range 20 {
 			w.take(items(fmt.Sprintf("evil/t%d", i), 5)...)
@@ -307,11 +307,11 @@ func TestHostileNamespaces(t *testing.T) {
 				w.take(items(fmt.Sprintf("evil%d/t", i), 5)...)
 			}
 		},
-		"10000 items on one good target [F4]": func(w *world) {
+		"10000 items of one healthy target [F4]": func(w *world) {
 			w.prove("busy/t")
 			w.take(items("busy/t", 10_000)...)
 		},
-		"items on many good targets of one namespace [F4]": func(w *world) {
+		"items of many healthy targets of one namespace [F4]": func(w *world) {
 			for i := range 20 {
 				w.prove(fmt.Sprintf("busy/t%d", i))
 			}
@@ -319,7 +319,7 @@ func TestHostileNamespaces(t *testing.T) {
 				w.take(items(fmt.Sprintf("busy/t%d", i), 50)...)
 			}
 		},
-		"good manners first, then none [F4]": func(w *world) {
+		"targets that finish at first and later never finish [F4]": func(w *world) {
 			w.prove("evil/t")
 			w.take(items("evil/t", 100)...)
 			w.health["evil/t"] = targets.HealthBad

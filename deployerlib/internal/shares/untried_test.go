@@ -123,7 +123,7 @@ func TestUntriedTargets(t *testing.T) {
 			t.Errorf("started: %t, after %s", ok, began)
 		}
 	})
-	t.Run("an untried target does not wait for proven targets that use all workers [F107]", func(t *testing.T) {
+	t.Run("an untried target starts although proven targets use all workers [F107]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		busy := []string{}
 		for i := range 12 {
@@ -147,7 +147,7 @@ func TestUntriedTargets(t *testing.T) {
 		w.give("a/x/0")
 		w.want("one more, and it is still proven", w.offered, "a/x/10")
 	})
-	t.Run("one namespace fills half of the room for runs that stall [F107]", func(t *testing.T) {
+	t.Run("one namespace uses at most half of the workers for runs that stall [F107]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		taken := 0
 		for i := range 2 * spare {
@@ -162,7 +162,7 @@ func TestUntriedTargets(t *testing.T) {
 		}
 		w.want("another namespace", w.take("new/t/1"), "new/t/1")
 	})
-	t.Run("a target that is known to be bad waits for untried targets [F107]", func(t *testing.T) {
+	t.Run("an unhealthy target waits for untried targets [F107]", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.health["bad/t"] = targets.HealthBad
 		w.prove("bad/t")

@@ -27,7 +27,7 @@ func TestPatchedRaw(t *testing.T) {
 	di.Labels, di.Spec.Type = map[string]string{"old": "1"}, "t"
 	di.Status.ObservedGeneration, di.Status.Phase = 1, "Progressing"
 	member := func(body map[string]any, key string) map[string]any { return body[key].(map[string]any) }
-	t.Run("they see the item as it is stored, with what changed in memory [F15]", func(t *testing.T) {
+	t.Run("patch functions see the stored item with the changes in memory [F15]", func(t *testing.T) {
 		p, seen := &patch.Patch{}, map[string]any{}
 		p.Append(func(body map[string]any) error {
 			seen = member(body, "status")
@@ -44,7 +44,7 @@ func TestPatchedRaw(t *testing.T) {
 		"added":   func(body map[string]any) error { member(body, "status")["newest"] = "x"; return nil },
 		"deleted": func(body map[string]any) error { delete(member(body, "status"), "newer"); return nil },
 	} {
-		t.Run("what the Go type does not declare cannot be "+name+" [F15]", func(t *testing.T) {
+		t.Run("fields that the Go type does not declare cannot be "+name+" [F15]", func(t *testing.T) {
 			p := &patch.Patch{}
 			p.Append(change)
 			_, err := overlay(raw, di, []*patch.Patch{p})

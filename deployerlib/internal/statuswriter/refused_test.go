@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestErrorsQuoteNothing checks that errors contain no text of the item, regardless of the encoding in which a refusal
-// quotes it.
-func TestErrorsQuoteNothing(t *testing.T) {
+// TestErrorsDoNotQuoteTheItem checks that errors contain no text of the item, regardless of the encoding in which a
+// refusal quotes it.
+func TestErrorsDoNotQuoteTheItem(t *testing.T) {
 	text := func(v any) string {
 		raw, err := json.Marshal(v)
 		if err != nil {
@@ -46,16 +46,16 @@ func TestErrorsQuoteNothing(t *testing.T) {
 					}
 				}
 				if !strings.HasPrefix(got, "denied: ") {
-					t.Error(got)
+					t.Errorf("error = %q, want the prefix %q", got, "denied: ")
 				}
 			})
 		}
 	}
 }
 
-// TestRefusedIsRedacted checks that the configuration of an item is not disclosed if an admission webhook quotes the
-// item in an error.
-func TestRefusedIsRedacted(t *testing.T) {
+// TestRejectedWriteIsRedacted checks that the configuration of an item is not disclosed if an admission webhook quotes
+// the item in an error.
+func TestRejectedWriteIsRedacted(t *testing.T) {
 	answer := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "denied: password=k4n4ry-secret",
 	}}
@@ -66,7 +66,7 @@ func TestRefusedIsRedacted(t *testing.T) {
 	item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"password": "k4n4ry-secret"}`)}
 	err := refused(item, answer)
 	if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, "k4n4ry") || !strings.Contains(text, "denied: password=***") {
-		t.Error(text)
+		t.Errorf("error = %q, want a redacted password", text)
 	}
 	if !apierrors.IsForbidden(err) || ResultOf(err).Kind != ResultRefused || !errors.Is(err, answer) {
 		t.Error("the error cannot be recognised any more")

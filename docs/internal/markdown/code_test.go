@@ -38,7 +38,7 @@ func TestCopied(t *testing.T) {
 		"part of a line":      {"a {", false},
 		"beyond the end":      {"    b: c\n\n\n", false},
 		"spaces":              {"a:\n  b: c", true},
-		"other spaces":        {"a:\n b: c", false},
+		"different spaces":    {"a:\n b: c", false},
 		"nothing":             {"", false},
 	} {
 		t.Run(name, func(t *testing.T) {

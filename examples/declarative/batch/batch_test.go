@@ -40,8 +40,8 @@ func TestSync(t *testing.T) {
 		wait     string
 	}{
 		"a new item":                    {nil, []string{"create Job.batch demo/nightly-batch"}, "Missing", "the Job is Missing"},
-		"while it runs":                 {[]any{job("a:1", "")}, nil, "Running", "the Job is Running"},
-		"when it has ended":             {[]any{job("a:1", batchv1.JobComplete)}, nil, "Complete", ""},
+		"a running Job":                 {[]any{job("a:1", "")}, nil, "Running", "the Job is Running"},
+		"a complete Job":                {[]any{job("a:1", batchv1.JobComplete)}, nil, "Complete", ""},
 		"another image [R15]":           {[]any{job("a:0", batchv1.JobComplete)}, []string{"recreate Job.batch demo/nightly-batch .spec.template.spec.containers[0].image"}, "Outdated", "the Job is Outdated"},
 		"another image after a failure": {[]any{job("a:0", batchv1.JobFailed)}, []string{"recreate Job.batch demo/nightly-batch .spec.template.spec.containers[0].image"}, "Outdated", "the Job is Outdated"},
 	} {
@@ -52,7 +52,7 @@ func TestSync(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, plan.Steps()); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			var status batch.Status
 			if err := json.Unmarshal(plan.Status, &status); err != nil || status.Job != tc.state || plan.Wait != tc.wait {
@@ -63,7 +63,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image    string
 		observed []any
@@ -74,7 +74,7 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			item := declarativetest.Item(t, "demo", "nightly", batch.Config{Image: tc.image})
 			if _, err := declarativetest.Run(t.Context(), batch.Handler{}, batch.Options, item, tc.observed...); err == nil || !strings.HasSuffix(err.Error(), name) {
-				t.Errorf("got %v", err)
+				t.Errorf("error = %v, want an error that ends with %q", err, name)
 			}
 		})
 	}
@@ -86,10 +86,10 @@ func TestFinalize(t *testing.T) {
 		waits    bool
 		state    string
 	}{
-		"waits while the Job runs [Rx9]":    {[]runtime.Object{job("a:1", "")}, true, "Running"},
-		"is done when it is complete [Rx9]": {[]runtime.Object{job("a:1", batchv1.JobComplete)}, false, "Complete"},
-		"is done when it failed [Rx9]":      {[]runtime.Object{job("a:1", batchv1.JobFailed)}, false, "Failed"},
-		"is done without a Job [Rx9]":       {nil, false, "Missing"},
+		"the deletion waits while the Job runs [Rx9]":         {[]runtime.Object{job("a:1", "")}, true, "Running"},
+		"the deletion is done when the Job is complete [Rx9]": {[]runtime.Object{job("a:1", batchv1.JobComplete)}, false, "Complete"},
+		"the deletion is done when the Job failed [Rx9]":      {[]runtime.Object{job("a:1", batchv1.JobFailed)}, false, "Failed"},
+		"the deletion is done without a Job [Rx9]":            {nil, false, "Missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var children []*unstructured.Unstructured
@@ -106,7 +106,7 @@ func TestFinalize(t *testing.T) {
 			}
 			got, err := batch.Handler{}.Finalize(t.Context(), req)
 			if err != nil || got.Retry > 0 != tc.waits || got.Status != (batch.Status{Job: tc.state}) {
-				t.Errorf("got %+v, %v", got, err)
+				t.Errorf("Finalize(...) = %+v, %v, want job %q, waits: %t", got, err, tc.state, tc.waits)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func TestEcho(t *testing.T) {
 			[]string{"create Pod demo/hello-echo", "create Service demo/hello-echo"},
 			`"pod":""`, "the Pod does not run yet",
 		},
-		"all is as it shall be [R8, R39]": {"hello", []any{hello, service}, nil, `"pod":"Running"`, ""},
+		"an item without changes [R8, R39]": {"hello", []any{hello, service}, nil, `"pod":"Running"`, ""},
 		"another text [R15]": {
 			"bye", []any{hello, service}, []string{"recreate Pod demo/hello-echo .spec.containers[0].args[0]"}, `"pod":"Running"`, "",
 		},
@@ -43,7 +43,7 @@ func TestEcho(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, plan.Steps()); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			if !strings.Contains(string(plan.Status), tc.status) || plan.Wait != tc.wait {
 				t.Errorf("got %s, waits for %q", plan.Status, plan.Wait)
@@ -54,10 +54,10 @@ func TestEcho(t *testing.T) {
 
 func TestEchoIsPure(t *testing.T) {
 	item := declarativetest.Item(t, "demo", "hello", map[string]string{"text": "hello"})
-	t.Run("from the beginning [R27]", func(t *testing.T) {
+	t.Run("the handler is pure without children [R27]", func(t *testing.T) {
 		declarativetest.CheckPure(t, declarative.HandlerFunc(echo), options, item)
 	})
-	t.Run("with children [R27]", func(t *testing.T) {
+	t.Run("the handler is pure with children [R27]", func(t *testing.T) {
 		declarativetest.CheckPure(t, declarative.HandlerFunc(echo), options, item, hello, service)
 	})
 }

@@ -48,7 +48,7 @@ func TestLicence(t *testing.T) {
 		"stringData": map[string]any{"customer": "acme-12", "licence": "key of acme"},
 	}
 	if diff := cmp.Diff(want, plan.Object("Secret demo/acme-licence")); diff != "" {
-		t.Error(diff)
+		t.Errorf("-want +got:\n%s", diff)
 	}
 	again, err := declarativetest.Run(t.Context(), handler, licence.Options, item, plan.Observed...)
 	if err != nil || again.Steps() != nil {
@@ -62,10 +62,10 @@ func TestErrorsReachTheStatus(t *testing.T) {
 		customer, want string
 		ends           bool
 	}{
-		"of Validate [R9, R24, R44]":  {"ACME", `spec.config.customer: "ACME" is not a customer`, true},
-		"of SyncChildren [R24, R44]":  {"broken-1", "the licence service answers 503", false},
-		"of what nobody knows [R24]":  {"nobody-1", `spec.config.customer: the licence service does not know "nobody-1"`, true},
-		"not a path of another [R24]": {"../acme-12", "is not a customer", true},
+		"an error of Validate [R9, R24, R44]":         {"ACME", `spec.config.customer: "ACME" is not a customer`, true},
+		"an error of SyncChildren [R24, R44]":         {"broken-1", "the licence service answers 503", false},
+		"an error of an unknown customer [R24]":       {"nobody-1", `spec.config.customer: the licence service does not know "nobody-1"`, true},
+		"an error of a customer that is a path [R24]": {"../acme-12", "is not a customer", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			item := declarativetest.Item(t, "demo", "acme", licence.Config{Customer: tc.customer})

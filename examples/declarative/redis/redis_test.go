@@ -27,7 +27,7 @@ func login(password string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sessions-redis"}, Data: map[string][]byte{"password": []byte(password)}}
 }
 
-func TestPasswordIsMadeOnce(t *testing.T) {
+func TestPasswordIsGeneratedOnce(t *testing.T) {
 	item := declarativetest.Item(t, "demo", "sessions", redis.Config{Version: "8.2"})
 	first, err := declarativetest.Run(t.Context(), handler, redis.Options, item)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestPasswordIsMadeOnce(t *testing.T) {
 	if diff := cmp.Diff(first.Object("Secret demo/sessions-redis"), second.Object("Secret demo/sessions-redis")); diff != "" {
 		t.Errorf("[R34] the second call changed the password:\n%s", diff)
 	}
-	t.Run("and then the handler is pure [R27, R34]", func(t *testing.T) {
+	t.Run("the handler is pure after the password is generated [R27, R34]", func(t *testing.T) {
 		declarativetest.CheckPure(t, handler, redis.Options, item, first.Observed...)
 	})
 }
@@ -82,14 +82,14 @@ func TestStatus(t *testing.T) {
 		want     redis.Status
 		wait     string
 	}{
-		"nothing there": {nil, redis.Status{Message: "the Deployment does not exist yet"}, "Redis is not ready: the Deployment does not exist yet"},
-		"ready [R8]":    {[]any{deployment(nil)}, redis.Status{Ready: true}, ""},
-		"a change that its controller has not seen": {
+		"no Deployment":           {nil, redis.Status{Message: "the Deployment does not exist yet"}, "Redis is not ready: the Deployment does not exist yet"},
+		"a ready Deployment [R8]": {[]any{deployment(nil)}, redis.Status{Ready: true}, ""},
+		"a change that the controller has not observed": {
 			[]any{deployment(func(d *appsv1.Deployment) { d.Generation = 3 })},
 			redis.Status{Message: "its Deployment has just changed"},
 			"Redis is not ready: its Deployment has just changed",
 		},
-		"an old pod only": {
+		"only Pods of the old version": {
 			[]any{deployment(func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 })},
 			redis.Status{Message: "no pod is available"},
 			"Redis is not ready: no pod is available",
@@ -106,10 +106,10 @@ func TestStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(redis.Status{}, "Address", "Secret")); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			if got.Address != "sessions-redis.demo.svc:6379" || got.Secret != "sessions-redis" {
-				t.Errorf("got %+v", got)
+				t.Errorf("status = %+v, want the address and the Secret of item sessions", got)
 			}
 			if plan.Wait != tc.wait {
 				t.Errorf("waits for %q, want %q", plan.Wait, tc.wait)
@@ -118,7 +118,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-func TestBadConfig(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	for name, config := range map[string]redis.Config{
 		"spec.config.version: required":                  {},
 		`spec.config.memory: "plenty" is not a quantity`: {Version: "8", Memory: "plenty"},
@@ -127,7 +127,7 @@ func TestBadConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := declarativetest.Run(t.Context(), handler, redis.Options, declarativetest.Item(t, "demo", "sessions", config))
 			if err == nil || !strings.HasSuffix(err.Error(), name) || !contract.Unrecoverable(contract.Codes(err)) {
-				t.Errorf("got %v", err)
+				t.Errorf("error = %v, want an unrecoverable error that ends with %q", err, name)
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-func TestGuideIsFresh(t *testing.T) {
+func TestGuideIsUpToDate(t *testing.T) {
 	doc := read(t, guide)
 	want, err := render([]byte(doc))
 	if err != nil {
@@ -131,7 +131,7 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Run("replaces what is between the markers and nothing else", func(t *testing.T) {
+	t.Run("only the text between the markers is replaced", func(t *testing.T) {
 		write(t, "before\n"+begin+"old\n"+end+"after\n")
 		for range 2 {
 			if err := run([]string{file}); err != nil {
@@ -143,13 +143,13 @@ func TestRun(t *testing.T) {
 			}
 		}
 	})
-	t.Run("refuses a file without markers", func(t *testing.T) {
+	t.Run("a file without markers is an error", func(t *testing.T) {
 		write(t, "text\n"+end+begin)
 		if err := run([]string{file}); err == nil || read(t, file) != "text\n"+end+begin {
-			t.Errorf("got %v", err)
+			t.Errorf("run(...) = %v, want an error and an unchanged file", err)
 		}
 	})
-	t.Run("wants one file that exists", func(t *testing.T) {
+	t.Run("exactly one existing file is required", func(t *testing.T) {
 		for _, args := range [][]string{nil, {"a", "b"}, {filepath.Join(t.TempDir(), "none")}} {
 			if err := run(args); err == nil {
 				t.Errorf("%v: want an error", args)

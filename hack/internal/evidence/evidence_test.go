@@ -15,9 +15,9 @@ import (
 
 const root = "../../.."
 
-// TestCommitted checks that the list of promises is well-formed, and that the committed evidence matches it. It does
-// not need the reports of a test run.
-func TestCommitted(t *testing.T) {
+// TestCommittedEvidenceIsUpToDate checks that the list of promises is well-formed, and that the committed evidence
+// matches it. It does not need the reports of a test run.
+func TestCommittedEvidenceIsUpToDate(t *testing.T) {
 	doc, err := os.ReadFile(root + "/docs/behaviours.md")
 	if err != nil {
 		t.Fatal(err)
@@ -133,13 +133,13 @@ func TestFile(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	old := []Proof{{"L9", "a", "TestA"}, {"L9", "b", "TestB"}, {"L10", "a", "TestC"}}
-	t.Run("a run of one package changes the proofs of no other [F51]", func(t *testing.T) {
+	t.Run("a run of one package does not change the proofs of others [F51]", func(t *testing.T) {
 		got := Update(old, []Report{{Package: "a", Proofs: []Proof{{"L11", "a", "TestD"}}}})
 		if diff := cmp.Diff([]Proof{{"L9", "b", "TestB"}, {"L11", "a", "TestD"}}, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("a package that reports no proof any more has none [F51]", func(t *testing.T) {
+	t.Run("a package that no longer reports a proof has none [F51]", func(t *testing.T) {
 		if diff := cmp.Diff(old[1:2], Update(old, []Report{{Package: "a"}})); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -154,8 +154,8 @@ func TestPromises(t *testing.T) {
 	for name, tc := range map[string]struct{ doc, want string }{
 		"a row with too many cells": {"| L901 | a | b |", "line 1 does not have the form"},
 		"a row with too few cells":  {"text\n| L901 |", "line 2 does not have the form"},
-		"an ID twice":               {"| L901 | a |\n| L901 | b |", "line 2: L901 is listed twice"},
-		"no row":                    {"text", "no rows"},
+		"an ID that occurs twice":   {"| L901 | a |\n| L901 | b |", "line 2: L901 is listed twice"},
+		"a text without a row":      {"text", "no rows"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Promises([]byte(tc.doc)); err == nil || !strings.Contains(err.Error(), tc.want) {

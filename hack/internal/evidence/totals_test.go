@@ -49,6 +49,6 @@ func TestCount(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if text := got.String(); text != "3 passed, 4 failed, 2 skipped" {
-		t.Errorf("got %q", text)
+		t.Errorf("String() = %q, want 3 passed, 4 failed, 2 skipped", text)
 	}
 }

@@ -15,20 +15,20 @@ func TestRemoval(t *testing.T) {
 		gone     []string
 		want     [][]string
 	}{
-		"in reverse order, at once what may go at once [Yx7]": {chain, []string{"config", "db", "job", "service", "web"}, [][]string{{"job", "web"}, {"db"}, {"config", "service"}}},
-		"only what is gone [Yx7]":                             {chain, []string{"db"}, [][]string{{"db"}}},
-		"the order holds across what stays [Yx7]":             {chain, []string{"config", "web"}, [][]string{{"web"}, {"config"}}},
-		"what nothing is known about goes at once [Yx7]":      {chain, []string{"odd", "web"}, [][]string{{"odd", "web"}}},
-		"a circle goes together, in its place [Yx7]": {
+		"components are removed in reverse order, independent ones together [Yx7]": {chain, []string{"config", "db", "job", "service", "web"}, [][]string{{"job", "web"}, {"db"}, {"config", "service"}}},
+		"only the given components are removed [Yx7]":                              {chain, []string{"db"}, [][]string{{"db"}}},
+		"the order includes requirements through components that stay [Yx7]":       {chain, []string{"config", "web"}, [][]string{{"web"}, {"config"}}},
+		"components without known requirements are removed first [Yx7]":            {chain, []string{"odd", "web"}, [][]string{{"odd", "web"}}},
+		"the components of a cycle are removed together [Yx7]": {
 			map[string][]string{"a": {"b"}, "b": {"c"}, "c": {"b", "d"}}, []string{"a", "b", "c", "d"}, [][]string{{"a"}, {"b", "c"}, {"d"}},
 		},
-		"what requires itself": {map[string][]string{"a": {"a"}}, []string{"a"}, [][]string{{"a"}}},
-		"nothing":              {chain, nil, [][]string{}},
+		"a component that requires itself is removed": {map[string][]string{"a": {"a"}}, []string{"a"}, [][]string{{"a"}}},
+		"no component is removed":                     {chain, nil, [][]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 5 {
 				if diff := cmp.Diff(test.want, Removal(test.requires, test.gone)); diff != "" {
-					t.Fatal(diff)
+					t.Fatalf("-want +got:\n%s", diff)
 				}
 			}
 		})

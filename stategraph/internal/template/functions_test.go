@@ -10,9 +10,9 @@ import (
 	texttemplate "text/template"
 )
 
-// TestWithinTheBound checks that the bounded functions return the same results as the sprig functions that they
-// replace.
-func TestWithinTheBound(t *testing.T) {
+// TestBoundedFunctionsAgreeWithSprig checks that the bounded functions return the same results as the sprig functions
+// that they replace.
+func TestBoundedFunctionsAgreeWithSprig(t *testing.T) {
 	for call, want := range map[string]string{
 		`join "-" (list 1 "b" nil true)`:             "1-b-true",
 		`replace "a" "bb" "aca"`:                     "bbcbb",

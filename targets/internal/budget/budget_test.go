@@ -20,9 +20,9 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// TestBudgetIsFair checks that the namespace that uses the least memory comes first, and within this namespace the
+// TestBudgetPrefersSmallestConsumer checks that the namespace that uses the least memory comes first, and within this namespace the
 // target that uses the least memory.
-func TestBudgetIsFair(t *testing.T) {
+func TestBudgetPrefersSmallestConsumer(t *testing.T) {
 	b := New("read", "", 10)
 	take := func(namespace, target string, amount int64) *Claim {
 		t.Helper()

@@ -16,10 +16,10 @@ func TestPacer(t *testing.T) {
 		most   int
 		least  int
 	}{
-		"the server ends at once [F6]":        {0, true, 10, 4},
-		"the server ends after a second [F6]": {time.Second, true, 10, 4},
-		"the client ends at once [F6]":        {0, false, 100, 60},
-		"ends after 30 s [F6]":                {30 * time.Second, true, 3, 2},
+		"the server ends at once [F6]":              {0, true, 10, 4},
+		"the server ends after a second [F6]":       {time.Second, true, 10, 4},
+		"the client ends at once [F6]":              {0, false, 100, 60},
+		"the server ends the watch after 30 s [F6]": {30 * time.Second, true, 3, 2},
 	} {
 		t.Run("paces a watch that "+name, func(t *testing.T) {
 			p := New()

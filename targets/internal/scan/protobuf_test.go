@@ -159,7 +159,7 @@ func TestProtobufMemory(t *testing.T) {
 		"details [F2]":              unknown(t, "v1", "Status", fill(0x2a, 0)),
 		"names in a Status [F2]":    unknown(t, "v1", "Status", fill(0x12, 2, 'x', 'x')),
 		"metadata of a Status [F2]": unknown(t, "v1", "Status", fill(0x0a, 0)),
-		"many objects in one [F2]":  append(meta(nil), bytes.Repeat(field(2, nil), size/2)...),
+		"repeated objects [F2]":     append(meta(nil), bytes.Repeat(field(2, nil), size/2)...),
 		"kinds [F2]":                append(meta(nil), bytes.Repeat(field(1, field(1, []byte("meta.k8s.io/v1"))), size/18)...),
 		"fields as JSON [F2]":       meta(field(17, field(7, field(1, []byte("{"+strings.Repeat(`"":{},`, size/6)+`"":{}}`))))),
 		"deep fields [F2]":          meta(field(17, field(7, field(1, []byte(strings.Repeat(`{"":`, 2000)+"1"+strings.Repeat("}", 2000)))))),

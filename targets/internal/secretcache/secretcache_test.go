@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestSecretsAreBounded(t *testing.T) {
+func TestSecretsAreLimited(t *testing.T) {
 	name := func(i int) types.NamespacedName {
 		return types.NamespacedName{Namespace: "garden", Name: fmt.Sprint(i)}
 	}

@@ -84,7 +84,7 @@ func endOfRun(t *testing.T, env []string, dir string, args []string) {
 	}
 	for start, command := range starts {
 		for name, end := range ends {
-			t.Run(start+" leaves nothing behind after "+name+" [F80]", func(t *testing.T) {
+			t.Run(start+" leaves no files and processes after "+name+" [F80]", func(t *testing.T) {
 				outside, inside := openTerminal(t)
 				temporary, output := t.TempDir(), &screen{}
 				cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)

@@ -146,7 +146,7 @@ func TestArtifact(t *testing.T) {
 	}
 }
 
-func TestForeignArtifact(t *testing.T) {
+func TestArtifactOfUnknownCommit(t *testing.T) {
 	signer, key := newSigner(t)
 	address := serve(t, true)
 	for name, commits := range map[string][2]string{"another": {"another", "another"}, "none": {"", ""}, "several": {commit, "another"}} {

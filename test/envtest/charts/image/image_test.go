@@ -85,7 +85,7 @@ func TestImages(t *testing.T) {
 	for _, program := range programs {
 		repository := address + "/x/" + program
 		byPlatform := images(t, repository+":v0.152.0")
-		t.Run(program+" is there under each of Landscaper's versions [O68]", func(t *testing.T) {
+		t.Run(program+" exists under each of Landscaper's versions [O68]", func(t *testing.T) {
 			if a, b := digest(t, repository+":v0.152.0"), digest(t, repository+":v1.4.0"); a != b {
 				t.Errorf("%s is not %s", a, b)
 			}
@@ -129,7 +129,7 @@ func TestImages(t *testing.T) {
 	}
 	checkSignatures(t, address+"/x")
 	build(t, second, address)
-	t.Run("two builds have one digest [O67]", func(t *testing.T) {
+	t.Run("two builds have the same digest [O67]", func(t *testing.T) {
 		for _, program := range programs {
 			a, b := digestsOf(t, address+"/x/"+program+":v1.4.0"), digestsOf(t, second+"/x/"+program+":v1.4.0")
 			if !slices.Equal(a, b) {

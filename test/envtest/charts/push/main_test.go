@@ -54,7 +54,7 @@ func TestPush(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a pulled chart lints [O63]", func(t *testing.T) {
+	t.Run("a pulled chart passes the linter [O63]", func(t *testing.T) {
 		if found, err := helm.Lint(pulled, ""); err != nil || len(found) > 0 {
 			t.Errorf("%v, %q", err, found)
 		}
@@ -67,7 +67,7 @@ func TestPush(t *testing.T) {
 			}
 		}
 	})
-	t.Run("two packages of a commit are the same, in a registry too [O65]", func(t *testing.T) {
+	t.Run("two packages of a commit are equal, also in a registry [O65]", func(t *testing.T) {
 		again := *p
 		again.dir = t.TempDir()
 		_, before := published(t, p)
@@ -76,14 +76,14 @@ func TestPush(t *testing.T) {
 			t.Errorf("%s is not %s", after, before)
 		}
 	})
-	t.Run("a version without v is refused", func(t *testing.T) {
+	t.Run("a version without v is rejected", func(t *testing.T) {
 		other := *p
 		other.version = "0.2.0"
 		if err := other.push("manifest", chart.Manifest); err == nil || !strings.Contains(err.Error(), "does not begin with v") {
 			t.Errorf("the error is %v", err)
 		}
 	})
-	t.Run("a version that is no semantic version is refused", func(t *testing.T) {
+	t.Run("a version that is not a semantic version is rejected", func(t *testing.T) {
 		other := *p
 		other.version = "vx"
 		if err := other.push("manifest", chart.Manifest); err == nil {

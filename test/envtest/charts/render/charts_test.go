@@ -188,7 +188,7 @@ func TestValues(t *testing.T) {
 			pod + "securityContext":       "{runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}",
 			container + "securityContext": "{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true}",
 		}},
-		{name: "security contexts, field by field [O20]", values: "{podSecurityContext: {fsGroup: 5}, securityContext: {readOnlyRootFilesystem: false, runAsUser: 7}}", want: map[string]string{
+		{name: "fields of security contexts [O20]", values: "{podSecurityContext: {fsGroup: 5}, securityContext: {readOnlyRootFilesystem: false, runAsUser: 7}}", want: map[string]string{
 			pod + "securityContext":       "{fsGroup: 5, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}",
 			container + "securityContext": "{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: false, runAsUser: 7}",
 		}},
@@ -210,7 +210,7 @@ func TestValues(t *testing.T) {
 		}},
 		{name: "another topology [O53]", values: "topologySpreadConstraints: [{topologyKey: rack}]", want: map[string]string{pod + "topologySpreadConstraints": "[{topologyKey: rack}]"}},
 		{name: "no topology [O53]", values: "topologySpreadConstraints: []", want: map[string]string{pod + "topologySpreadConstraints": "null"}},
-		{name: "what is passed on [O55]", values: `
+		{name: "additional labels, arguments, variables and volumes [O55]", values: `
 extraVolumes: [{name: v, emptyDir: {}}]
 extraVolumeMounts: [{name: v, mountPath: /v}]
 podLabels: {a: 1, app.kubernetes.io/name: mine}
@@ -259,25 +259,25 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}, "apiVersi
 	}
 }
 
-// TestAbsent checks that some objects are rendered only if a value requests them.
-func TestAbsent(t *testing.T) {
+// TestOmittedObjects checks that some objects are rendered only if a value requests them.
+func TestOmittedObjects(t *testing.T) {
 	for name, test := range map[string]struct{ values, kind string }{
-		"no autoscaler by default [O15]":                      {"", "HorizontalPodAutoscaler"},
-		"no autoscaler for one replica [O15]":                 {"hpa: {maxReplicas: 1}", "HorizontalPodAutoscaler"},
-		"no autoscaler without values [O15]":                  {"hpa: {}", "HorizontalPodAutoscaler"},
-		"no autoscaler with null [O15]":                       {"hpa: null", "HorizontalPodAutoscaler"},
-		"no network policy by default [O59]":                  {"", "NetworkPolicy"},
-		"no disruption budget for one replica [O60]":          {"", "PodDisruptionBudget"},
-		"no disruption budget if it is off [O60]":             {"{replicaCount: 2, podDisruptionBudget: {enabled: false}}", "PodDisruptionBudget"},
-		"no service account if it exists [O17]":               {"serviceAccount: {create: false, name: mine}", "ServiceAccount"},
-		"no cluster rights for another's account [O18]":       {"serviceAccount: {create: false, name: mine}", "ClusterRole"},
-		"no rights for another's account [O18]":               {"serviceAccount: {create: false, name: mine}", "Role"},
-		"no cluster rights with another cluster [O43]":        {"deployer: {landscaperClusterKubeconfig: {secretRef: s}}", "ClusterRole"},
-		"no cluster bindings with another cluster [O43]":      {"deployer: {landscaperClusterKubeconfig: {kubeconfig: k}}", "ClusterRoleBinding"},
-		"no program beside rights for another cluster [O44]":  {"rbac: {landscaperClusterOnly: true}", deployment},
-		"no election beside rights for another cluster [O44]": {"rbac: {landscaperClusterOnly: true}", "Role"},
-		"no secrets beside rights for another cluster [O44]":  {"rbac: {landscaperClusterOnly: true}", "Secret"},
-		"no election without replicas [O42]":                  {"leaderElection: {enabled: false}", "Role"},
+		"no autoscaler by default [O15]":                         {"", "HorizontalPodAutoscaler"},
+		"no autoscaler for one replica [O15]":                    {"hpa: {maxReplicas: 1}", "HorizontalPodAutoscaler"},
+		"no autoscaler without values [O15]":                     {"hpa: {}", "HorizontalPodAutoscaler"},
+		"no autoscaler with null [O15]":                          {"hpa: null", "HorizontalPodAutoscaler"},
+		"no network policy by default [O59]":                     {"", "NetworkPolicy"},
+		"no disruption budget for one replica [O60]":             {"", "PodDisruptionBudget"},
+		"no disruption budget if it is off [O60]":                {"{replicaCount: 2, podDisruptionBudget: {enabled: false}}", "PodDisruptionBudget"},
+		"no service account if it exists [O17]":                  {"serviceAccount: {create: false, name: mine}", "ServiceAccount"},
+		"no cluster rights for an existing account [O18]":        {"serviceAccount: {create: false, name: mine}", "ClusterRole"},
+		"no rights for an existing account [O18]":                {"serviceAccount: {create: false, name: mine}", "Role"},
+		"no cluster rights with another cluster [O43]":           {"deployer: {landscaperClusterKubeconfig: {secretRef: s}}", "ClusterRole"},
+		"no cluster bindings with another cluster [O43]":         {"deployer: {landscaperClusterKubeconfig: {kubeconfig: k}}", "ClusterRoleBinding"},
+		"no program with rights for another cluster only [O44]":  {"rbac: {landscaperClusterOnly: true}", deployment},
+		"no election with rights for another cluster only [O44]": {"rbac: {landscaperClusterOnly: true}", "Role"},
+		"no secrets with rights for another cluster only [O44]":  {"rbac: {landscaperClusterOnly: true}", "Secret"},
+		"no election without replicas [O42]":                     {"leaderElection: {enabled: false}", "Role"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachChart(t, func(t *testing.T, chart string) {
@@ -289,20 +289,20 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestRefused checks that invalid values cause an error that names the value.
-func TestRefused(t *testing.T) {
+// TestRejectedValues checks that invalid values cause an error that names the value.
+func TestRejectedValues(t *testing.T) {
 	for name, test := range map[string]struct{ values, want string }{
-		"a misspelt key of deployer [O22]":             {"deployer: {identidy: x}", "/deployer"},
-		"a misspelt key deep in deployer [O22]":        {"deployer: {controller: {worker: 1}}", "/deployer/controller"},
-		"a misspelt key of hpa [O22]":                  {"hpa: {maxReplica: 1}", "/hpa"},
-		"a misspelt key of image [O22]":                {"image: {tags: x}", "/image"},
-		"a misspelt key of serviceAccount [O22]":       {"serviceAccount: {crate: true}", "/serviceAccount"},
-		"an unknown level [O8]":                        {"deployer: {verbosityLevel: loud}", "/deployer/verbosityLevel"},
-		"replicas without election [O16]":              {"{leaderElection: {enabled: false}, replicaCount: 2}", "leaderElection.enabled"},
-		"an autoscaler without election [O16]":         {"{leaderElection: {enabled: false}, hpa: {maxReplicas: 2}}", "leaderElection.enabled"},
-		"an argument that a value sets [O38]":          {"extraArgs: ['--grace-period=1m']", "extraArgs"},
-		"an argument that a value sets, apart [O38]":   {"extraArgs: ['--namespace', x]", "extraArgs"},
-		"a grace period that is no whole number [O34]": {"deployer: {gracePeriodSeconds: 0}", "/deployer/gracePeriodSeconds"},
+		"a misspelt key of deployer [O22]":                     {"deployer: {identidy: x}", "/deployer"},
+		"a misspelt key deep in deployer [O22]":                {"deployer: {controller: {worker: 1}}", "/deployer/controller"},
+		"a misspelt key of hpa [O22]":                          {"hpa: {maxReplica: 1}", "/hpa"},
+		"a misspelt key of image [O22]":                        {"image: {tags: x}", "/image"},
+		"a misspelt key of serviceAccount [O22]":               {"serviceAccount: {crate: true}", "/serviceAccount"},
+		"an unknown level [O8]":                                {"deployer: {verbosityLevel: loud}", "/deployer/verbosityLevel"},
+		"replicas without election [O16]":                      {"{leaderElection: {enabled: false}, replicaCount: 2}", "leaderElection.enabled"},
+		"an autoscaler without election [O16]":                 {"{leaderElection: {enabled: false}, hpa: {maxReplicas: 2}}", "leaderElection.enabled"},
+		"an argument that a value sets [O38]":                  {"extraArgs: ['--grace-period=1m']", "extraArgs"},
+		"an argument that a value sets, in two elements [O38]": {"extraArgs: ['--namespace', x]", "extraArgs"},
+		"a grace period that is too short [O34]":               {"deployer: {gracePeriodSeconds: 0}", "/deployer/gracePeriodSeconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachChart(t, func(t *testing.T, chart string) {
@@ -313,7 +313,7 @@ func TestRefused(t *testing.T) {
 			})
 		})
 	}
-	t.Run("unknown keys at the top are none [O22]", func(t *testing.T) {
+	t.Run("unknown keys at the top level are ignored [O22]", func(t *testing.T) {
 		eachChart(t, func(t *testing.T, chart string) { render(t, chart, "{whatever: 1, global: {x: 1}}") })
 	})
 }
@@ -351,13 +351,13 @@ func TestNames(t *testing.T) {
 
 func TestServiceAccounts(t *testing.T) {
 	for name, test := range map[string]struct{ values, account string }{
-		"by default [O17]":                 {"", "rel-CHART"},
-		"a name [O17]":                     {"serviceAccount: {name: mine}", "mine"},
-		"with Landscaper's suffix [O17]":   {"serviceAccount: {tmpSuffix: true}", "rel-CHART-tmp"},
-		"another's [O17]":                  {"serviceAccount: {create: false, name: mine}", "mine"},
-		"another's with the suffix [O17]":  {"serviceAccount: {create: false, name: mine, tmpSuffix: true}", "mine-tmp"},
-		"another's without a name [O17]":   {"serviceAccount: {create: false}", "default"},
-		"another's with rights [O18, O17]": {"{serviceAccount: {create: false, name: mine}, rbac: {create: true}}", "mine"},
+		"default account [O17]":                           {"", "rel-CHART"},
+		"account with a name [O17]":                       {"serviceAccount: {name: mine}", "mine"},
+		"account with Landscaper's suffix [O17]":          {"serviceAccount: {tmpSuffix: true}", "rel-CHART-tmp"},
+		"existing account [O17]":                          {"serviceAccount: {create: false, name: mine}", "mine"},
+		"existing account with Landscaper's suffix [O17]": {"serviceAccount: {create: false, name: mine, tmpSuffix: true}", "mine-tmp"},
+		"existing account without a name [O17]":           {"serviceAccount: {create: false}", "default"},
+		"existing account with rights [O18, O17]":         {"{serviceAccount: {create: false, name: mine}, rbac: {create: true}}", "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachChart(t, func(t *testing.T, chart string) {

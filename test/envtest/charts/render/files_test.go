@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func TestLint(t *testing.T) {
-	t.Run("finds nothing [O63]", func(t *testing.T) {
+func TestLintFindsNothing(t *testing.T) {
+	t.Run("the linter finds no problem [O63]", func(t *testing.T) {
 		eachChart(t, func(t *testing.T, chart string) {
 			found, err := helm.Lint(helm.Chart(chart), "")
 			if err != nil || len(found) > 0 {
@@ -35,10 +35,10 @@ func TestLint(t *testing.T) {
 	})
 }
 
-// TestPlain checks that the charts consist of plain manifests, because Landscaper's helm deployer applies them as
-// manifests.
-func TestPlain(t *testing.T) {
-	t.Run("no template asks the cluster, and nothing is a hook or a test [O61]", func(t *testing.T) {
+// TestTemplatesDoNotUseTheCluster checks that the charts consist of plain manifests, because Landscaper's helm deployer
+// applies them as manifests.
+func TestTemplatesDoNotUseTheCluster(t *testing.T) {
+	t.Run("no template reads the cluster, and no object is a hook or a test [O61]", func(t *testing.T) {
 		eachChart(t, func(t *testing.T, chart string) {
 			templates, err := filepath.Glob(filepath.Join(helm.Chart(chart), "templates", "*"))
 			if err != nil || len(templates) == 0 {
@@ -91,10 +91,10 @@ var beside = map[string]string{
 // ineffective lists values of Landscaper's charts. The charts of this repository accept these values, but ignore them.
 var ineffective = []string{"deployer.namespace", "identity", "useOCMLib"}
 
-// TestGolden compares the rendered output with the archives in testdata. The archives contain the output for the
-// default values, and the changes that each sample causes.
-func TestGolden(t *testing.T) {
-	t.Run("each value changes what it says, and the default is always the same [O65]", func(t *testing.T) {
+// TestEachValueChangesItsObjects compares the rendered output with the archives in testdata. The archives contain the
+// output for the default values, and the changes that each sample causes.
+func TestEachValueChangesItsObjects(t *testing.T) {
+	t.Run("each value changes the described objects, and the default is stable [O65]", func(t *testing.T) {
 		eachChart(t, func(t *testing.T, chart string) {
 			before := render(t, chart, "").Manifest
 			if again := render(t, chart, "").Manifest; again != before {
@@ -251,9 +251,9 @@ func byName(t *testing.T, manifest string) map[string]string {
 	return out
 }
 
-// TestDescribed checks that the schema, the README and values.yaml contain the same values.
-func TestDescribed(t *testing.T) {
-	t.Run("every value is in the README and in values.yaml, with a description [O64]", func(t *testing.T) {
+// TestEachValueIsDescribed checks that the schema, the README and values.yaml contain the same values.
+func TestEachValueIsDescribed(t *testing.T) {
+	t.Run("each value is described in the README and in values.yaml [O64]", func(t *testing.T) {
 		eachChart(t, func(t *testing.T, chart string) {
 			readme, err := os.ReadFile(filepath.Join(helm.Chart(chart), "README.md"))
 			if err != nil {

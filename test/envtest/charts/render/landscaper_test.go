@@ -26,7 +26,7 @@ func landscaperValues(t *testing.T) map[string]string {
 	return out
 }
 
-func TestLandscapersValues(t *testing.T) {
+func TestValuesOfLandscaperCharts(t *testing.T) {
 	for name, values := range landscaperValues(t) {
 		id := " [O2]"
 		if name == "landscaper-service" {

@@ -24,7 +24,7 @@ func TestArguments(t *testing.T) {
 		without  []string
 		manifest bool // the row applies only to the chart of the manifest deployer
 	}{
-		"by default [O38]":                      {values: "", with: []string{"--config=/app/ls/config/config.yaml", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--grace-period=30s"}, without: []string{"--leader-elect", "--landscaper-kubeconfig", "--namespace", "-v"}},
+		"default arguments [O38]":               {values: "", with: []string{"--config=/app/ls/config/config.yaml", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--grace-period=30s"}, without: []string{"--leader-elect", "--landscaper-kubeconfig", "--namespace", "-v"}},
 		"level in capitals [O8]":                {values: "deployer: {verbosityLevel: DEBUG}", with: []string{"-v=DEBUG"}},
 		"level as a number [O8]":                {values: "deployer: {verbosityLevel: 0}", with: []string{"-v=0"}},
 		"level as a number in quotes [O8]":      {values: "deployer: {verbosityLevel: '2'}", with: []string{"-v=2"}},
@@ -75,7 +75,7 @@ func TestEnvironment(t *testing.T) {
 		"limits [O11]":                         {"deployer: {k8sClientSettings: {hostClient: {burst: 1, qps: 2}, resourceClient: {burst: 3, qps: 4}}}", map[string]string{"LS_HOST_CLIENT_BURST": "1", "LS_HOST_CLIENT_QPS": "2", "LS_RESOURCE_CLIENT_BURST": "3", "LS_RESOURCE_CLIENT_QPS": "4"}},
 		"proxies [O56]":                        {"proxy: {httpProxy: 'http://p', httpsProxy: 'http://q', noProxy: .svc}", map[string]string{"HTTP_PROXY": "http://p", "HTTPS_PROXY": "http://q", "NO_PROXY": ".svc"}},
 		"authorities [O56]":                    {"caBundle: {secret: s}", map[string]string{"SSL_CERT_DIR": "/app/ls/ca-bundle"}},
-		"others [O55]":                         {"extraEnv: [{name: X, value: z}]", map[string]string{"X": "z"}},
+		"additional variables [O55]":           {"extraEnv: [{name: X, value: z}]", map[string]string{"X": "z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachChart(t, func(t *testing.T, chart string) {
@@ -105,9 +105,9 @@ func TestConfiguration(t *testing.T) {
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	for name, values := range map[string]string{
-		"nothing [O6, O9, O10, O23]": "",
-		"all [O6, O9, O10, O23]":     "{identity: no, useOCMLib: true, hpa: {maxReplicas: 3}, deployer: {namespace: none, identity: me, controller: {workers: 7, cacheSyncTimeout: 3m}, targetSelector: " + selector + "}}",
-		"a controller of null [O10]": "deployer: {controller: null}",
+		"no values [O6, O9, O10, O23]":  "",
+		"all values [O6, O9, O10, O23]": "{identity: no, useOCMLib: true, hpa: {maxReplicas: 3}, deployer: {namespace: none, identity: me, controller: {workers: 7, cacheSyncTimeout: 3m}, targetSelector: " + selector + "}}",
+		"null as the controller [O10]":  "deployer: {controller: null}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			isSet := strings.Contains(values, "identity")
@@ -129,7 +129,7 @@ func TestConfiguration(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of the mock deployer, whose workers are an argument [O23, O66, O10]", func(t *testing.T) {
+	t.Run("the mock deployer gets its workers as an argument [O23, O66, O10]", func(t *testing.T) {
 		r := render(t, mockChart, "deployer: {namespace: none, identity: me, controller: {workers: 7}, targetSelector: "+selector+"}")
 		object, _, err := decoder.Decode([]byte(configuration(t, r)), nil, nil)
 		if err != nil {
@@ -137,14 +137,14 @@ func TestConfiguration(t *testing.T) {
 		}
 		config := object.(*mockv1alpha1.Configuration)
 		if diff := cmp.Diff(selectors, config.TargetSelector); diff != "" || config.Identity != "me" || !slices.Contains(args(t, r), "--workers=7") {
-			t.Errorf("%+v", config)
+			t.Errorf("configuration = %+v, want identity me and the selectors", config)
 		}
 	})
 }
 
 func TestKubeconfig(t *testing.T) {
 	eachChart(t, func(t *testing.T, chart string) {
-		t.Run("inline it becomes a Secret, which outweighs a reference [O4]", func(t *testing.T) {
+		t.Run("an inline kubeconfig becomes a Secret and precedes a reference [O4]", func(t *testing.T) {
 			r := render(t, chart, "deployer: {landscaperClusterKubeconfig: {kubeconfig: content, secretRef: s}}")
 			name := "rel-" + chart + "-landscaper-cluster-kubeconfig"
 			content := ""
@@ -159,7 +159,7 @@ func TestKubeconfig(t *testing.T) {
 			require(t, one(t, r, deployment), pod+"volumes.1", "{name: landscaper-cluster-kubeconfig, secret: {secretName: "+name+"}}")
 			require(t, one(t, r, deployment), container+"volumeMounts.1", "{name: landscaper-cluster-kubeconfig, mountPath: /app/ls/landscaper-cluster-kubeconfig, readOnly: true}")
 		})
-		t.Run("a reference is a name [O5]", func(t *testing.T) {
+		t.Run("a kubeconfig in a Secret is referenced by name [O5]", func(t *testing.T) {
 			r := render(t, chart, "deployer: {landscaperClusterKubeconfig: {secretRef: s}}")
 			require(t, one(t, r, deployment), pod+"volumes.1.secret.secretName", "s")
 			if len(all(r, "Secret")) != 1 {

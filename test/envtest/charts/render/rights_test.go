@@ -68,7 +68,7 @@ func TestRights(t *testing.T) {
 	eachChart(t, func(t *testing.T, chart string) {
 		r := render(t, chart, allRights(chart))
 		want := documented(t, chart)
-		t.Run("are those of rbac.yaml [O39]", func(t *testing.T) {
+		t.Run("the rights are those of rbac.yaml [O39]", func(t *testing.T) {
 			got := map[string][]rbacv1.PolicyRule{}
 			for name, rules := range rules(t, r, "ClusterRole") {
 				got[strings.ReplaceAll(strings.TrimPrefix(name, "ls-system:rel-"+chart), ":", "-")] = rules
@@ -80,7 +80,7 @@ func TestRights(t *testing.T) {
 				t.Errorf("-rbac.yaml +chart:\n%s", diff)
 			}
 		})
-		t.Run("of the election are a Role in the namespace of the release [O42]", func(t *testing.T) {
+		t.Run("the rights for the election are a Role in the namespace of the release [O42]", func(t *testing.T) {
 			got := rules(t, r, "Role")
 			if diff := cmp.Diff(map[string][]rbacv1.PolicyRule{"ls-system/rel-" + chart + "-leader-election": want["-leader-election"]}, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -91,13 +91,13 @@ func TestRights(t *testing.T) {
 				}
 			}
 		})
-		t.Run("with another cluster are only those of the election [O43]", func(t *testing.T) {
+		t.Run("the rights with another cluster are only those for the election [O43]", func(t *testing.T) {
 			other := render(t, chart, "deployer: {landscaperClusterKubeconfig: {secretRef: s}}")
 			if diff := cmp.Diff(rules(t, r, "Role"), rules(t, other, "Role")); diff != "" || len(all(other, "RoleBinding")) != 1 {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
-		t.Run("alone are those for the other cluster [O44]", func(t *testing.T) {
+		t.Run("a release with only the rights contains those for the other cluster [O44]", func(t *testing.T) {
 			only := render(t, chart, "rbac: {landscaperClusterOnly: true}")
 			if diff := cmp.Diff(rules(t, render(t, chart, ""), "ClusterRole"), rules(t, only, "ClusterRole")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -108,7 +108,7 @@ func TestRights(t *testing.T) {
 				}
 			}
 		})
-		t.Run("in one namespace are a Role there [O46]", func(t *testing.T) {
+		t.Run("the rights for one namespace are a Role in this namespace [O46]", func(t *testing.T) {
 			r := render(t, chart, "deployer: {watchNamespace: shop}")
 			var inCluster []rbacv1.PolicyRule
 			for _, rules := range rules(t, r, "ClusterRole") {
@@ -120,7 +120,7 @@ func TestRights(t *testing.T) {
 			}
 			for _, rule := range inCluster {
 				if diff := cmp.Diff(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}}, rule); diff != "" {
-					t.Error(diff)
+					t.Errorf("-want +got:\n%s", diff)
 				}
 			}
 			if bindings := all(r, "RoleBinding"); len(bindings) != 2 {
@@ -130,9 +130,9 @@ func TestRights(t *testing.T) {
 	})
 }
 
-// TestNarrow checks that no role grants more rights than those listed here. The list has to be changed for each new
-// right.
-func TestNarrow(t *testing.T) {
+// TestRightsAreMinimal checks that no role grants more rights than those listed here. The list has to be changed for
+// each new right.
+func TestRightsAreMinimal(t *testing.T) {
 	// covered contains the rights that Landscaper's own roles grant since v0.117.
 	covered := map[string]string{
 		"deployitems.landscaper.gardener.cloud": "get list watch update", "deployitems/status.landscaper.gardener.cloud": "get list watch update",
@@ -147,7 +147,7 @@ func TestNarrow(t *testing.T) {
 	}
 	eachChart(t, func(t *testing.T, chart string) {
 		r := render(t, chart, allRights(chart))
-		t.Run("are no broader than what the program needs, and covered by Landscaper's [O40, O41]", func(t *testing.T) {
+		t.Run("the rights are those that the program needs, and Landscaper's rights cover them [O40, O41]", func(t *testing.T) {
 			for _, kind := range []string{"Role", "ClusterRole"} {
 				for name, rules := range rules(t, r, kind) {
 					for _, right := range rightsOf(rules) {
@@ -187,20 +187,20 @@ func isBroad(verb, resource string) bool {
 		strings.HasPrefix(resource, "syncobjects") || strings.HasPrefix(resource, "criticalproblems")
 }
 
-func TestTokens(t *testing.T) {
+func TestTokenRights(t *testing.T) {
 	const chart = manifestChart
 	for name, test := range map[string]struct {
 		values  string
 		tokens  []string // names of the roles with the right to create tokens
 		reviews bool
 	}{
-		"neither by default [O45]":          {"", nil, false},
-		"self targets [O45]":                {"deployer: {targets: {enableSelf: true}}", []string{"ls-system:rel-manifest-deployer:tokens"}, false},
-		"OIDC targets [O45]":                {"deployer: {targets: {enableOIDC: true}}", []string{"ls-system:rel-manifest-deployer:tokens"}, true},
-		"OIDC targets with audiences [O45]": {"deployer: {targets: {enableOIDC: true, landscaperAudiences: [a]}}", []string{"ls-system:rel-manifest-deployer:tokens"}, false},
-		"in some namespaces [O45]":          {"{rbac: {tokenNamespaces: [a, b]}, deployer: {targets: {enableSelf: true}}}", []string{"a/rel-manifest-deployer-tokens", "b/rel-manifest-deployer-tokens"}, false},
-		"in the only namespace [O45, O46]":  {"deployer: {watchNamespace: a, targets: {enableSelf: true}}", []string{"a/rel-manifest-deployer-tokens"}, false},
-		"none in the host cluster [O43]":    {"deployer: {landscaperClusterKubeconfig: {secretRef: s}, targets: {enableOIDC: true}}", nil, false},
+		"no token rights by default [O45]":              {"", nil, false},
+		"self targets [O45]":                            {"deployer: {targets: {enableSelf: true}}", []string{"ls-system:rel-manifest-deployer:tokens"}, false},
+		"OIDC targets [O45]":                            {"deployer: {targets: {enableOIDC: true}}", []string{"ls-system:rel-manifest-deployer:tokens"}, true},
+		"OIDC targets with audiences [O45]":             {"deployer: {targets: {enableOIDC: true, landscaperAudiences: [a]}}", []string{"ls-system:rel-manifest-deployer:tokens"}, false},
+		"token rights in some namespaces [O45]":         {"{rbac: {tokenNamespaces: [a, b]}, deployer: {targets: {enableSelf: true}}}", []string{"a/rel-manifest-deployer-tokens", "b/rel-manifest-deployer-tokens"}, false},
+		"token rights in the only namespace [O45, O46]": {"deployer: {watchNamespace: a, targets: {enableSelf: true}}", []string{"a/rel-manifest-deployer-tokens"}, false},
+		"no token rights in the host cluster [O43]":     {"deployer: {landscaperClusterKubeconfig: {secretRef: s}, targets: {enableOIDC: true}}", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := render(t, chart, test.values)
