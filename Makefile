@@ -67,13 +67,14 @@ demo: ## Show a deployer at work on a control plane of its own
 demo-landscaper: ## Show the deployers under the real Landscaper; the first run builds it (about 5 minutes)
 	@hack/run.sh demo --landscaper
 
-# Suites wait more than they compute: three at a time keep two cores busy. Without the race detector and with Go's test
-# cache, a run takes only as long as the tests that a change concerns.
+# Suites wait more than they compute: four at a time keep two cores busy. Without the race detector and with Go's test
+# cache, a run takes only as long as the tests that a change concerns. The specs with the label "slow" do not run, because
+# of -short. make test-<area> and make test-all run them.
 .PHONY: test
 test: $(GOTESTSUM) ## Run go vet, the unit tests, and the core suites on a real API server
 	go vet ./...
 	@mkdir -p $(CORE_EVENTS); packages="$(UNITS) $(CORE)"; $(ASSETS); \
-	$(RUN_TESTS) --jsonfile $(CORE_EVENTS)/test.json -- -p=3 -timeout=15m $$packages
+	$(RUN_TESTS) --jsonfile $(CORE_EVENTS)/test.json -- -short -p=4 -timeout=15m $$packages
 
 .PHONY: test-all
 test-all: verify lint forget-events test-unit test-hack test-envtest test-charts check-evidence ## Run everything that must pass before a merge

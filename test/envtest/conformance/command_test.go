@@ -50,7 +50,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("checks a program on an existing cluster under the revision of this cluster, and leaves no objects", func(ctx SpecContext) {
+	It("checks a program on an existing cluster under the revision of this cluster, and leaves no objects", world.Slow, func(ctx SpecContext) {
 		junit, log := filepath.Join(GinkgoT().TempDir(), "report.xml"), filepath.Join(GinkgoT().TempDir(), "deployer.log")
 		session := run(ctx, "--command="+mockProgram+mockLine, "--kubeconfig="+kubeconfig, "--name=mock-deployer",
 			"--item=item.yaml", "--invalid-item=invalid-item.yaml", "--slow-item=slow-item.yaml", "--finish-item=finish-item.yaml", "--target=target.yaml",

@@ -28,6 +28,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const plainType lsv1alpha1.DeployItemType = "conformance.deployerkit.dev/plain"
@@ -143,7 +144,7 @@ func plainDeployer() conformance.Subject {
 }
 
 var _ = Describe("Deployer that implements a part of the contract", func() {
-	It("fails exactly the checks of the parts that it does not implement", func(ctx SpecContext) {
+	It("fails exactly the checks of the parts that it does not implement", world.Slow, func(ctx SpecContext) {
 		report, err := conformance.Execute(ctx, plainDeployer())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.WriteTable(GinkgoWriter)).To(Succeed())

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -23,7 +24,7 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 		return object{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": object{"name": "a"}, "spec": object{"size": int64(1)}}
 	}
 
-	It("does not call the handler until the kind of a child is served again, and deletes the child with the item [F70]", func(ctx SpecContext) {
+	It("does not call the handler until the kind of a child is served again, and deletes the child with the item [F70]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx)
 		kind, _ := w.Define(ctx)
 		w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, configMapKind}
@@ -80,7 +81,7 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("watches a child as soon as it exists, if the item also contains its definition [F105]", func(ctx SpecContext) {
+	It("watches a child as soon as it exists, if the item also contains its definition [F105]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx)
 		kind := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
 		definitions := declarative.ChildKind{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
@@ -103,7 +104,7 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
-	It("creates and watches a child again if its definition is deleted and created again [F100]", func(ctx SpecContext) {
+	It("creates and watches a child again if its definition is deleted and created again [F100]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx)
 		kind, remove := w.Define(ctx)
 		w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
@@ -132,7 +133,7 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
-	It("creates a child again if its definition is created again with another scope [F99]", func(ctx SpecContext) {
+	It("creates a child again if its definition is created again with another scope [F99]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx)
 		kind := schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
 		var clusterScoped atomic.Bool

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -47,7 +48,7 @@ var _ = Describe("Admission", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	for _, strategy := range []declarative.UpdateStrategy{declarative.Apply, declarative.Replace, declarative.Recreate} {
-		It("writes a child once although an admission policy replaces a value in this write ("+string(strategy)+") [F24]", func(ctx SpecContext) {
+		It("writes a child once although an admission policy replaces a value in this write ("+string(strategy)+") [F24]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, withStrategy(strategy))
 			w.RewriteKeys(ctx)
 			w.start(declarative.HandlerFunc(counting))

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // flooded is the time for which the specs of this file trigger an item 50 times a second. In this time, the backoff of
@@ -37,7 +38,7 @@ var _ = Describe("Pace of a declarative deployer", func() {
 		"with a failing handler":   {change: hour, resync: time.Hour, fails: true},
 		"failing handler in a job": {change: none, job: true, fails: true},
 	} {
-		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", func(ctx SpecContext) {
+		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", world.Slow, func(ctx SpecContext) {
 			var broken atomic.Bool
 			handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 				if broken.Load() {
@@ -79,7 +80,7 @@ var _ = Describe("Pace of a declarative deployer", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("repeats a run that fails because the definition of a child was removed only after the backoff [F65]", func(ctx SpecContext) {
+	It("repeats a run that fails because the definition of a child was removed only after the backoff [F65]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.options.MinInterval = time.Second
 		kind, remove := w.Define(ctx)
@@ -100,7 +101,7 @@ var _ = Describe("Pace of a declarative deployer", func() {
 		Expect(writes).To(BeNumerically("<=", 2*mostRuns))
 	}, SpecTimeout(5*time.Minute))
 
-	It("starts at most one background run per second, and handles the last change [F66]", func(ctx SpecContext) {
+	It("starts at most one background run per second, and handles the last change [F66]", world.Slow, func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
 		w := newEnv(ctx, configMapKind)
 		w.options.MinInterval = 0
@@ -117,7 +118,7 @@ var _ = Describe("Pace of a declarative deployer", func() {
 		}).WithTimeout(patience).Should(Equal(last))
 	}, SpecTimeout(5*time.Minute))
 
-	It("writes once per second for a handler that counts its own result without end [F66, F75]", func(ctx SpecContext) {
+	It("writes once per second for a handler that counts its own result without end [F66, F75]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.options.MinInterval = 0
 		w.start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // migration returns a Job that is deleted as soon as it has finished.
@@ -50,7 +51,7 @@ func (w *env) endPod(ctx context.Context) {
 }
 
 var _ = Describe("Finished Jobs", func() {
-	It("runs a Job that is deleted after it has finished only once, also after a restart [F91]", func(ctx SpecContext) {
+	It("runs a Job that is deleted after it has finished only once, also after a restart [F91]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, declarative.ChildKind{APIVersion: "batch/v1", Kind: "Job"})
 		start := func() {
 			w.start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 	"github.com/deployerkit/deployerkit/internal/testtime"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // plain is a handler that returns the ConfigMaps in the configuration. Its status is always the same.
@@ -58,7 +59,7 @@ var _ = Describe("Runs without changes", func() {
 		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
-	It("sends no request when another client writes its own fields a thousand times, and calls the handler at most at its pace [R17, Rh5]", func(ctx SpecContext) {
+	It("sends no request when another client writes its own fields a thousand times, and calls the handler at most at its pace [R17, Rh5]", world.Slow, func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
 		w := newEnv(ctx, configMapKind).start(handler)
 		w.Deploy(ctx, "item", config(two))

@@ -69,7 +69,7 @@ var _ = Describe("Update strategies of children [R15]", func() {
 		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1", "more": "theirs"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("Replace slows down a fight with another client, and corrects the child after it [F23, F24]", func(ctx SpecContext) {
+	It("Replace slows down a fight with another client, and corrects the child after it [F23, F24]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, withStrategy(declarative.Replace))
 		w.options.Fights = observe.FightOptions{FirstDelay: 3 * time.Second, MaxDelay: 3 * time.Second}
 		w.options.MinInterval = 50 * time.Millisecond
@@ -154,7 +154,7 @@ func (w *env) as(ctx context.Context, user string, verbs ...string) {
 }
 
 var _ = Describe("Update strategies that read", func() {
-	It("reads each child at most once after each change, and not at all when nothing changed [R15, R27]", func(ctx SpecContext) {
+	It("reads each child at most once after each change, and not at all when nothing changed [R15, R27]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, withStrategy(declarative.Recreate), secretKind)
 		w.options.Children[1].Update = declarative.OnDelete
 		w.options.Children = append(w.options.Children, declarative.ChildKind{APIVersion: "v1", Kind: "Service", Update: declarative.Replace})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 )
 
 var _ = Describe("Random walks", func() {
-	It("all children become what the handler returns after random changes, failures and restarts", func(ctx SpecContext) {
+	It("all children become what the handler returns after random changes, failures and restarts", world.Slow, func(ctx SpecContext) {
 		w := newWalk(ctx)
 		AddReportEntry("seed", w.seed, ReportEntryVisibilityAlways)
 		GinkgoWriter.Println("seed", w.seed)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -270,7 +271,7 @@ func (l *workload) scale(ctx context.Context, replicas int32) {
 var _ = Describe("Deployments with an annotation of the deployment controller", func() {
 	const revision = "deployment.kubernetes.io/revision"
 	for _, strategy := range []declarative.UpdateStrategy{declarative.Apply, declarative.Replace, declarative.Recreate} {
-		It("writes a Deployment once per change although the controller annotates it ("+string(strategy)+") [F24]", func(ctx SpecContext) {
+		It("writes a Deployment once per change although the controller annotates it ("+string(strategy)+") [F24]", world.Slow, func(ctx SpecContext) {
 			kind := deploymentKind
 			kind.Update = strategy
 			l := run(ctx, newEnv(ctx, kind), deployment(nil, nil))

@@ -91,7 +91,7 @@ var _ = Describe("Deploy items of the examples", Ordered, func() {
 		}
 	})
 
-	It("the API server accepts each item [F48]", func(ctx SpecContext) {
+	It("the API server accepts each item [F48]", world.Slow, func(ctx SpecContext) {
 		items := 0
 		Expect(filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".yaml") || strings.Contains(path, "templates") || strings.Contains(path, "testdata") {

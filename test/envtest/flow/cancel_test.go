@@ -15,6 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // provider returns an answer that stores the given value in the provider status.
@@ -52,7 +53,7 @@ func (w *env) awaitReturn(name string, action contract.Action, n int) landscaper
 }
 
 var _ = flow("Aborts, interrupts and timeouts", func(e *cluster) {
-	It("an abort cancels the running call, calls Abort, and ends the run as Failed [L31, C4, C6] [H-35]", func(ctx SpecContext) {
+	It("an abort cancels the running call, calls Abort, and ends the run as Failed [L31, C4, C6] [H-35]", world.Slow, func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))
 		w.run(slowBackoff)
@@ -175,14 +176,14 @@ var _ = flow("Aborts, interrupts and timeouts", func(e *cluster) {
 			Expect(w.calls("a")).To(HaveLen(calls))
 			w.stays("a")
 		},
-		Entry("during a call", landscapertest.UntilCancelled(), nil, 1, "6s"),
-		Entry("while the deployer waits", landscapertest.Wait("the weather", time.Hour), nil, 1, "the weather"),
-		Entry("between retries", landscapertest.Fail(errTrouble), nil, 1, "trouble"),
-		Entry("while a hook aborts with a requeue", nil, abort(time.Hour), 0, "6s"),
-		Entry("while a hook aborts without a requeue", nil, abort(0), 0, "6s"),
+		Entry("during a call", world.Slow, landscapertest.UntilCancelled(), nil, 1, "6s"),
+		Entry("while the deployer waits", world.Slow, landscapertest.Wait("the weather", time.Hour), nil, 1, "the weather"),
+		Entry("between retries", world.Slow, landscapertest.Fail(errTrouble), nil, 1, "trouble"),
+		Entry("while a hook aborts with a requeue", world.Slow, nil, abort(time.Hour), 0, "6s"),
+		Entry("while a hook aborts without a requeue", world.Slow, nil, abort(0), 0, "6s"),
 	)
 
-	It("the timeout error names the call that was cancelled", func(ctx SpecContext) {
+	It("the timeout error names the call that was cancelled", world.Slow, func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.run()
@@ -192,7 +193,7 @@ var _ = flow("Aborts, interrupts and timeouts", func(e *cluster) {
 		Expect(w.fake.Count(w.key("a"), contract.ActionAbort)).To(BeZero(), "a deadline does not call Abort")
 	})
 
-	It("the timeout ends a deletion, and keeps the finalizer [Lx6, C13]", func(ctx SpecContext) {
+	It("the timeout ends a deletion, and keeps the finalizer [Lx6, C13]", world.Slow, func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Always(contract.ActionDelete, landscapertest.Wait("the children", time.Hour))
 		w.run()

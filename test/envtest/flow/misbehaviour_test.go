@@ -19,6 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // shortGrace sets a short grace period for calls that ignore their context.
@@ -85,7 +86,7 @@ var _ = flow("Misbehaving code", func(e *cluster) {
 			Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 			Expect(w.fake.Count(w.key("a"), contract.ActionReconcile)).To(Equal(2))
 		},
-		Entry("at its timeout", func(*env) {}),
+		Entry("at its timeout", world.Slow, func(*env) {}),
 		Entry("at an abort", func(w *env) { w.operate("a", contract.AbortOperation) }),
 	)
 

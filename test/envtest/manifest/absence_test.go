@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // sample returns the manifest of an object of a kind that World.Define created.
@@ -37,7 +38,7 @@ var _ = Describe("Objects of a kind that the API server does not serve", func() 
 			Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		}, SpecTimeout(5*time.Minute))
 
-		It("keeps an item until the kind of its object is served again, and reports the reason"+title+" [F70]", func(ctx SpecContext) {
+		It("keeps an item until the kind of its object is served again, and reports the reason"+title+" [F70]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
 			kind, _ := w.Define(ctx)
 			w.Deploy(ctx, "item", config(nil, w.sample(kind, "a")))

@@ -15,6 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // flooded is the time for which the specs of this file trigger an item 50 times a second. In this time, the backoff of
@@ -26,7 +27,7 @@ const mostRuns = 8
 
 var _ = Describe("Pace of the manifest deployer", func() {
 	for name, job := range map[string]bool{"in the background": false, "in a job": true} {
-		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", func(ctx SpecContext) {
+		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID)
 			args := manifest.Args(nil, w.options)
 			args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}

@@ -26,6 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/observe"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -90,7 +91,7 @@ var _ = Describe("Drift correction", func() {
 		))
 	}, SpecTimeout(5*time.Minute))
 
-	It("restores objects that were deleted, and ownership labels that were removed", func(ctx SpecContext) {
+	It("restores objects that were deleted, and ownership labels that were removed", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Expect(w.Client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(w.Namespace), client.HasLabels{ownership.LabelItem})).To(Succeed())
@@ -112,7 +113,7 @@ var _ = Describe("Drift correction", func() {
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
-	It("slows down and reports a fight with another client, and still ends the next job", func(ctx SpecContext) {
+	It("slows down and reports a fight with another client, and still ends the next job", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Fights = observe.FightOptions{FirstDelay: 30 * time.Second}
 		w.start()
@@ -141,7 +142,7 @@ var _ = Describe("Drift correction", func() {
 			Should(BeNumerically("<=", 1), "there is no hot loop after the job either")
 	}, SpecTimeout(5*time.Minute))
 
-	It("corrects 50 random fights of 8 s within the announced delay, with one write per object and 4 s [F23, F24]", func(ctx SpecContext) {
+	It("corrects 50 random fights of 8 s within the announced delay, with one write per object and 4 s [F23, F24]", world.Slow, func(ctx SpecContext) {
 		const (
 			objects = 50
 			delay   = 4 * time.Second
@@ -167,7 +168,7 @@ var _ = Describe("Drift correction", func() {
 		Expect(w.notes(ctx, "Drift")(NewWithT(GinkgoTB()))).To(ContainElement(ContainSubstring("a fight with")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("writes an object that an admission policy changes back once per strategy [F24]", func(ctx SpecContext) {
+	It("writes an object that an admission policy changes back once per strategy [F24]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.RewriteKeys(ctx)
 		w.start()
@@ -228,7 +229,7 @@ var _ = Describe("Drift correction", func() {
 		Expect(job{after: []any{}}.end(ctx, w)).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	It("corrects drift that no watch detects in a scheduled run, which reads all objects [L3]", func(ctx SpecContext) {
+	It("corrects drift that no watch detects in a scheduled run, which reads all objects [L3]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		more := map[string]any{
 			"continuousReconcile": map[string]any{"every": "5s"}, "readinessChecks": map[string]any{"disableDefault": true},

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // kubelet marks all Pods as running until the spec ends, because the control plane has no nodes.
@@ -47,7 +48,7 @@ var _ = Describe("Workloads with the controllers of Kubernetes", Ordered, func()
 		DeferCleanup(cp.StopControllerManager)
 	})
 
-	It("a workload is applied, waits with a reason until it is ready, is corrected, and is deleted [D12, L3]", func(ctx SpecContext) {
+	It("a workload is applied, waits with a reason until it is ready, is corrected, and is deleted [D12, L3]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "logging")
 		Eventually(w.item(ctx, "logging")).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring("Deployment.apps "+w.Namespace+"/logging: Available: 0/2")))
@@ -76,7 +77,7 @@ var _ = Describe("Workloads with the controllers of Kubernetes", Ordered, func()
 		Expect(w.exists(ctx, &corev1.ConfigMap{}, "logging")).To(BeFalse())
 	}, SpecTimeout(8*time.Minute))
 
-	It("objects are applied by stage and deleted in reverse, regardless of the order of the manifests [D15]", func(ctx SpecContext) {
+	It("objects are applied by stage and deleted in reverse, regardless of the order of the manifests [D15]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		applied := w.record("patch")
 		w.succeed(ctx, "stages")

@@ -21,6 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // loseInventory removes the provider status of an item, and waits until the deployer has received this change.
@@ -57,7 +58,7 @@ var _ = Describe("Lost inventory", func() {
 				Expect(w.Read(ctx, "kept")).NotTo(BeNil())
 			}, SpecTimeout(5*time.Minute))
 
-			It("the next run restores objects of kinds that the configuration no longer contains [F37]", func(ctx SpecContext) {
+			It("the next run restores objects of kinds that the configuration no longer contains [F37]", world.Slow, func(ctx SpecContext) {
 				w := newEnv(ctx, revision).start()
 				secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.Namespace, "name": "secret"}}
 				account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"namespace": w.Namespace, "name": "account"}}
@@ -132,7 +133,7 @@ var _ = Describe("Lost inventory", func() {
 		Expect(live.Annotations).NotTo(HaveKey(HavePrefix(ownership.Prefix + "owner-")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("kinds that the deployer may not list are skipped, and an event names them [F37]", func(ctx SpecContext) {
+	It("kinds that the deployer may not list are skipped, and an event names them [F37]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		secrets := func(r faultnet.Request) bool { return r.Verb == "list" && r.Resource == "secrets" }
 		w.Counter.Inject(faultnet.When(secrets, faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))

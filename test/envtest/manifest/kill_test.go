@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // killer is the network between one process and its API servers, which are the Landscaper cluster and the targets. It
@@ -207,7 +208,7 @@ var killedJobs = map[string]func(*env) job{
 
 var _ = Describe("Killed processes", func() {
 	for name, manifests := range killedJobs {
-		It("the next process completes "+name+" after its predecessor was killed at any write", func(ctx SpecContext) {
+		It("the next process completes "+name+" after its predecessor was killed at any write", world.Slow, func(ctx SpecContext) {
 			writes := job{}.run(ctx, manifests, newKiller(0, false, nil))
 			Expect(writes).To(BeNumerically(">", 6), "the start, five objects and the end")
 			var runs []*killer

@@ -17,6 +17,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("Promises of the manifest deployer", func() {
@@ -71,7 +72,7 @@ var _ = Describe("Promises of the manifest deployer", func() {
 		Expect(di.Status.LastError.Message).To(ContainSubstring(`spec.target: target configuration: type: is not "landscaper.gardener.cloud/kubernetes-cluster"`))
 	}, SpecTimeout(5*time.Minute))
 
-	It("names the objects that are not ready when the item times out [D12]", func(ctx SpecContext) {
+	It("names the objects that are not ready when the item times out [D12]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		di := w.example("readiness-timeout")
 		raw, err := json.Marshal(without(di.Spec.Configuration.Raw, "readinessChecks"))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/internal/testtime"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // tunnel forwards connections to an API server. While the tunnel is closed, it accepts connections but does not
@@ -155,7 +156,7 @@ const (
 )
 
 var _ = Describe("Many targets", func() {
-	It("creates one client per target, and delays no item because of a target that does not respond", func(ctx SpecContext) {
+	It("creates one client per target, and delays no item because of a target that does not respond", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		dead := newTunnel(ctx)
 		w.tenants(ctx, tenantCount, dead)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -60,7 +61,7 @@ var _ = Describe("Objects of an item that its inventory does not contain", func(
 		Expect(w.Read(ctx, "copy")).NotTo(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
-	It("stops reporting a copy that no longer exists [F109]", func(ctx SpecContext) {
+	It("stops reporting a copy that no longer exists [F109]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", named(w, "a", "b"))
 		copied := w.Read(ctx, "b")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("Secrets that the Target may neither read nor write", func() {
@@ -30,7 +31,7 @@ var _ = Describe("Secrets that the Target may neither read nor write", func() {
 		Expect(w.inventory(ctx, "item")).To(HaveLen(2))
 	}
 
-	It("deletes the item, and an event names the Secret that may remain [F96]", func(ctx SpecContext) {
+	It("deletes the item, and an event names the Secret that may remain [F96]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		deploy(ctx, w)
 		Expect(w.Landscaper.Interrupt(ctx, w.Key("item"))).To(Succeed())
@@ -45,7 +46,7 @@ var _ = Describe("Secrets that the Target may neither read nor write", func() {
 			HavePrefix("MayRemain: Secret " + w.Namespace + "/hidden: may remain in the cluster")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("ends later jobs without the Secret, and an event names the Secret that may remain [F96]", func(ctx SpecContext) {
+	It("ends later jobs without the Secret, and an event names the Secret that may remain [F96]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		deploy(ctx, w)
 		Expect(w.Landscaper.Interrupt(ctx, w.Key("item"))).To(Succeed())

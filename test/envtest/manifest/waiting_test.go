@@ -19,6 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/internal/testtime"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // strategies contains all update strategies.
@@ -122,7 +123,7 @@ var _ = Describe("Waiting items", Ordered, func() {
 	})
 
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
-		It("writes a Deployment once under each strategy while the item waits ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {
+		It("writes a Deployment once under each strategy while the item waits ("+string(revision)+") [F24, F61]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			versions := w.versions()
 			for _, strategy := range strategies {
@@ -162,7 +163,7 @@ var _ = Describe("Waiting items", Ordered, func() {
 			Expect(w.writesTo("deployments")).To(Equal(before), "requests: %s", w.Counter.Snapshot())
 		}, SpecTimeout(10*time.Minute))
 
-		It("writes a Secret that a controller fills once under each strategy while the item waits ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {
+		It("writes a Secret that a controller fills once under each strategy while the item waits ("+string(revision)+") [F24, F61]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			versions := w.versions()
 			Eventually(func() error {
@@ -204,7 +205,7 @@ var _ = Describe("Waiting items", Ordered, func() {
 		}, SpecTimeout(10*time.Minute))
 	}
 
-	It("reads a waiting object that changes all the time at most about once per second [F61]", func(ctx SpecContext) {
+	It("reads a waiting object that changes all the time at most about once per second [F61]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Create(ctx, "item", config(nil, map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": w.Namespace, "name": "noisy"},

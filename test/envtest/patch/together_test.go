@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 type item = lsv1alpha1.DeployItem
@@ -84,7 +85,7 @@ func (s *interloperStatus) Patch(ctx context.Context, obj client.Object, p clien
 }
 
 var _ = Describe("Concurrent writers", func() {
-	It("no increment is lost, and a patch needs at most two attempts on average [K25, K29, K30, Kx15]", func(ctx SpecContext) {
+	It("no increment is lost, and a patch needs at most two attempts on average [K25, K29, K30, Kx15]", world.Slow, func(ctx SpecContext) {
 		const writers, times = 2, 1000
 		obj := create(ctx, apart)
 		attempts, faults := make([]int, writers), make([]error, writers)
@@ -109,7 +110,7 @@ var _ = Describe("Concurrent writers", func() {
 		Expect(total).To(BeNumerically("<=", 2*writers*times))
 	}, SpecTimeout(10*time.Minute))
 
-	It("no foreign finalizer is lost [K20, K33]", func(ctx SpecContext) {
+	It("no foreign finalizer is lost [K20, K33]", world.Slow, func(ctx SpecContext) {
 		const controllers = 20
 		obj := create(ctx, apart)
 		end := time.Now().Add(10 * time.Second)

@@ -14,6 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/stategraph"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // flooded is the time for which the specs of this file trigger an item 50 times a second. In this time, the backoff of
@@ -38,7 +39,7 @@ var _ = Describe("Pace of a graph deployer", func() {
 		"in a job":        {listeners: []stategraph.Listener{stategraph.Timer(time.Hour)}, job: true},
 		"without a timer": {},
 	} {
-		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", func(ctx SpecContext) {
+		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID)
 			w.args = quickBackoff
 			events := make(chan types.NamespacedName)
@@ -71,7 +72,7 @@ var _ = Describe("Pace of a graph deployer", func() {
 		}, SpecTimeout(5*time.Minute))
 	}
 
-	It("starts at most one background run per second, and handles the last change [F66]", func(ctx SpecContext) {
+	It("starts at most one background run per second, and handles the last change [F66]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		probe := newProbe()
 		var last string
@@ -100,7 +101,7 @@ var _ = Describe("Pace of a graph deployer", func() {
 		}).WithTimeout(patience).Should(Equal(w.flooded(ctx, "one-b")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("limits the runs of a job that waits while an object changes all the time [F66]", func(ctx SpecContext) {
+	It("limits the runs of a job that waits while an object changes all the time [F66]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		probe := newProbe()
 		w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("b", signed("b"))))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/stategraph"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // migration returns a Job that is deleted as soon as it has finished.
@@ -52,7 +53,7 @@ func (w *env) endPod(ctx context.Context) {
 }
 
 var _ = Describe("Finished Jobs", func() {
-	It("runs a Job that is deleted after it has finished only once, also after a restart [F91]", func(ctx SpecContext) {
+	It("runs a Job that is deleted after it has finished only once, also after a restart [F91]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		start := func() {
 			w.start(build(stategraph.NewGraph().

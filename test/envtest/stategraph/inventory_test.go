@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/stategraph"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // untyped returns a component with a Secret whose kind is known only during a run.
@@ -55,7 +56,7 @@ var _ = Describe("Lost inventory", func() {
 			Expect(w.alive(ctx, "item-first", "item-second")(NewWithT(GinkgoTB()))).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It("a deletion restores objects of kinds that are known only during a run ("+string(revision)+") [F37]", func(ctx SpecContext) {
+		It("a deletion restores objects of kinds that are known only during a run ("+string(revision)+") [F37]", world.Slow, func(ctx SpecContext) {
 			w := lose(ctx, chain("first").Add("untyped", untyped()))
 			w.start(build(chain("first")))
 			w.again(ctx, "item")

@@ -24,6 +24,9 @@ import (
 // Patience is the time limit of each wait. It is long because the machine may be busy.
 const Patience = 2 * time.Minute
 
+// Slow is the label of specs that take longer than about six seconds. They do not run if the flag -short is set.
+var Slow = Label("slow")
+
 // Run runs the specs of a suite. The libraries log to the output of the suite.
 func Run(t *testing.T, title string) { RunWithLog(t, title, GinkgoLogr) }
 
@@ -32,7 +35,11 @@ func RunWithLog(t *testing.T, title string, log logr.Logger) {
 	RegisterFailHandler(Fail)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
-	RunSpecs(t, title)
+	suite, reporter := GinkgoConfiguration()
+	if testing.Short() {
+		suite.LabelFilter = "!slow"
+	}
+	RunSpecs(t, title, suite, reporter)
 }
 
 // StartControlPlane starts a control plane. The control plane is stopped at the end of the suite or of the container
