@@ -55,7 +55,7 @@ func BenchmarkLandscaper(b *testing.B) {
 		b.Error(err)
 	}
 	if *only == "" {
-		for _, fault := range results.Faults(scenario.All()) {
+		for _, fault := range results.ListFaults(scenario.All()) {
 			b.Error(fault)
 		}
 	}
@@ -63,8 +63,8 @@ func BenchmarkLandscaper(b *testing.B) {
 		side    string
 		results []scenario.Result
 	}{{"theirs", results.Theirs}, {"ours", results.Ours}} {
-		b.ReportMetric(float64(scenario.ItemWrites(total.results)), total.side+"-item-writes")
-		b.ReportMetric(float64(scenario.TargetCalls(total.results)), total.side+"-target-calls")
+		b.ReportMetric(float64(scenario.SumItemWrites(total.results)), total.side+"-item-writes")
+		b.ReportMetric(float64(scenario.SumTargetCalls(total.results)), total.side+"-target-calls")
 	}
 	b.ReportMetric(0, "ns/op")
 	if *update {
@@ -127,7 +127,7 @@ func (s *bed) logFile(name string) io.Writer {
 // function `start` starts these deployers.
 func (s *bed) run(side string, start func(kubeconfig string) []func() error) []scenario.Result {
 	runner := &scenario.Runner{ControlPlane: s.cp, Audit: s.audit, Deployer: side}
-	config, err := runner.Access()
+	config, err := runner.CreateUser()
 	s.check(err)
 	kubeconfig, err := faultnet.Kubeconfig(config)
 	s.check(err)

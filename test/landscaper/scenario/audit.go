@@ -43,8 +43,8 @@ func NewAudit(dir string) (*Audit, map[string][]string, error) {
 	return a, map[string][]string{"audit-policy-file": {policy}, "audit-log-path": {a.path}, "audit-log-mode": {"blocking"}}, nil
 }
 
-// User creates an administrator whose requests are counted, and returns a config for that user.
-func (a *Audit) User(cp *controlplane.ControlPlane, name string) (*rest.Config, error) {
+// CreateUser creates an administrator whose requests are counted, and returns a config for that user.
+func (a *Audit) CreateUser(cp *controlplane.ControlPlane, name string) (*rest.Config, error) {
 	return cp.User(name, "system:masters", auditGroup)
 }
 
@@ -71,8 +71,8 @@ func (r Request) IsWrite() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// Mark returns the current size of the log. Pass this size to Since.
-func (a *Audit) Mark() (int64, error) {
+// GetSize returns the current size of the log.
+func (a *Audit) GetSize() (int64, error) {
 	info, err := os.Stat(a.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -83,15 +83,15 @@ func (a *Audit) Mark() (int64, error) {
 	return info.Size(), nil
 }
 
-// Since returns the requests that were logged after Mark returned the given size. It returns only requests for which
+// ListRequests returns the requests in the part of the log after the given size. It returns only requests for which
 // `match` returns true.
-func (a *Audit) Since(mark int64, match func(Request) bool) ([]Request, error) {
+func (a *Audit) ListRequests(size int64, match func(Request) bool) ([]Request, error) {
 	f, err := os.Open(a.path)
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	defer func() { _ = f.Close() }() // the file was only read
-	if _, err := f.Seek(mark, io.SeekStart); err != nil {
+	if _, err := f.Seek(size, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	var out []Request

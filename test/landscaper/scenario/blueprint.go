@@ -4,10 +4,11 @@ package scenario
 
 import (
 	"fmt"
-	"maps"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/internal/steps"
 )
 
 // object is a JSON object, for example a manifest or a part of one.
@@ -17,33 +18,41 @@ type object = map[string]any
 const (
 	manifestType = "landscaper.gardener.cloud/kubernetes-manifest"
 	mockType     = "landscaper.gardener.cloud/mock"
-	clusterType  = "landscaper.gardener.cloud/kubernetes-cluster"
 )
+
+// namespacePlaceholder is replaced with the namespace of the scenario when an Installation is applied.
+const namespacePlaceholder = "${namespace}"
 
 // blueprint is the inline blueprint of an Installation.
 type blueprint struct {
-	items     []object // value of deployItems; ignored if the field `template` is set
-	template  string
-	imports   []object
-	exports   []string // names of exported parameters
-	exportOf  string   // template of the export execution
-	subs      []object // InstallationTemplates
-	subFiles  map[string]string
-	otherText object // further fields of the blueprint
+	items          []object // ignored if the field `template` is set
+	template       string   // template of the deploy items
+	imports        []object
+	exports        []string // names of exported parameters
+	exportTemplate string
+	subs           []object // InstallationTemplates
 }
 
-// files returns the files of the blueprint.
-func (b blueprint) files() map[string]string {
+// newBlueprint returns a blueprint that imports the Target "cluster".
+func newBlueprint(items ...object) blueprint {
+	return blueprint{imports: newTargetImports("cluster"), items: items}
+}
+
+// newApp returns a blueprint with one item, which deploys the ConfigMap "app" with a value "a".
+func newApp(a string, options ...option) blueprint {
+	return newBlueprint(newManifestItem("app", []object{newConfigMap("app", "a", a)}, options...))
+}
+
+// toFiles returns the files of the blueprint.
+func (b blueprint) toFiles() map[string]string {
 	files := map[string]string{}
-	maps.Copy(files, b.subFiles)
 	spec := object{
 		"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Blueprint",
 		"jsonSchema": "https://json-schema.org/draft/2019-09/schema", "imports": b.imports,
 	}
-	maps.Copy(spec, b.otherText)
 	template := b.template
 	if template == "" && len(b.items) > 0 {
-		template = asYAML(object{"deployItems": b.items})
+		template = mustMarshalYAML(object{"deployItems": b.items})
 	}
 	if template != "" {
 		files["deploy.yaml"] = template
@@ -54,30 +63,30 @@ func (b blueprint) files() map[string]string {
 		for _, name := range b.exports {
 			exports = append(exports, object{"name": name, "type": "data", "schema": object{}})
 		}
-		files["export.yaml"] = b.exportOf
+		files["export.yaml"] = b.exportTemplate
 		spec["exports"] = exports
 		spec["exportExecutions"] = []object{{"name": "default", "type": "GoTemplate", "file": "/export.yaml"}}
 	}
 	var subs []object
 	for i, sub := range b.subs {
 		name := fmt.Sprintf("sub-%d.yaml", i)
-		files[name] = asYAML(sub)
+		files[name] = mustMarshalYAML(sub)
 		subs = append(subs, object{"file": "/" + name})
 	}
 	if subs != nil {
 		spec["subinstallations"] = subs
 	}
-	files["blueprint.yaml"] = asYAML(spec)
+	files["blueprint.yaml"] = mustMarshalYAML(spec)
 	return files
 }
 
-// inline returns the blueprint as it appears in an Installation.
-func (b blueprint) inline() lsv1alpha1.BlueprintDefinition {
-	return lsv1alpha1.BlueprintDefinition{Inline: &lsv1alpha1.InlineBlueprint{Filesystem: lsv1alpha1.NewAnyJSON(rawJSON(b.files()))}}
+// toDefinition returns the blueprint as it appears in an Installation.
+func (b blueprint) toDefinition() lsv1alpha1.BlueprintDefinition {
+	return lsv1alpha1.BlueprintDefinition{Inline: &lsv1alpha1.InlineBlueprint{Filesystem: lsv1alpha1.NewAnyJSON(mustMarshal(b.toFiles()))}}
 }
 
-// asYAML encodes a file of a blueprint.
-func asYAML(value any) string {
+// mustMarshalYAML encodes a file of a blueprint.
+func mustMarshalYAML(value any) string {
 	out, err := yaml.Marshal(value)
 	if err != nil {
 		panic(err) // this error cannot happen, because the value is part of a scenario
@@ -85,52 +94,25 @@ func asYAML(value any) string {
 	return string(out)
 }
 
-// importsTarget declares imports of Targets.
-func importsTarget(names ...string) []object {
+// newTargetImports returns imports of Targets.
+func newTargetImports(names ...string) []object {
 	var out []object
 	for _, name := range names {
-		out = append(out, object{"name": name, "type": "target", "targetType": clusterType})
+		out = append(out, object{"name": name, "type": "target", "targetType": steps.ClusterTargetType})
 	}
 	return out
 }
 
-// importsData declares an import of data.
-func importsData(name string) object { return object{"name": name, "type": "data", "schema": object{}} }
-
-// option changes a deploy item.
-type option func(item object)
-
-func dependsOn(names ...string) option { return func(item object) { item["dependsOn"] = names } }
-
-func timeout(d string) option { return func(item object) { item["timeout"] = d } }
-
-func onChangeOnly(item object) { item["updateOnChangeOnly"] = true }
-
-// target returns an option that replaces the Target of a deploy item. By default, the Target is the import "cluster".
-func target(ref object) option { return func(item object) { item["target"] = ref } }
-
-// config returns an option that sets a field in the configuration of a deploy item.
-func config(key string, value any) option {
-	return func(item object) { item["config"].(object)[key] = value }
+// newDataImport returns an import of data.
+func newDataImport(name string) object {
+	return object{"name": name, "type": "data", "schema": object{}}
 }
 
-// strategy returns an option that sets the update strategy of a deploy item.
-func strategy(name string) option { return config("updateStrategy", name) }
-
-// policy returns an option that sets the policy of all manifests of a deploy item.
-func policy(name string) option {
-	return func(item object) {
-		for _, m := range item["config"].(object)["manifests"].([]object) {
-			m["policy"] = name
-		}
-	}
-}
-
-// manifests returns a deploy item of the manifest deployer. Its Target is the import "cluster".
-func manifests(name string, objects []object, options ...option) object {
+// newManifestItem returns a deploy item of the manifest deployer. Its Target is the import "cluster".
+func newManifestItem(name string, manifests []object, options ...option) object {
 	list := []object{}
-	for _, o := range objects {
-		list = append(list, object{"policy": "manage", "manifest": o})
+	for _, m := range manifests {
+		list = append(list, object{"policy": "manage", "manifest": m})
 	}
 	item := object{
 		"name": name, "type": manifestType, "target": object{"import": "cluster"},
@@ -145,8 +127,8 @@ func manifests(name string, objects []object, options ...option) object {
 	return item
 }
 
-// mock returns a deploy item of the mock deployer.
-func mock(name string, options ...option) object {
+// newMockItem returns a deploy item of the mock deployer.
+func newMockItem(name string, options ...option) object {
 	item := object{
 		"name": name, "type": mockType,
 		"config": object{"apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration"},
@@ -157,27 +139,61 @@ func mock(name string, options ...option) object {
 	return item
 }
 
-// The constant `here` is a placeholder in manifests. Env replaces it with the namespace of the scenario.
-const here = "${namespace}"
+// option changes a deploy item.
+type option func(item object)
 
-// cm returns a ConfigMap. The parameter `pairs` contains alternating keys and values.
-func cm(name string, pairs ...string) object {
+func withDependencies(names ...string) option {
+	return func(item object) { item["dependsOn"] = names }
+}
+
+func withTimeout(d string) option { return func(item object) { item["timeout"] = d } }
+
+func withUpdateOnChangeOnly(item object) { item["updateOnChangeOnly"] = true }
+
+func withTarget(ref object) option { return func(item object) { item["target"] = ref } }
+
+// withConfig sets a field in the configuration of a deploy item.
+func withConfig(key string, value any) option {
+	return func(item object) { item["config"].(object)[key] = value }
+}
+
+func withStrategy(name string) option { return withConfig("updateStrategy", name) }
+
+// withPolicy sets the policy of all manifests of a deploy item.
+func withPolicy(name string) option {
+	return func(item object) {
+		for _, m := range item["config"].(object)["manifests"].([]object) {
+			m["policy"] = name
+		}
+	}
+}
+
+// withExport exports a field of an object that a deploy item deploys.
+func withExport(key, jsonPath, kind, name string) option {
+	return withConfig("exports", object{"exports": []object{{
+		"key": key, "jsonPath": jsonPath,
+		"fromResource": object{"apiVersion": "v1", "kind": kind, "name": name, "namespace": namespacePlaceholder},
+	}}})
+}
+
+// newConfigMap returns a ConfigMap. The parameter `pairs` contains alternating keys and values.
+func newConfigMap(name string, pairs ...string) object {
 	data := object{}
 	for i := 0; i < len(pairs); i += 2 {
 		data[pairs[i]] = pairs[i+1]
 	}
-	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name, "namespace": here}, "data": data}
+	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name, "namespace": namespacePlaceholder}, "data": data}
 }
 
-// deployment returns the Deployment "app" with one container.
-func deployment(replicas int, labels ...string) object {
+// newDeployment returns the Deployment "app" with one container. Its Pods have the given labels.
+func newDeployment(replicas int, labels ...string) object {
 	const name = "app"
 	app := object{"app": name}
 	for _, label := range labels {
 		app[label] = "true"
 	}
 	return object{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": name, "namespace": here},
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": name, "namespace": namespacePlaceholder},
 		"spec": object{
 			"replicas": replicas, "selector": object{"matchLabels": object{"app": name}},
 			"template": object{
@@ -188,13 +204,13 @@ func deployment(replicas int, labels ...string) object {
 	}
 }
 
-// tokenSecret returns a ServiceAccount and a Secret into which kube-controller-manager writes a token.
-func tokenSecret(account, secret string) []object {
+// newTokenSecret returns a ServiceAccount and a Secret into which kube-controller-manager writes a token.
+func newTokenSecret(account, secret string) []object {
 	return []object{
-		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": here}},
+		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": namespacePlaceholder}},
 		{
 			"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
-			"metadata": object{"name": secret, "namespace": here, "annotations": object{"kubernetes.io/service-account.name": account}},
+			"metadata": object{"name": secret, "namespace": namespacePlaceholder, "annotations": object{"kubernetes.io/service-account.name": account}},
 		},
 	}
 }

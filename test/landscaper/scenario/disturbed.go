@@ -5,157 +5,132 @@ package scenario
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/steps"
 )
 
-// Disturbed returns a scenario that deploys three items and calls `disturb` once. At this moment, the first item has
+// NewDisturbed returns a scenario that deploys three items and calls `disturb` once. At this moment, the first item has
 // finished, the second item waits for its Deployment, and the third item has not begun.
-func Disturbed(name string, disturb func(ctx context.Context) error) Scenario {
-	b := blueprint{imports: importsTarget("cluster"), items: []object{
-		manifests("before", []object{cm("before", "a", "1")}),
-		manifests("waits", []object{deployment(2, "later")}, dependsOn("before")),
-		mock("after", dependsOn("waits")),
-	}}
-	call := func(ctx context.Context, _ *Env) error { return disturb(ctx) }
-	return Scenario{Name: name, Waits: true, Steps: []Step{
-		clusterTarget("cluster"), installed("it", b),
-		phase("waits", lsv1alpha1.DeployItemPhases.Progressing), exists("apps/v1", "Deployment", "app"),
-		remembered("apps/v1", "Deployment", "app"), remembered("v1", "ConfigMap", "before"),
-		call, finishes("it", succeeded),
-		same("apps/v1", "Deployment", "app"), same("v1", "ConfigMap", "before"), inOrder("before", "waits", "after"),
-		uninstalled("it"), absent("apps/v1", "Deployment", "app"), absent("v1", "ConfigMap", "before"),
+func NewDisturbed(name string, disturb func(ctx context.Context) error) Scenario {
+	b := newBlueprint(
+		newManifestItem("before", []object{newConfigMap("before", "a", "1")}),
+		newManifestItem("waits", []object{newDeployment(2, "later")}, withDependencies("before")),
+		newMockItem("after", withDependencies("waits")),
+	)
+	return Scenario{Name: name, Waits: true, Steps: []steps.Step{
+		createTarget("cluster"), apply("it", b), expectProgress("waits"), requireObject("Deployment", "app"),
+		storeUID("Deployment", "app"), storeUID("ConfigMap", "before"),
+		call(name, disturb), expectSuccess("it"),
+		requireSame("Deployment", "app"), requireSame("ConfigMap", "before"), requireOrder("before", "waits", "after"),
+		uninstall("it"), expectNoObject("Deployment", "app"), expectNoObject("ConfigMap", "before"),
 	}}
 }
 
-// Migration returns a scenario with two deployers. The first deployer deploys an Installation. The second deployer
+// call calls a function of the test.
+func call(name string, f func(ctx context.Context) error) steps.Step {
+	return steps.Do(name, func(ctx context.Context, _ *steps.Env) error { return f(ctx) })
+}
+
+// NewMigration returns a scenario with two deployers. The first deployer deploys an Installation. The second deployer
 // takes over and changes the objects. Then the first deployer takes over again. The functions `toOther` and `back`
 // replace the running manifest deployer.
-func Migration(toOther, back func(ctx context.Context) error) Scenario {
-	account := tokenSecret("account", "token")
-	service := object{
-		"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "app", "namespace": here},
-		"spec": object{"selector": object{"app": "app"}, "ports": []object{{"port": 80}}},
+func NewMigration(toOther, back func(ctx context.Context) error) Scenario {
+	var storeUIDs, requireSameObjects []steps.Step
+	for kind, name := range map[string]string{"ConfigMap": "kept", "Deployment": "app", "Service": "app", "ServiceAccount": "account", "Secret": "token"} {
+		storeUIDs = append(storeUIDs, storeUID(kind, name))
+		requireSameObjects = append(requireSameObjects, requireSame(kind, name))
 	}
-	export := config("exports", object{"exports": []object{{
-		"key": "a", "jsonPath": ".data.a", "fromResource": object{"apiVersion": "v1", "kind": "ConfigMap", "name": "kept", "namespace": here},
-	}}})
-	deploys := func(objects ...object) blueprint {
-		return blueprint{
-			imports: importsTarget("cluster"), items: []object{manifests("app", objects, export)},
-			exports: []string{"a"}, exportOf: "exports: {a: {{ .deployitems.app.a }}}\n",
-		}
-	}
-	state := func(value string, extra ...object) blueprint {
-		objects := append([]object{namespace("extra"), cm("kept", "a", value), deployment(1), service}, account...)
-		return deploys(append(objects, extra...)...)
-	}
-	kept := [][3]string{
-		{"v1", "ConfigMap", "kept"}, {"apps/v1", "Deployment", "app"}, {"v1", "Service", "app"}, {"v1", "ServiceAccount", "account"}, {"v1", "Secret", "token"},
-	}
-	var remember, nothingLost []Step
-	for _, k := range kept {
-		remember = append(remember, remembered(k[0], k[1], k[2]))
-		nothingLost = append(nothingLost, same(k[0], k[1], k[2]))
-	}
-	call := func(f func(ctx context.Context) error) Step {
-		return func(ctx context.Context, _ *Env) error { return f(ctx) }
-	}
-	reconciled := all(operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded))
-	return Scenario{Name: "an Installation changes its deployer and comes back", Waits: true, Steps: []Step{
-		clusterTarget("cluster"),
+	nothingLost := steps.All(requireSameObjects...)
+	return Scenario{Name: "an Installation changes its deployer and comes back", Waits: true, Steps: []steps.Step{
+		createTarget("cluster"),
 		// The token controller deletes the Secret if it has not received the ServiceAccount yet. Landscaper's deployer
 		// does not create the Secret again.
-		installed("it", deploys(cm("kept", "a", "0"), account[0])), finishes("it", succeeded),
-		installed("it", state("1", cm("first"), cm("also"))), finishes("it", succeeded), all(remember...), exports("1"),
-		call(toOther), reconciled, all(nothingLost...), exists("v1", "ConfigMap", "first"), exports("1"),
-		installed("it", state("2", cm("also"), cm("second"))), finishes("it", succeeded), all(nothingLost...),
-		has("kept", "a", "2"), exists("v1", "ConfigMap", "second"), absent("v1", "ConfigMap", "first"), exports("2"),
-		call(back), reconciled, all(nothingLost...), exists("v1", "ConfigMap", "second"), exports("2"),
-		installed("it", state("3", cm("third"))), finishes("it", succeeded), all(nothingLost...),
-		has("kept", "a", "3"), exists("v1", "ConfigMap", "third"), absent("v1", "ConfigMap", "second"), absent("v1", "ConfigMap", "also"),
-		uninstalled("it"), absent("v1", "ConfigMap", "kept"), absent("v1", "Service", "app"), absent("apps/v1", "Deployment", "app"), absent("v1", "Secret", "token"),
+		install("it", newMigrated(newConfigMap("kept", "a", "0"), newTokenSecret("account", "token")[0])),
+		install("it", newMigratedState("1", newConfigMap("first"), newConfigMap("also"))), steps.All(storeUIDs...), expectData("a", "1"),
+		call("replace the deployer", toOther), reconcile("it"), nothingLost, requireObject("ConfigMap", "first"), expectData("a", "1"),
+		install("it", newMigratedState("2", newConfigMap("also"), newConfigMap("second"))), nothingLost, expectValue("kept", "a", "2"),
+		requireObject("ConfigMap", "second"), expectNoObject("ConfigMap", "first"), expectData("a", "2"),
+		call("restore the deployer", back), reconcile("it"), nothingLost, requireObject("ConfigMap", "second"), expectData("a", "2"),
+		install("it", newMigratedState("3", newConfigMap("third"))), nothingLost, expectValue("kept", "a", "3"),
+		requireObject("ConfigMap", "third"), expectNoObject("ConfigMap", "second"), expectNoObject("ConfigMap", "also"),
+		uninstall("it"), expectNoObject("ConfigMap", "kept"), expectNoObject("Service", "app"), expectNoObject("Deployment", "app"), expectNoObject("Secret", "token"),
 	}}
 }
 
-// exports waits until the DataObject "a" has the given value.
-func exports(want string) Step {
-	const name = "a"
-	return func(ctx context.Context, e *Env) error {
-		return e.await(ctx, "DataObject "+name+" is "+want, func(ctx context.Context) error {
-			d := &lsv1alpha1.DataObject{}
-			if err := e.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, d); err != nil {
-				return err
-			}
-			if got := string(d.Data.RawMessage); got != want && got != fmt.Sprintf("%q", want) {
-				return fmt.Errorf("the DataObject is %s", got)
-			}
-			return nil
-		})
+// newMigratedState returns a blueprint with objects of several kinds.
+func newMigratedState(value string, extra ...object) blueprint {
+	service := object{
+		"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "app", "namespace": namespacePlaceholder},
+		"spec": object{"selector": object{"app": "app"}, "ports": []object{{"port": 80}}},
 	}
+	objects := append([]object{newNamespace("extra"), newConfigMap("kept", "a", value), newDeployment(1), service}, newTokenSecret("account", "token")...)
+	return newMigrated(append(objects, extra...)...)
 }
 
-// Redis returns a scenario for the declarative deployer of examples/declarative/redis.
-func Redis() Scenario {
-	item := func(version string) blueprint {
-		return blueprint{imports: importsTarget("cluster"), items: []object{{
+// newMigrated returns a blueprint that exports the value "a" of the ConfigMap "kept".
+func newMigrated(objects ...object) blueprint {
+	b := newBlueprint(newManifestItem("app", objects, withExport("a", ".data.a", "ConfigMap", "kept")))
+	b.exports, b.exportTemplate = []string{"a"}, "exports: {a: {{ .deployitems.app.a }}}\n"
+	return b
+}
+
+// NewRedis returns a scenario for the declarative deployer of examples/declarative/redis.
+func NewRedis() Scenario {
+	newSessions := func(version string) blueprint {
+		return newBlueprint(object{
 			"name": "sessions", "type": "example.org/redis", "target": object{"import": "cluster"},
 			"config": object{"apiVersion": "redis.example.org/v1", "kind": "Redis", "version": version},
-		}}}
+		})
 	}
-	return Scenario{Name: "a declarative deployer: Redis", Waits: true, Steps: []Step{
-		clusterTarget("cluster"),
-		installed("it", item("")), finishes("it", failed), itemFails("sessions", "spec.config.version"),
-		installed("it", item("8.0")), finishes("it", succeeded), owned("Deployment", 1), owned("Secret", 1),
-		installed("it", item("8.2")), finishes("it", succeeded), owned("Deployment", 1),
-		operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded),
-		uninstalled("it"), owned("Deployment", 0), owned("Secret", 0), owned("Service", 0),
+	return Scenario{Name: "the declarative deployer of the Redis example deploys, updates and deletes its objects", Waits: true, Steps: []steps.Step{
+		createTarget("cluster"),
+		apply("it", newSessions("")), expectFailure("it", failed), expectError("sessions", "spec.config.version"),
+		install("it", newSessions("8.0")), expectOwned("Deployment", 1), expectOwned("Secret", 1),
+		install("it", newSessions("8.2")), expectOwned("Deployment", 1), reconcile("it"),
+		uninstall("it"), expectOwned("Deployment", 0), expectOwned("Secret", 0), expectOwned("Service", 0),
 	}}
 }
 
-// Galera returns a scenario for the state graph of examples/galera.
-func Galera() Scenario {
-	item := func(replicas int) blueprint {
-		return blueprint{imports: importsTarget("cluster"), items: []object{{
+// NewGalera returns a scenario for the state graph of examples/galera.
+func NewGalera() Scenario {
+	newCluster := func(replicas int) blueprint {
+		return newBlueprint(object{
 			"name": "galera", "type": "example.org/galera", "target": object{"import": "cluster"},
-			"config": object{"apiVersion": "galera.example.org/v1", "kind": "Galera", "namespace": here, "replicas": replicas, "image": "example.org/none:1"},
-		}, mock("after", dependsOn("galera"))}}
+			"config": object{
+				"apiVersion": "galera.example.org/v1", "kind": "Galera", "namespace": namespacePlaceholder, "replicas": replicas, "image": "example.org/none:1",
+			},
+		}, newMockItem("after", withDependencies("galera")))
 	}
-	return Scenario{Name: "a state graph: Galera", Waits: true, Steps: []Step{
-		clusterTarget("cluster"),
-		installed("it", item(2)), issued, finishes("it", failed), itemFails("galera", "must be odd"),
-		installed("it", item(3)), finishes("it", succeeded),
-		owned("StatefulSet", 1), owned("Deployment", 1), inOrder("galera", "after"),
-		operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded),
-		uninstalled("it"), owned("StatefulSet", 0), owned("Deployment", 0), owned("Service", 0),
+	return Scenario{Name: "the state graph of the Galera example deploys and deletes its objects", Waits: true, Steps: []steps.Step{
+		createTarget("cluster"),
+		apply("it", newCluster(2)), issueCertificate, expectFailure("it", failed), expectError("galera", "must be odd"),
+		install("it", newCluster(3)), expectOwned("StatefulSet", 1), expectOwned("Deployment", 1), requireOrder("galera", "after"), reconcile("it"),
+		uninstall("it"), expectOwned("StatefulSet", 0), expectOwned("Deployment", 0), expectOwned("Service", 0),
 	}}
 }
 
-// itemFails requires that the last error of an item contains a text.
-func itemFails(name, text string) Step {
-	return item(name, "fails with "+text, func(di *lsv1alpha1.DeployItem) bool {
-		return di.Status.LastError != nil && strings.Contains(di.Status.LastError.Message, text)
-	})
+// expectError waits until an item fails with an error that contains a text.
+func expectError(name, text string) steps.Step {
+	return steps.ExpectItem(name, "fails with "+text, steps.ItemFails(lsv1alpha1.Error{Message: text}))
 }
 
-// issued issues the requested certificates, as the issuer in the Galera example does.
-func issued(ctx context.Context, e *Env) error {
-	return e.await(ctx, "a certificate is asked for", func(ctx context.Context) error {
-		list := &corev1.SecretList{}
-		if err := e.List(ctx, list, client.InNamespace(e.Namespace)); err != nil {
-			return err
+// issueCertificate waits until a certificate is requested, and issues it, as the issuer in the Galera example does.
+var issueCertificate = steps.Expect("a certificate is requested and issued", func(ctx context.Context, e *steps.Env) error {
+	list := &corev1.SecretList{}
+	if err := e.List(ctx, list, client.InNamespace(e.Namespace)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if s := &list.Items[i]; s.Annotations["example.org/issue-for"] != "" {
+			pem := []byte("pem")
+			body := mustMarshal(object{"data": map[string][]byte{corev1.TLSCertKey: pem, corev1.TLSPrivateKeyKey: pem}})
+			return e.Patch(ctx, s, client.RawPatch(types.MergePatchType, body), client.FieldOwner("issuer"))
 		}
-		for i := range list.Items {
-			if s := &list.Items[i]; s.Annotations["example.org/issue-for"] != "" {
-				pem := []byte("pem")
-				body := rawJSON(object{"data": map[string][]byte{corev1.TLSCertKey: pem, corev1.TLSPrivateKeyKey: pem}})
-				return e.Patch(ctx, s, client.RawPatch("application/merge-patch+json", body), client.FieldOwner("issuer"))
-			}
-		}
-		return errors.New("the Secret that requests the certificates does not exist")
-	})
-}
+	}
+	return errors.New("no Secret requests a certificate")
+})

@@ -5,118 +5,121 @@ package scenario
 import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/internal/steps"
 )
 
-// app returns a blueprint with a single item of the manifest deployer.
-func app(objects []object, options ...option) blueprint {
-	return blueprint{imports: importsTarget("cluster"), items: []object{manifests("app", objects, options...)}}
-}
-
-func changeScenarios() []Scenario {
+// listUpdateScenarios returns the scenarios about further jobs of an Installation.
+func listUpdateScenarios() []Scenario {
 	return []Scenario{
 		{
 			Name: "an update changes, adds and prunes objects",
-			Steps: []Step{
-				clusterTarget("cluster"),
-				installed("it", app([]object{cm("kept", "a", "1"), cm("dropped", "b", "1")})), finishes("it", succeeded), remembered("v1", "ConfigMap", "kept"),
-				installed("it", app([]object{cm("kept", "a", "2"), cm("added", "c", "1")})), finishes("it", succeeded),
-				has("kept", "a", "2"), same("v1", "ConfigMap", "kept"), has("added", "c", "1"), absent("v1", "ConfigMap", "dropped"),
-				uninstalled("it"), absent("v1", "ConfigMap", "kept"),
+			Steps: []steps.Step{
+				createTarget("cluster"),
+				install("it", newBlueprint(newManifestItem("app", []object{newConfigMap("kept", "a", "1"), newConfigMap("dropped", "b", "1")}))),
+				storeUID("ConfigMap", "kept"),
+				install("it", newBlueprint(newManifestItem("app", []object{newConfigMap("kept", "a", "2"), newConfigMap("added", "c", "1")}))),
+				expectValue("kept", "a", "2"), requireSame("ConfigMap", "kept"), expectValue("added", "c", "1"), expectNoObject("ConfigMap", "dropped"),
+				uninstall("it"), expectNoObject("ConfigMap", "kept"),
 			},
 		},
 		{
-			Name: "a reconciliation without a change",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")})), finishes("it", succeeded), remembered("v1", "ConfigMap", "app"),
-				operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded),
-				operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded),
-				same("v1", "ConfigMap", "app"), uninstalled("it"),
+			Name: "a reconcile without a change keeps the objects",
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newApp("1")), storeUID("ConfigMap", "app"),
+				reconcile("it"), reconcile("it"), requireSame("ConfigMap", "app"), uninstall("it"),
 			},
 		},
 		{
 			Name: "updateOnChangeOnly skips a job without a change",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")}, onChangeOnly)), finishes("it", succeeded),
-				editedByHand,
-				operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded),
-				installed("it", app([]object{cm("app", "a", "2")}, onChangeOnly)), finishes("it", succeeded), has("app", "a", "2"),
-				uninstalled("it"),
-			},
-		},
-		{
-			Name: "an item that is removed takes its objects along",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", chain()), finishes("it", succeeded),
-				installed("it", blueprint{imports: importsTarget("cluster"), items: []object{manifests("first", []object{cm("first", "a", "1")})}}),
-				finishes("it", succeeded), absent("v1", "ConfigMap", "third"), has("first", "a", "1"),
-				uninstalled("it"),
-			},
-		},
-		{
-			Name: "an object that moves to another item is not lost",
-			Steps: []Step{
-				clusterTarget("cluster"),
-				installed("it", twoItems([]object{cm("one"), cm("moved", "a", "1")}, []object{cm("two")})), finishes("it", succeeded),
-				installed("it", twoItems([]object{cm("one")}, []object{cm("two")})), finishes("it", succeeded), absent("v1", "ConfigMap", "moved"),
-				installed("it", twoItems([]object{cm("one")}, []object{cm("two"), cm("moved", "a", "1")})), finishes("it", succeeded), has("moved", "a", "1"),
-				uninstalled("it"), absent("v1", "ConfigMap", "moved"),
-			},
-		},
-		{
-			Name: "a manifest is edited by hand and put right by the next job",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")})), finishes("it", succeeded),
-				editedByHand,
-				operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded), has("app", "a", "1"),
-				uninstalled("it"),
-			},
-		},
-		{
-			Name: "two items share a Namespace",
-			Steps: []Step{
-				clusterTarget("cluster"),
-				installed("it", twoItems([]object{namespace("shared"), cmIn("shared", "one")}, []object{namespace("shared"), cmIn("shared", "two")})),
-				finishes("it", succeeded),
-				installed("it", blueprint{imports: importsTarget("cluster"), items: []object{manifests("a", []object{namespace("shared"), cmIn("shared", "one")})}}),
-				// A deployer that does not support shared objects may have deleted the Namespace. In that case, the
-				// next job creates it again.
-				operated("it", lsv1alpha1.ReconcileOperation),
-				finishes("it", succeeded), uninstalled("it"),
-			},
-		},
-		{
-			Name: "deletion without uninstallation leaves the objects",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")})), finishes("it", succeeded),
-				installed("it", app([]object{cm("app", "a", "1")}), func(in *lsv1alpha1.Installation) {
-					metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")
-				}),
-				finishes("it", succeeded), uninstalled("it"), has("app", "a", "1"),
-			},
-		},
-		{
-			Name: "policy keep leaves the objects",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")}, policy("keep"))), finishes("it", succeeded),
-				uninstalled("it"), has("app", "a", "1"),
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newApp("1", withUpdateOnChangeOnly)), editConfigMap, reconcile("it"),
+				install("it", newApp("2", withUpdateOnChangeOnly)), expectValue("app", "a", "2"), uninstall("it"),
 			},
 		},
 	}
 }
 
-// twoItems returns a blueprint with two items of the manifest deployer. The second item depends on the first item.
-func twoItems(a, b []object) blueprint {
-	return blueprint{imports: importsTarget("cluster"), items: []object{manifests("a", a), manifests("b", b, dependsOn("a"))}}
+// listMoveScenarios returns the scenarios in which items or objects are removed, moved and edited.
+func listMoveScenarios() []Scenario {
+	return []Scenario{
+		{
+			Name: "the objects of an item that the blueprint no longer contains are deleted",
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newChain()),
+				install("it", newBlueprint(newManifestItem("first", []object{newConfigMap("first", "a", "1")}))),
+				expectNoObject("ConfigMap", "third"), expectValue("first", "a", "1"), uninstall("it"),
+			},
+		},
+		{
+			Name: "an object moves from one item to another",
+			Steps: []steps.Step{
+				createTarget("cluster"),
+				install("it", newTwoItems([]object{newConfigMap("one"), newConfigMap("moved", "a", "1")}, []object{newConfigMap("two")})),
+				install("it", newTwoItems([]object{newConfigMap("one")}, []object{newConfigMap("two")})), expectNoObject("ConfigMap", "moved"),
+				install("it", newTwoItems([]object{newConfigMap("one")}, []object{newConfigMap("two"), newConfigMap("moved", "a", "1")})),
+				expectValue("moved", "a", "1"), uninstall("it"), expectNoObject("ConfigMap", "moved"),
+			},
+		},
+		{
+			Name: "the next job restores an object that was edited by hand",
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newApp("1")), editConfigMap, reconcile("it"), expectValue("app", "a", "1"), uninstall("it"),
+			},
+		},
+	}
 }
 
-// namespace returns a Namespace. Its name begins with the name of the scenario's namespace.
-func namespace(name string) object {
-	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": here + "-" + name}}
+func listSharingScenarios() []Scenario {
+	one := []object{newNamespace("shared"), newConfigMapIn("shared", "one")}
+	two := []object{newNamespace("shared"), newConfigMapIn("shared", "two")}
+	return []Scenario{{
+		Name: "two items share a Namespace",
+		Steps: []steps.Step{
+			createTarget("cluster"), install("it", newTwoItems(one, two)),
+			apply("it", newBlueprint(newManifestItem("a", one))),
+			// A deployer that does not support shared objects may have deleted the Namespace. In that case, the next job
+			// creates it again.
+			reconcile("it"), uninstall("it"),
+		},
+	}}
 }
 
-// cmIn returns a ConfigMap in the Namespace that namespace(ns) returns.
-func cmIn(ns, name string) object {
-	c := cm(name, "a", "1")
-	c["metadata"] = object{"name": name, "namespace": here + "-" + ns}
-	return c
+// listPreservationScenarios returns the scenarios in which objects remain after a deletion.
+func listPreservationScenarios() []Scenario {
+	return []Scenario{
+		{
+			Name: "a deletion without uninstallation keeps the objects",
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newApp("1")),
+				install("it", newApp("1"), func(in *lsv1alpha1.Installation) {
+					metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")
+				}),
+				uninstall("it"), expectValue("app", "a", "1"),
+			},
+		},
+		{
+			Name: "the policy keep keeps the objects after a deletion",
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newApp("1", withPolicy("keep"))), uninstall("it"), expectValue("app", "a", "1"),
+			},
+		},
+	}
+}
+
+// newTwoItems returns a blueprint with two items of the manifest deployer. The second item depends on the first item.
+func newTwoItems(a, b []object) blueprint {
+	return newBlueprint(newManifestItem("a", a), newManifestItem("b", b, withDependencies("a")))
+}
+
+// newNamespace returns a Namespace. Its name begins with the name of the scenario's namespace.
+func newNamespace(name string) object {
+	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespacePlaceholder + "-" + name}}
+}
+
+// newConfigMapIn returns a ConfigMap in the Namespace that newNamespace returns.
+func newConfigMapIn(namespace, name string) object {
+	cm := newConfigMap(name, "a", "1")
+	cm["metadata"] = object{"name": name, "namespace": namespacePlaceholder + "-" + namespace}
+	return cm
 }

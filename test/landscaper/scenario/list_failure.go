@@ -3,83 +3,85 @@
 package scenario
 
 import (
-	"slices"
-
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/internal/steps"
 )
 
-// orphanType is a type of deploy items for which no deployer is responsible.
-const orphanType = "example.org/none"
+// The phases of an Installation whose job has failed.
+const (
+	failed       = lsv1alpha1.InstallationPhase(lsv1alpha1.PhaseStringFailed)
+	deleteFailed = lsv1alpha1.InstallationPhase(lsv1alpha1.PhaseStringDeleteFailed)
+)
 
-func failureScenarios() []Scenario {
-	broken := app([]object{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "app", "namespace": here}, "data": "no map"}}, timeout("8s"))
+// listRepairScenarios returns the scenarios in which an item fails until its configuration is repaired.
+func listRepairScenarios() []Scenario {
+	invalid := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "app", "namespace": namespacePlaceholder}, "data": "no map"}
+	newDependent := func(phase string) blueprint {
+		return newBlueprint(newMockItem("bad", withConfig("phase", phase)), newManifestItem("after", []object{newConfigMap("after")}, withDependencies("bad")))
+	}
 	return []Scenario{
 		{
-			Name: "an invalid configuration fails and is repaired",
-			Steps: []Step{
-				clusterTarget("cluster"),
-				installed("it", app([]object{cm("app", "a", "1")}, config("manifests", "no list"))), finishes("it", failed),
-				installed("it", app([]object{cm("app", "a", "1")})), finishes("it", succeeded), has("app", "a", "1"),
-				uninstalled("it"),
+			Name: "an item with an invalid configuration fails and can be repaired",
+			Steps: []steps.Step{
+				createTarget("cluster"), apply("it", newApp("1", withConfig("manifests", "no list"))), expectFailure("it", failed),
+				install("it", newApp("1")), expectValue("app", "a", "1"), uninstall("it"),
 			},
 		},
 		{
-			Name: "a manifest that the server refuses fails and is repaired",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", broken), finishes("it", failed),
-				installed("it", app([]object{cm("app", "a", "1")})), finishes("it", succeeded), has("app", "a", "1"),
-				uninstalled("it"),
+			Name: "an item with a manifest that the API server rejects fails and can be repaired",
+			Steps: []steps.Step{
+				createTarget("cluster"), apply("it", newBlueprint(newManifestItem("app", []object{invalid}, withTimeout("8s")))), expectFailure("it", failed),
+				install("it", newApp("1")), expectValue("app", "a", "1"), uninstall("it"),
 			},
 		},
 		{
-			Name: "a failing item stops those that depend on it", Waits: true,
-			Steps: []Step{
-				clusterTarget("cluster"),
-				installed("it", blueprint{imports: importsTarget("cluster"), items: []object{
-					mock("bad", config("phase", "Failed")), manifests("after", []object{cm("after")}, dependsOn("bad")),
-				}}),
-				finishes("it", failed), absent("v1", "ConfigMap", "after"),
-				installed("it", blueprint{imports: importsTarget("cluster"), items: []object{
-					mock("bad", config("phase", "Succeeded")), manifests("after", []object{cm("after")}, dependsOn("bad")),
-				}}),
-				finishes("it", succeeded), exists("v1", "ConfigMap", "after"), uninstalled("it"),
-			},
-		},
-		{
-			Name: "spec.timeout ends an item that waits", Waits: true,
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{deployment(1, "unready")}, timeout("6s"))), finishes("it", failed),
-				item("app", "has ERR_TIMEOUT", hasCode(lsv1alpha1.ErrorTimeout)),
-				installed("it", app([]object{deployment(0)}, timeout("60s"))), finishes("it", succeeded),
-				uninstalled("it"), absent("apps/v1", "Deployment", "app"),
-			},
-		},
-		{
-			Name: "an item without a deployer is not picked up",
-			Steps: []Step{
-				installed("it", blueprint{items: []object{{"name": "none", "type": orphanType, "config": object{"apiVersion": "x/v1", "kind": "X"}}}}),
-				finishes("it", failed),
-				item("none", "has PickupTimeout", func(di *lsv1alpha1.DeployItem) bool {
-					return di.Status.LastError != nil && di.Status.LastError.Reason == lsv1alpha1.PickupTimeoutReason
-				}),
-			},
-		},
-		{
-			Name: "an interrupt ends a job that waits", Waits: true,
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{deployment(1, "unready")})),
-				phase("app", lsv1alpha1.DeployItemPhases.Progressing), exists("apps/v1", "Deployment", "app"),
-				operated("it", lsv1alpha1.InterruptOperation), finishes("it", failed),
-				installed("it", app([]object{deployment(0)})), finishes("it", succeeded),
-				uninstalled("it"), absent("apps/v1", "Deployment", "app"),
+			Name: "a failed item stops the items that depend on it", Waits: true,
+			Steps: []steps.Step{
+				createTarget("cluster"), apply("it", newDependent("Failed")), expectFailure("it", failed), expectNoObject("ConfigMap", "after"),
+				install("it", newDependent("Succeeded")), requireObject("ConfigMap", "after"), uninstall("it"),
 			},
 		},
 	}
 }
 
-// hasCode returns a function that reports whether the last error of an item contains a code.
-func hasCode(code lsv1alpha1.ErrorCode) func(di *lsv1alpha1.DeployItem) bool {
-	return func(di *lsv1alpha1.DeployItem) bool {
-		return di.Status.LastError != nil && slices.Contains(di.Status.LastError.Codes, code)
+// listEndScenarios returns the scenarios in which Landscaper or a timeout ends a job.
+func listEndScenarios() []Scenario {
+	// No deployer is responsible for this item.
+	orphan := object{"name": "none", "type": "example.org/none", "config": object{"apiVersion": "x/v1", "kind": "X"}}
+	return []Scenario{
+		{
+			Name: "spec.timeout ends an item that waits", Waits: true,
+			Steps: []steps.Step{
+				createTarget("cluster"), apply("it", newWorkload(newDeployment(1, "unready"), withTimeout("6s"))), expectFailure("it", failed),
+				steps.ExpectItem("app", "fails with ERR_TIMEOUT", steps.ItemFails(lsv1alpha1.Error{Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorTimeout}})),
+				install("it", newWorkload(newDeployment(0), withTimeout("60s"))), uninstall("it"), expectNoObject("Deployment", "app"),
+			},
+		},
+		{
+			Name: "an item without a deployer fails with a pickup timeout",
+			Steps: []steps.Step{
+				apply("it", blueprint{items: []object{orphan}}), expectFailure("it", failed),
+				steps.ExpectItem("none", "fails with PickupTimeout", steps.ItemFails(lsv1alpha1.Error{Reason: lsv1alpha1.PickupTimeoutReason})),
+			},
+		},
+		{
+			Name: "an interrupt ends a job that waits", Waits: true,
+			Steps: []steps.Step{
+				createTarget("cluster"), apply("it", newWorkload(newDeployment(1, "unready"))), expectProgress("app"), requireObject("Deployment", "app"),
+				requestOperation("it", lsv1alpha1.InterruptOperation), expectFailure("it", failed),
+				install("it", newWorkload(newDeployment(0))), uninstall("it"), expectNoObject("Deployment", "app"),
+			},
+		},
 	}
+}
+
+// newWorkload returns a blueprint with one item, which deploys a Deployment.
+func newWorkload(deployment object, options ...option) blueprint {
+	return newBlueprint(newManifestItem("app", []object{deployment}, options...))
+}
+
+// expectProgress waits until an item is in the phase Progressing.
+func expectProgress(name string) steps.Step {
+	return steps.ExpectItem(name, "is Progressing", steps.ItemHasPhase(lsv1alpha1.DeployItemPhases.Progressing))
 }

@@ -3,67 +3,64 @@
 package scenario
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/internal/steps"
 )
 
-func operationScenarios() []Scenario {
-	plain := app([]object{cm("app", "a", "1")})
+// listOperationScenarios returns the scenarios in which an item runs again, on request or on a schedule.
+func listOperationScenarios() []Scenario {
 	return []Scenario{
+		newItemOperationScenario(lsv1alpha1.TestReconcileOperation, false),
+		newItemOperationScenario(lsv1alpha1.ForceReconcileOperation, true),
 		{
-			Name: "test-reconcile of an item runs it again",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", plain), finishes("it", succeeded), editedByHand,
-				itemOperated("app", lsv1alpha1.TestReconcileOperation), has("app", "a", "1"),
-				item("app", "is done", isDone), uninstalled("it"),
+			Name: "an automatic reconcile by Landscaper restores an object that was edited by hand",
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newApp("1"), withAutomaticReconcile(3*time.Second)),
+				editConfigMap, expectValue("app", "a", "1"), uninstall("it"),
 			},
 		},
 		{
-			Name: "force-reconcile of an item runs it again", Waits: true,
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", plain), finishes("it", succeeded), editedByHand,
-				itemOperated("app", lsv1alpha1.ForceReconcileOperation), has("app", "a", "1"),
-				item("app", "is done", isDone), uninstalled("it"),
-			},
-		},
-		{
-			Name: "Landscaper reconciles automatically",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", plain, automatic(3*time.Second)), finishes("it", succeeded),
-				editedByHand, has("app", "a", "1"), uninstalled("it"),
-			},
-		},
-		{
-			Name: "a continuous reconcile puts an edit right", Waits: true,
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")}, config("continuousReconcile", object{"every": "3s"}))), finishes("it", succeeded),
-				editedByHand, has("app", "a", "1"), uninstalled("it"),
+			Name: "a continuous reconcile restores an object that was edited by hand", Waits: true,
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newApp("1", withConfig("continuousReconcile", object{"every": "3s"}))),
+				editConfigMap, expectValue("app", "a", "1"), uninstall("it"),
 			},
 		},
 	}
 }
 
-// isDone reports whether an item has succeeded and has no operation annotation.
-func isDone(di *lsv1alpha1.DeployItem) bool {
-	return di.Status.JobID == di.Status.JobIDFinished && di.Status.Phase == lsv1alpha1.DeployItemPhases.Succeeded &&
-		di.Annotations[lsv1alpha1.OperationAnnotation] == ""
-}
-
-// newContext creates a Context.
-func newContext(name string) Step {
-	return func(ctx context.Context, e *Env) error {
-		return e.Create(ctx, &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}})
+// newItemOperationScenario returns a scenario in which an operation runs an item again.
+func newItemOperationScenario(operation lsv1alpha1.Operation, waits bool) Scenario {
+	return Scenario{
+		Name: fmt.Sprintf("the operation %s runs an item again", operation), Waits: waits,
+		Steps: []steps.Step{
+			createTarget("cluster"), install("it", newApp("1")), editConfigMap,
+			requestItemOperation("app", operation), expectValue("app", "a", "1"),
+			steps.ExpectItem("app", "succeeds and has no operation left", hasCompleted), uninstall("it"),
+		},
 	}
 }
 
-// inContext sets the Context of an Installation.
-func inContext(name string) change {
-	return func(in *lsv1alpha1.Installation) { in.Spec.Context = name }
+// hasCompleted expects that the last job of an item has succeeded, and that no operation is left.
+func hasCompleted(di *lsv1alpha1.DeployItem) error {
+	if di.Status.JobID != di.Status.JobIDFinished {
+		return fmt.Errorf("the job is %q, but the finished job is %q", di.Status.JobID, di.Status.JobIDFinished)
+	}
+	if err := steps.ItemHasNoOperation(di); err != nil {
+		return err
+	}
+	return steps.ItemHasPhase(lsv1alpha1.DeployItemPhases.Succeeded)(di)
 }
 
-// errEmpty is the error of a check whose value does not exist yet.
-var errEmpty = errors.New("the value is empty")
+// withAutomaticReconcile makes Landscaper reconcile a successful Installation again and again.
+func withAutomaticReconcile(interval time.Duration) change {
+	return func(in *lsv1alpha1.Installation) {
+		in.Spec.AutomaticReconcile = &lsv1alpha1.AutomaticReconcile{
+			SucceededReconcile: &lsv1alpha1.SucceededReconcile{Interval: &lsv1alpha1.Duration{Duration: interval}},
+		}
+	}
+}

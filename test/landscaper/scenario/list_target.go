@@ -4,24 +4,43 @@ package scenario
 
 import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/internal/steps"
 )
 
-func targetScenarios() []Scenario {
-	plain := app([]object{cm("app", "a", "1")})
+// listTargetScenarios returns the scenarios about the forms of Targets.
+func listTargetScenarios() []Scenario {
 	return []Scenario{
 		{
-			Name: "a Target in a Secret",
-			Steps: []Step{
-				secretTarget("cluster"), installed("it", plain), finishes("it", succeeded), has("app", "a", "1"), uninstalled("it"),
+			Name: "a Target refers to a Secret",
+			Steps: []steps.Step{
+				createSecretTarget("cluster"), install("it", newApp("1")), expectValue("app", "a", "1"), uninstall("it"),
 			},
 		},
 		{
-			Name: "a list of Targets",
-			Steps: []Step{
-				clusterTarget("blue"), clusterTarget("green"),
-				installed("it", blueprint{
-					imports: []object{{"name": "clusters", "type": "targetList", "targetType": clusterType}},
-					template: `deployItems:
+			Name: "a blueprint deploys an item to each Target of a list",
+			Steps: []steps.Step{
+				createTarget("blue"), createTarget("green"),
+				install("it", newTargetListBlueprint(), withTargetImport(lsv1alpha1.TargetImport{Targets: []string{"blue", "green"}})),
+				requireObject("ConfigMap", "app-0"), requireObject("ConfigMap", "app-1"), uninstall("it"),
+			},
+		},
+		{
+			Name: "the items of a blueprint use Targets of a map",
+			Steps: []steps.Step{
+				createTarget("blue"), createTarget("green"),
+				install("it", newTargetMapBlueprint(), withTargetImport(lsv1alpha1.TargetImport{TargetMap: map[string]string{"b": "blue", "g": "green"}})),
+				requireObject("ConfigMap", "one"), requireObject("ConfigMap", "two"), uninstall("it"),
+			},
+		},
+	}
+}
+
+// newTargetListBlueprint returns a blueprint with an item for each Target of an imported list.
+func newTargetListBlueprint() blueprint {
+	return blueprint{
+		imports: []object{{"name": "clusters", "type": "targetList", "targetType": steps.ClusterTargetType}},
+		template: `deployItems:
 {{ range $i, $target := .imports.clusters }}
 - name: app-{{ $i }}
   type: ` + manifestType + `
@@ -30,83 +49,92 @@ func targetScenarios() []Scenario {
     apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
     kind: ProviderConfiguration
     manifests:
-    - {policy: manage, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: "app-{{ $i }}", namespace: ` + here + `}}}
+    - {policy: manage, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: "app-{{ $i }}", namespace: ` + namespacePlaceholder + `}}}
 {{ end }}`,
-				}, func(in *lsv1alpha1.Installation) {
-					in.Spec.Imports.Targets = []lsv1alpha1.TargetImport{{Name: "clusters", Targets: []string{"blue", "green"}}}
-				}),
-				finishes("it", succeeded), exists("v1", "ConfigMap", "app-0"), exists("v1", "ConfigMap", "app-1"), uninstalled("it"),
+	}
+}
+
+// newTargetMapBlueprint returns a blueprint with two items, which use two Targets of an imported map.
+func newTargetMapBlueprint() blueprint {
+	return blueprint{
+		imports: []object{{"name": "clusters", "type": "targetMap", "targetType": steps.ClusterTargetType}},
+		items: []object{
+			newManifestItem("one", []object{newConfigMap("one")}, withTarget(object{"import": "clusters", "key": "b"})),
+			newManifestItem("two", []object{newConfigMap("two")}, withTarget(object{"import": "clusters", "key": "g"})),
+		},
+	}
+}
+
+// withTargetImport sets the Targets of the import "clusters".
+func withTargetImport(targets lsv1alpha1.TargetImport) change {
+	targets.Name = "clusters"
+	return func(in *lsv1alpha1.Installation) { in.Spec.Imports.Targets = []lsv1alpha1.TargetImport{targets} }
+}
+
+// listMissingTargetScenarios returns the scenarios in which a Target is missing or replaced.
+func listMissingTargetScenarios() []Scenario {
+	return []Scenario{
+		{
+			Name: "an item fails without a Target, and succeeds with one",
+			Steps: []steps.Step{
+				apply("it", blueprint{items: []object{newManifestItem("app", []object{newConfigMap("app")}, withTimeout("6s"), withoutTarget)}}),
+				expectFailure("it", failed),
+				createTarget("cluster"), install("it", newApp("1")), expectValue("app", "a", "1"), uninstall("it"),
 			},
 		},
 		{
-			Name: "a map of Targets",
-			Steps: []Step{
-				clusterTarget("blue"), clusterTarget("green"),
-				installed("it", blueprint{
-					imports: []object{{"name": "clusters", "type": "targetMap", "targetType": clusterType}},
-					items: []object{
-						manifests("one", []object{cm("one")}, target(object{"import": "clusters", "key": "b"})),
-						manifests("two", []object{cm("two")}, target(object{"import": "clusters", "key": "g"})),
-					},
-				}, func(in *lsv1alpha1.Installation) {
-					in.Spec.Imports.Targets = []lsv1alpha1.TargetImport{{Name: "clusters", TargetMap: map[string]string{"b": "blue", "g": "green"}}}
-				}),
-				finishes("it", succeeded), exists("v1", "ConfigMap", "one"), exists("v1", "ConfigMap", "two"), uninstalled("it"),
+			Name: "an Installation fails if its Target is missing, and succeeds after the Target was created",
+			Steps: []steps.Step{
+				apply("it", newApp("1")), expectFailure("it", failed), createTarget("cluster"), reconcile("it"), uninstall("it"),
 			},
 		},
 		{
-			Name: "an item that names no Target",
-			Steps: []Step{
-				installed("it", blueprint{items: []object{manifests("app", []object{cm("app")}, timeout("6s"), target(nil), without("target"))}}),
-				finishes("it", failed),
-				clusterTarget("cluster"), installed("it", plain), finishes("it", succeeded), has("app", "a", "1"), uninstalled("it"),
+			Name: "another Target for the same cluster does not recreate the objects",
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newApp("1")), storeUID("ConfigMap", "app"),
+				createSecretTarget("other"), install("it", newApp("1"), withTargetBinding("other")), requireSame("ConfigMap", "app"),
+				uninstall("it"), expectNoObject("ConfigMap", "app"),
 			},
 		},
 		{
-			Name: "a Target that is missing fails, and comes later",
-			Steps: []Step{
-				installed("it", plain), finishes("it", failed),
-				clusterTarget("cluster"), operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded), uninstalled("it"),
-			},
-		},
-		{
-			Name: "the configuration of a Target changes",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", plain), finishes("it", succeeded), remembered("v1", "ConfigMap", "app"),
-				secretTarget("other"), installed("it", plain, bound("other")), finishes("it", succeeded), same("v1", "ConfigMap", "app"),
-				uninstalled("it"), absent("v1", "ConfigMap", "app"),
-			},
-		},
-		{
-			Name: "deletion without the Target fails, and succeeds when it is back", Waits: true,
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")}, timeout("40s"))), finishes("it", succeeded),
-				removeObject(&lsv1alpha1.Target{}, "cluster"),
-				deleted("it"), finishes("it", deleteFailed),
-				clusterTarget("cluster"), operated("it", lsv1alpha1.ReconcileOperation), goneInstallation("it"), absent("v1", "ConfigMap", "app"),
-			},
-		},
-		{
-			Name: "an Installation with a Context of its own",
-			Steps: []Step{
-				clusterTarget("cluster"), newContext("own"),
-				installed("it", plain, inContext("own")), finishes("it", succeeded), uninstalled("it"),
-			},
-		},
-		{
-			Name: "a Context that is missing fails, and comes later",
-			Steps: []Step{
-				clusterTarget("cluster"), installed("it", plain, inContext("own")), finishes("it", failed),
-				newContext("own"), installed("it", plain, inContext("own")), finishes("it", succeeded), uninstalled("it"),
+			Name: "a deletion fails if the Target is missing, and succeeds after the Target was created again", Waits: true,
+			Steps: []steps.Step{
+				createTarget("cluster"), install("it", newApp("1", withTimeout("40s"))), deleteTarget("cluster"),
+				deleteInstallation("it"), expectFailure("it", deleteFailed),
+				createTarget("cluster"), requestOperation("it", lsv1alpha1.ReconcileOperation), expectUninstalled("it"), expectNoObject("ConfigMap", "app"),
 			},
 		},
 	}
 }
 
-// The function `without` returns an option that removes a field of a deploy item.
-func without(field string) option { return func(item object) { delete(item, field) } }
+// withoutTarget removes the Target of a deploy item.
+func withoutTarget(item object) { delete(item, "target") }
 
-// bound binds the import "cluster" to another Target.
-func bound(name string) change {
+// withTargetBinding binds the import "cluster" to another Target.
+func withTargetBinding(name string) change {
 	return func(in *lsv1alpha1.Installation) { in.Spec.Imports.Targets[0].Target = name }
+}
+
+// listContextScenarios returns the scenarios about Contexts.
+func listContextScenarios() []Scenario {
+	return []Scenario{
+		{
+			Name: "an Installation uses its own Context",
+			Steps: []steps.Step{
+				createTarget("cluster"), createContext("own"), install("it", newApp("1"), withContext("own")), uninstall("it"),
+			},
+		},
+		{
+			Name: "an Installation fails if its Context is missing, and succeeds after the Context was created",
+			Steps: []steps.Step{
+				createTarget("cluster"), apply("it", newApp("1"), withContext("own")), expectFailure("it", failed),
+				createContext("own"), install("it", newApp("1"), withContext("own")), uninstall("it"),
+			},
+		},
+	}
+}
+
+// withContext sets the Context of an Installation.
+func withContext(name string) change {
+	return func(in *lsv1alpha1.Installation) { in.Spec.Context = name }
 }

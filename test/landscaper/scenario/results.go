@@ -24,8 +24,8 @@ type Results struct {
 	Ours   []Result `json:"ours"`
 }
 
-// Recorded returns the last recorded results of the benchmark.
-func Recorded() (Results, error) {
+// ReadResults returns the last recorded results of the benchmark.
+func ReadResults() (Results, error) {
 	var r Results
 	if err := json.Unmarshal(resultsFile, &r); err != nil {
 		return r, fmt.Errorf("%s: %w", ResultsFile, err)
@@ -33,7 +33,7 @@ func Recorded() (Results, error) {
 	return r, nil
 }
 
-// Faults returns an error for each of these faults of the deployers of this module:
+// ListFaults returns an error for each of these faults of the deployers of this module:
 //
 //   - A scenario fails with the deployers of this module, but not with Landscaper's deployers.
 //   - In a scenario in which no item waits, the deployers of this module write deploy items more often than
@@ -41,7 +41,7 @@ func Recorded() (Results, error) {
 //   - In total, the deployers of this module write deploy items at least as often as Landscaper's deployers.
 //
 // The totals include only scenarios that succeed with both.
-func (r Results) Faults(scenarios []Scenario) []error {
+func (r Results) ListFaults(scenarios []Scenario) []error {
 	var faults []error
 	var ours, theirs int
 	for i, s := range scenarios {
@@ -62,8 +62,8 @@ func (r Results) Faults(scenarios []Scenario) []error {
 	return faults
 }
 
-// ItemWrites adds up the field ItemWrites of the results.
-func ItemWrites(results []Result) int {
+// SumItemWrites adds up the field ItemWrites of the results.
+func SumItemWrites(results []Result) int {
 	n := 0
 	for _, r := range results {
 		n += r.ItemWrites
@@ -71,8 +71,8 @@ func ItemWrites(results []Result) int {
 	return n
 }
 
-// TargetCalls adds up the field TargetCalls of the results.
-func TargetCalls(results []Result) int {
+// SumTargetCalls adds up the field TargetCalls of the results.
+func SumTargetCalls(results []Result) int {
 	n := 0
 	for _, r := range results {
 		n += r.TargetCalls
@@ -89,7 +89,7 @@ func (r Results) WriteTable(w io.Writer) error {
 		if b.Scenario == "" {
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.1f\t%d\t%d\t%s\t%.1f\t%d\t%d\n", b.Scenario, a.outcome(), a.Seconds, a.ItemWrites, a.TargetCalls, b.outcome(), b.Seconds, b.ItemWrites, b.TargetCalls)
+		fmt.Fprintf(t, "%s\t%s\t%.1f\t%d\t%d\t%s\t%.1f\t%d\t%d\n", b.Scenario, a.formatOutcome(), a.Seconds, a.ItemWrites, a.TargetCalls, b.formatOutcome(), b.Seconds, b.ItemWrites, b.TargetCalls)
 	}
 	return t.Flush()
 }
@@ -103,13 +103,13 @@ func (r Results) Markdown() string {
 	var theirs, ours Result
 	for i := range r.Ours {
 		t, o := r.Theirs[i], r.Ours[i]
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.Scenario, t.cells(), o.cells())
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.Scenario, t.formatCells(), o.formatCells())
 		if t.Failure == "" && o.Failure == "" {
 			theirs.add(t)
 			ours.add(o)
 		}
 	}
-	fmt.Fprintf(&b, "| **sum where both succeed** | %s | %s |\n", theirs.cells(), ours.cells())
+	fmt.Fprintf(&b, "| **sum where both succeed** | %s | %s |\n", theirs.formatCells(), ours.formatCells())
 	return b.String()
 }
 
@@ -120,13 +120,13 @@ func (r *Result) add(other Result) {
 	r.TargetCalls += other.TargetCalls
 }
 
-// cells returns the cells of a result in a markdown table.
-func (r Result) cells() string {
-	return fmt.Sprintf("%s | %.1f | %d | %d", r.outcome(), r.Seconds, r.ItemWrites, r.TargetCalls)
+// formatCells returns the cells of a result in a markdown table.
+func (r Result) formatCells() string {
+	return fmt.Sprintf("%s | %.1f | %d | %d", r.formatOutcome(), r.Seconds, r.ItemWrites, r.TargetCalls)
 }
 
-// outcome returns the outcome as a single word.
-func (r Result) outcome() string {
+// formatOutcome returns the outcome as a single word.
+func (r Result) formatOutcome() string {
 	if r.Failure != "" {
 		return "fails"
 	}

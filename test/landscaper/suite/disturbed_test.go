@@ -21,12 +21,12 @@ var _ = Describe("Installation during a disturbance", Ordered, ContinueOnFailure
 		GinkgoHelper()
 		result, err := runner.Run(ctx, s, namespace)
 		Expect(err).NotTo(HaveOccurred())
-		AddReportEntry("figures", result)
+		reportSteps(result)
 		Expect(result.Failure).To(BeEmpty())
 	}
 
 	It("succeeds although the deployer is killed", func(ctx SpecContext) {
-		run(ctx, scenario.Disturbed("the deployer is killed", func(context.Context) error {
+		run(ctx, scenario.NewDisturbed("the deployer is killed", func(context.Context) error {
 			kill("manifest")
 			start("manifest", "manifest")
 			return nil
@@ -34,7 +34,7 @@ var _ = Describe("Installation during a disturbance", Ordered, ContinueOnFailure
 	})
 
 	It("succeeds although Landscaper is killed", func(ctx SpecContext) {
-		run(ctx, scenario.Disturbed("Landscaper is killed", ls.Restart), "restarted")
+		run(ctx, scenario.NewDisturbed("Landscaper is killed", ls.Restart), "restarted")
 	})
 
 	It("succeeds with a second replica when the leader is killed", func(ctx SpecContext) {
@@ -44,7 +44,7 @@ var _ = Describe("Installation during a disturbance", Ordered, ContinueOnFailure
 			start("manifest", "manifest")
 		})
 		before := leader(ctx)
-		run(ctx, scenario.Disturbed("the leader is killed", func(context.Context) error {
+		run(ctx, scenario.NewDisturbed("the leader is killed", func(context.Context) error {
 			kill("manifest")
 			return nil
 		}), "replicas")
@@ -73,7 +73,7 @@ var _ = Describe("Installation during a disturbance", Ordered, ContinueOnFailure
 			return err
 		}
 		DeferCleanup(func() { kill("migrated") })
-		run(ctx, scenario.Migration(toOurs, back), "migration")
+		run(ctx, scenario.NewMigration(toOurs, back), "migration")
 	})
 })
 

@@ -24,7 +24,7 @@ type outcome struct {
 }
 
 var _ = Describe("Scenarios of an operator", Ordered, ContinueOnFailure, func() {
-	scenarios := append(scenario.All(), scenario.Redis(), scenario.Galera())
+	scenarios := append(scenario.All(), scenario.NewRedis(), scenario.NewGalera())
 	limits := theirWrites()
 	outcomes := map[string]chan outcome{}
 	for _, s := range scenarios {
@@ -48,11 +48,11 @@ var _ = Describe("Scenarios of an operator", Ordered, ContinueOnFailure, func() 
 	})
 
 	for _, s := range scenarios {
-		It("the scenario succeeds: "+s.Name, func(ctx SpecContext) {
+		It(s.Name, func(ctx SpecContext) {
 			select {
 			case o := <-outcomes[s.Name]:
 				Expect(o.err).NotTo(HaveOccurred())
-				AddReportEntry("figures", o.result)
+				reportSteps(o.result)
 				Expect(o.result.Failure).To(BeEmpty())
 				if limit, ok := limits[s.Name]; ok && !s.Waits {
 					Expect(o.result.ItemWrites).To(BeNumerically("<=", limit), "more writes of deploy items than with Landscaper's own deployers")
@@ -64,10 +64,19 @@ var _ = Describe("Scenarios of an operator", Ordered, ContinueOnFailure, func() 
 	}
 })
 
+// reportSteps adds the steps and the figures of a scenario to the report of the current spec.
+func reportSteps(result scenario.Result) {
+	GinkgoHelper()
+	for _, step := range result.Steps {
+		By(step)
+	}
+	AddReportEntry("figures", result)
+}
+
 // theirWrites returns how often Landscaper's own deployers write deploy items in each scenario. The keys are the names
 // of the scenarios. The numbers are from the recorded benchmark. Scenarios in which these deployers fail are omitted.
 func theirWrites() map[string]int {
-	results, err := scenario.Recorded()
+	results, err := scenario.ReadResults()
 	if err != nil {
 		panic(err) // specs are still being defined, so there is no spec that could fail
 	}

@@ -70,7 +70,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	c, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	runner = &scenario.Runner{ControlPlane: cp, Audit: audit, Deployer: "deployers"}
-	config, err := runner.Access()
+	config, err := runner.CreateUser()
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig, err := faultnet.Kubeconfig(config)
 	Expect(err).NotTo(HaveOccurred())

@@ -32,7 +32,7 @@ func main() {
 }
 
 func run(path string) error {
-	results, err := scenario.Recorded()
+	results, err := scenario.ReadResults()
 	if err != nil {
 		return err
 	}
