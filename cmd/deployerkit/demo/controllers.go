@@ -17,33 +17,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// addControllers adds controllers that replace kube-controller-manager, which is not one of the prebuilt binaries of
-// the control plane. These controllers make Deployments ready and remove deleted namespaces. That is enough for the
-// scenario without the real Landscaper.
-func addControllers(mgr manager.Manager) error {
-	c := mgr.GetClient()
-	return errors.Join(
-		builder.ControllerManagedBy(mgr).For(&appsv1.Deployment{}).Named("deployment").Complete(
-			reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-				d := &appsv1.Deployment{}
-				if err := c.Get(ctx, req.NamespacedName, d); err != nil {
-					return reconcile.Result{}, client.IgnoreNotFound(err)
-				}
-				return reconcile.Result{}, client.IgnoreNotFound(rollOut(ctx, c, d))
-			})),
-		builder.ControllerManagedBy(mgr).For(&corev1.Namespace{}).Named("namespace").Complete(
-			reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-				ns := &corev1.Namespace{}
-				if err := c.Get(ctx, req.NamespacedName, ns); err != nil {
-					return reconcile.Result{}, client.IgnoreNotFound(err)
-				}
-				return reconcile.Result{}, client.IgnoreNotFound(finish(ctx, c, ns))
-			})),
-	)
+// addClusterControllers adds controllers that replace kube-controller-manager, which is not one of the prebuilt
+// binaries of the control plane. These controllers make Deployments ready and remove deleted namespaces. That is enough
+// for the demo without the real Landscaper.
+func addClusterControllers(mgr manager.Manager) error {
+	return errors.Join(addController(mgr, "deployment", &appsv1.Deployment{}, makeReady), addController(mgr, "namespace", &corev1.Namespace{}, finalize))
 }
 
-// rollOut sets the status of a Deployment as if all its replicas were ready.
-func rollOut(ctx context.Context, c client.Client, d *appsv1.Deployment) error {
+// addController adds a controller that calls a function for each object of a type.
+func addController[T interface {
+	client.Object
+	comparable
+}](mgr manager.Manager, name string, obj T, f func(context.Context, client.Client, T) error) error {
+	c := mgr.GetClient()
+	return builder.ControllerManagedBy(mgr).For(obj).Named(name).Complete(reconcile.AsReconciler(c, reconcile.TypedFunc[T](
+		func(ctx context.Context, obj T) (reconcile.Result, error) {
+			return reconcile.Result{}, client.IgnoreNotFound(f(ctx, c, obj))
+		})))
+}
+
+// makeReady sets the status of a Deployment as if all its replicas were ready.
+func makeReady(ctx context.Context, c client.Client, d *appsv1.Deployment) error {
 	before, n := d.DeepCopy(), ptr.Deref(d.Spec.Replicas, 1)
 	d.Status.ObservedGeneration = d.Generation
 	d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = n, n, n, n
@@ -58,8 +52,8 @@ func rollOut(ctx context.Context, c client.Client, d *appsv1.Deployment) error {
 	return c.Status().Patch(ctx, d, client.MergeFrom(before))
 }
 
-// finish deletes the objects in a deleted namespace and then removes the namespace.
-func finish(ctx context.Context, c client.Client, ns *corev1.Namespace) error {
+// finalize deletes the objects in a deleted namespace and then removes the namespace.
+func finalize(ctx context.Context, c client.Client, ns *corev1.Namespace) error {
 	if ns.DeletionTimestamp == nil {
 		return nil
 	}

@@ -12,66 +12,98 @@ import (
 	"time"
 
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
+	"github.com/deployerkit/deployerkit/internal/steps"
 )
+
+// timeout is how long the demo waits for an expected state.
+const timeout = time.Minute
 
 // Options configures the demo.
 type Options struct {
 	// Out receives the output. If Out is a terminal, the output contains a table that is updated in place. Otherwise each
 	// change is written as a line.
 	Out io.Writer
-	// Keep means that everything keeps running after the scenario until the context is done.
+	// Keep means that everything keeps running after the last step until the context is done.
 	Keep bool
-	// Landscaper selects the scenario that runs the real Landscaper with two Installations.
+	// Landscaper selects the steps with two Installations, and runs the real Landscaper.
 	Landscaper bool
 }
 
 // Run runs the demo. It returns nil if all checks have succeeded. Otherwise the error lists the failed checks. If ctx
 // is done, the demo ends early.
 func Run(ctx context.Context, o Options) error {
-	began := time.Now()
-	sc := newTerminal(o.Out)
-	steps, servers := scenario, "etcd and kube-apiserver"
+	began, t := time.Now(), newTerminal(o.Out)
+	servers := "etcd and kube-apiserver"
 	if o.Landscaper {
-		steps, servers = landscaperScenario, "etcd, kube-apiserver and kube-controller-manager, and the real Landscaper"
+		servers = "etcd, kube-apiserver and kube-controller-manager, and the real Landscaper"
 	}
-	sc.printf("Starting a control plane: %s …", servers)
+	t.printf("Starting a control plane: %s …", servers)
 	progress := heartbeat.Start(o.Out, o.Out, func(elapsed time.Duration) string { return fmt.Sprintf("still starting, %s", elapsed) })
-	st, err := setUp(ctx, progress, o.Landscaper)
+	d, err := start(ctx, progress, o.Landscaper)
 	progress.Stop()
 	if err != nil {
 		return cmp.Or(interruption(ctx), err)
 	}
 	defer func() {
-		if err := st.close(); err != nil {
-			sc.printf("while stopping: %v", err)
+		if err := d.stop(); err != nil {
+			t.printf("while stopping: %v", err)
 		}
 	}()
-	sc.printf("It is running, with the mock deployer and the manifest deployer (%s).", since(began))
-	stop := sc.follow(st.state)
-	progress = heartbeat.Start(sc, sc, func(elapsed time.Duration) string { return fmt.Sprintf("… %s", elapsed) })
-	broken := runSteps(ctx, st, sc, steps)
-	progress.Stop()
-	stop()
-	sc.printf("\nHooks called: %s.", st.state.summary())
-	if err := verdictOf(ctx, broken); err != nil {
+	t.printf("It is running, with the mock deployer and the manifest deployer (%s).", round(time.Since(began)))
+	if err := d.runAndDisplay(ctx, t); err != nil {
 		return err
 	}
-	sc.printf("All checks succeeded (%s).", since(began))
+	t.printf("All checks succeeded (%s).", round(time.Since(began)))
 	if o.Keep {
-		return keep(ctx, st, sc)
+		return d.keep(ctx, t)
 	}
 	return nil
 }
 
-// verdictOf returns an error that lists the failed checks, or nil if there are none.
-func verdictOf(ctx context.Context, broken []string) error {
-	if err := interruption(ctx); err != nil {
+// runAndDisplay runs the steps of the demo while it displays the state of the items. Its error lists the failed checks.
+func (d *demo) runAndDisplay(ctx context.Context, t *terminal) error {
+	story := d.deployItemSteps()
+	if d.landscaper != nil {
+		story = d.installationSteps()
+	}
+	stop := t.follow(ctx, d.table)
+	progress := heartbeat.Start(t, t, func(elapsed time.Duration) string { return fmt.Sprintf("… %s", elapsed) })
+	failed := d.runSteps(ctx, t, story)
+	progress.Stop()
+	stop()
+	t.printf("\nHooks called: %s.", d.table.summarizeHooks())
+	return failure(ctx, failed)
+}
+
+// runSteps runs and reports steps. It returns the errors of the steps that failed.
+func (d *demo) runSteps(ctx context.Context, t *terminal, story []steps.Step) []error {
+	number := 0
+	runner := steps.Runner{
+		Env: d.env, Timeout: timeout, KeepGoing: true,
+		Started: func(s steps.Step) {
+			if s.Expect == nil {
+				number++
+				t.printf("\n%d. %s", number, s.Name)
+			}
+		},
+		Finished: func(s steps.Step, duration time.Duration, err error) {
+			switch {
+			case err != nil:
+				t.printf("  ✗ %s: %v", s.Name, err)
+			case s.Expect != nil:
+				t.printf("  ✓ %s (%s)", s.Name, round(duration))
+			}
+		},
+	}
+	return runner.Run(ctx, story...)
+}
+
+// failure returns an error that lists the failed checks, or nil if there are none.
+func failure(ctx context.Context, failed []error) error {
+	if err := interruption(ctx); err != nil || len(failed) == 0 {
 		return err
 	}
-	if len(broken) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%d of the checks failed:\n  %s", len(broken), strings.Join(broken, "\n  "))
+	return fmt.Errorf("%d of the checks failed:\n  %s", len(failed), strings.ReplaceAll(errors.Join(failed...).Error(), "\n", "\n  "))
 }
 
 // interruption returns an error if ctx is done, which means that the user has interrupted the demo.
@@ -82,26 +114,22 @@ func interruption(ctx context.Context) error {
 	return fmt.Errorf("the demo was interrupted: %w", context.Cause(ctx))
 }
 
-// keep prints how to inspect the cluster and waits until ctx is done.
-func keep(ctx context.Context, st *env, sc *terminal) error {
-	kubeconfig, err := st.cp.KubeconfigFile("")
+// keep prints how to inspect the cluster, and waits until ctx is done.
+func (d *demo) keep(ctx context.Context, t *terminal) error {
+	kubeconfig, err := d.cp.KubeconfigFile("")
 	if err != nil {
 		return err
 	}
-	kubectl := st.cp.Kubectl()
-	if kubectl == "" {
-		kubectl = "kubectl"
-	}
 	commands := []string{"get deployitems"}
-	if st.landscaper != nil {
+	if d.landscaper != nil {
 		commands = []string{"apply -f examples/landscaper", "get installations,executions,deployitems,dataobjects"}
 	}
-	sc.printf("\nEverything keeps running until Ctrl-C. To look around, in another terminal:\n\n  export KUBECONFIG=%s", kubeconfig)
+	t.printf("\nEverything keeps running until Ctrl-C. To look around, in another terminal:\n\n  export KUBECONFIG=%s", kubeconfig)
 	for _, command := range commands {
-		sc.printf("  %s -n %s %s", kubectl, namespace, command)
+		t.printf("  %s -n %s %s", cmp.Or(d.cp.Kubectl(), "kubectl"), namespace, command)
 	}
-	sc.printf("")
-	stop := sc.follow(st.state)
+	t.printf("")
+	stop := t.follow(ctx, d.table)
 	defer stop()
 	<-ctx.Done()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
@@ -110,5 +138,5 @@ func keep(ctx context.Context, st *env, sc *terminal) error {
 	return nil
 }
 
-// since returns the time since t, rounded for display.
-func since(t time.Time) time.Duration { return time.Since(t).Round(100 * time.Millisecond) }
+// round rounds a duration for display.
+func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }

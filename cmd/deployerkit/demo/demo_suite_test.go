@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/deployerkit/deployerkit/internal/steps"
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
@@ -27,23 +27,23 @@ func TestDemo(t *testing.T) {
 }
 
 var _ = Describe("Demo", func() {
-	DescribeTable("plays a story, and all its checks succeed", func(ctx SpecContext, o Options, scenario []step) {
+	DescribeTable("runs all steps, and all checks succeed", func(ctx SpecContext, o Options, story []steps.Step) {
 		out := &bytes.Buffer{}
 		o.Out = out
 		Expect(Run(ctx, o)).To(Succeed(), "output: %s", out)
 		GinkgoWriter.Print(out)
-		for _, s := range scenario {
-			Expect(out.String()).To(ContainSubstring(s.title))
-			for _, p := range s.checks {
-				Expect(out.String()).To(ContainSubstring("✓ " + p.String()))
+		for _, s := range story {
+			Expect(out.String()).To(ContainSubstring(s.Name))
+			for _, check := range s.Then {
+				Expect(out.String()).To(ContainSubstring("✓ " + check.Name))
 			}
 		}
 		Expect(out.String()).To(ContainSubstring("All checks succeeded"))
-		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "no terminal, no escape sequences")
+		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "the output is not a terminal, so it must not contain escape sequences")
 	},
-		Entry("with deploy items", Options{}, scenario, SpecTimeout(10*time.Minute)),
+		Entry("with deploy items", Options{}, (&demo{}).deployItemSteps(), SpecTimeout(10*time.Minute)),
 		// The first time on a machine, this takes long, because Landscaper is built.
-		Entry("with Installations under the real Landscaper", Options{Landscaper: true}, landscaperScenario, SpecTimeout(15*time.Minute)),
+		Entry("with Installations under the real Landscaper", Options{Landscaper: true}, (&demo{}).installationSteps(), SpecTimeout(15*time.Minute)),
 	)
 
 	It("runs until it is interrupted if it is to be kept, and then ends without an error", func(ctx SpecContext) {
@@ -81,26 +81,25 @@ var _ = Describe("Demo", func() {
 		Expect(out.String()).To(And(ContainSubstring("downloading "+strings.TrimSuffix(index, "index")), ContainSubstring("✓ hello succeeds")))
 	}, SpecTimeout(10*time.Minute))
 
-	It("lists the checks that failed, and continues after them", func(ctx SpecContext) {
-		st, err := setUp(ctx, GinkgoWriter, false)
+	It("lists the checks that failed, and runs the steps after them", func(ctx SpecContext) {
+		d, err := start(ctx, GinkgoWriter, false)
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func() { Expect(st.close()).To(Succeed()) })
+		DeferCleanup(func() { Expect(d.stop()).To(Succeed()) })
 		out := &bytes.Buffer{}
-		broken := runSteps(ctx, st, newTerminal(out), []step{
-			{title: "Deploy", do: deploy, checks: []check{
-				{item: "hello", text: "succeeds", holds: hasPhase("Succeeded")},
-				{item: "hello", text: "fails", holds: hasPhase("Failed"), within: time.Second},
-				{item: "nobody", text: "succeeds", holds: hasPhase("Succeeded"), within: time.Second},
-			}},
-			{title: "Abort nobody", do: operate("nobody", "abort"), checks: []check{{item: "nobody", text: "x", holds: gone}}},
+		wrong := steps.ExpectItem("hello", "fails", steps.ItemHasPhase("Failed"))
+		missing := steps.ExpectItem("missing", "succeeds", steps.ItemHasPhase("Succeeded"))
+		wrong.Timeout, missing.Timeout = time.Second, time.Second
+		failed := d.runSteps(ctx, newTerminal(out), []steps.Step{
+			steps.Do("Deploy", d.deployItems, steps.ExpectItem("hello", "succeeds", steps.ItemHasPhase("Succeeded")), wrong, missing),
+			steps.Do("Abort missing", d.operate("missing", "abort"), steps.Expect("skipped", steps.ItemIsGone("missing"))),
 		})
-		Expect(broken).To(ConsistOf(
-			ContainSubstring(`Deploy: hello fails: the phase is "Succeeded", not "Failed"`),
-			ContainSubstring("Deploy: nobody succeeds: the item does not exist"),
-			ContainSubstring("Abort nobody: patch deploy item demo/nobody:"),
+		Expect(failed).To(ConsistOf(
+			MatchError(ContainSubstring(`Deploy: hello fails: the phase is "Succeeded", not "Failed"`)),
+			MatchError(And(ContainSubstring("Deploy: missing succeeds: "), ContainSubstring("not found"))),
+			MatchError(ContainSubstring("Abort missing: patch deploy item demo/missing:")),
 		))
-		Expect(verdictOf(ctx, broken)).To(MatchError(ContainSubstring("3 of the checks failed")))
-		Expect(out.String()).To(And(ContainSubstring("✗ hello fails"), ContainSubstring("✓ hello succeeds")))
+		Expect(failure(ctx, failed)).To(MatchError(ContainSubstring("3 of the checks failed:\n  Deploy: hello fails")))
+		Expect(out.String()).To(And(ContainSubstring("✗ hello fails"), ContainSubstring("✓ hello succeeds"), Not(ContainSubstring("skipped"))))
 	}, SpecTimeout(8*time.Minute))
 
 	It("stops at once when it is interrupted during its start [F49]", func(ctx SpecContext) {
@@ -125,14 +124,15 @@ var _ = Describe("Demo", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("reports an interrupt later, and no failed check [F49]", func(ctx SpecContext) {
-		stopped, interrupt := context.WithCancel(ctx)
+		interrupted, interrupt := context.WithCancel(ctx)
 		out := &bytes.Buffer{}
-		never := check{text: "never holds", holds: func(context.Context, *env, *lsv1alpha1.DeployItem) error {
-			interrupt()
-			return errors.New("it does not hold yet")
-		}}
-		broken := runSteps(stopped, nil, newTerminal(out), []step{{title: "Wait", checks: []check{never}}})
-		Expect(verdictOf(stopped, broken)).To(MatchError(context.Canceled))
+		failed := (&demo{}).runSteps(interrupted, newTerminal(out), []steps.Step{
+			steps.Do("Wait", nil, steps.Expect("never succeeds", func(context.Context, *steps.Env) error {
+				interrupt()
+				return errors.New("not yet")
+			})),
+		})
+		Expect(failure(interrupted, failed)).To(MatchError(context.Canceled))
 		Expect(out.String()).NotTo(ContainSubstring("✗"))
 	})
 })

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package demo implements `deployerkit demo`. The command starts a control plane, runs the mock deployer and the
-// manifest deployer in this process, and deploys the items in examples/deploy-items. It then runs a scenario in which
-// items are changed, aborted, forced and deleted. After each step, it waits for the expected outcome. [Run] returns an
-// error if an outcome differs.
+// manifest deployer in this process, and deploys the items in examples/deploy-items. It then changes, aborts, forces and
+// deletes items. After each step, it waits for the expected state. [Run] returns an error if it finds another state.
 //
-// By default, the demo simulates Landscaper. With the option Landscaper, it runs the real Landscaper and another
-// scenario, in which the Installations in examples/landscaper are installed, changed and deleted.
+// By default, the demo simulates Landscaper. With the option Landscaper, it runs the real Landscaper, and installs,
+// changes and deletes the Installations in examples/landscaper.
 //
-// To understand the code, read scenario.go and landscaper_scenario.go first. They contain the scenarios. env.go starts
-// the control plane and the deployers. state.go records the state of the items. terminal.go displays this state.
+// To understand the code, read deployitems.go and installations.go first. They contain the steps of the demo. setup.go
+// starts the control plane and the deployers. table.go records the state of the items, and terminal.go displays it.
 package demo

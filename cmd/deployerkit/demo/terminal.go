@@ -3,164 +3,152 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// redraw is the minimum interval between redraws of the table.
+// redraw is the interval at which the table is displayed.
 const redraw = 100 * time.Millisecond
 
-// terminal displays lines and rows. If the output is a terminal, the rows form a table below the lines. The table is
-// updated in place. Otherwise, each change of a row is displayed as a line. A terminal is safe for concurrent use.
+// terminal displays lines and a table. On a terminal, the table is below the lines and is updated in place. On any
+// other output, each change of a row is displayed as a line. A terminal is safe for concurrent use.
 type terminal struct {
 	out  io.Writer
-	size func() (width, height int) // returns the size of the terminal; nil if the output is not a terminal
+	size func() (width, height int) // size of the terminal; nil if the output is not a terminal
 
 	mu    sync.Mutex
-	table []row
-	drawn int               // number of lines of the table that are on the terminal
-	known map[string]string // the last displayed text of each row, if the output is not a terminal
+	rows  []row
+	drawn int               // number of lines of the table on the terminal
+	shown map[string]string // phase and job in the last line about each row, if the output is not a terminal
 }
 
 func newTerminal(out io.Writer) *terminal {
-	s := &terminal{out: out, known: map[string]string{}}
+	t := &terminal{out: out, shown: map[string]string{}}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		s.size = func() (int, int) {
+		t.size = func() (int, int) {
 			if width, height, err := term.GetSize(int(f.Fd())); err == nil {
 				return width, height
 			}
 			return 80, 25
 		}
 	}
-	return s
+	return t
 }
 
 // printf displays a line above the table.
-func (s *terminal) printf(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.erase()
-	fmt.Fprintf(s.out, format+"\n", args...)
-	s.draw()
+func (t *terminal) printf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.erase()
+	fmt.Fprintf(t.out, format+"\n", args...)
+	t.draw()
 }
 
 // Write implements io.Writer. It displays complete lines above the table.
-func (s *terminal) Write(lines []byte) (int, error) {
-	s.printf("%s", strings.TrimSuffix(string(lines), "\n"))
+func (t *terminal) Write(lines []byte) (int, error) {
+	t.printf("%s", strings.TrimSuffix(string(lines), "\n"))
 	return len(lines), nil
 }
 
-// follow displays changes of the state until the function `stop` is called. The last table remains visible.
-func (s *terminal) follow(b *state) (stop func()) {
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(redraw)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-quit:
-				s.show(b.snapshot())
-				s.leave()
-				return
-			case <-ticker.C:
-			}
-			select {
-			case <-b.changed:
-				s.show(b.snapshot())
-			default:
-			}
-		}
-	}()
+// follow displays a table until the function `stop` is called or ctx is done. The last state remains visible.
+func (t *terminal) follow(ctx context.Context, table *table) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		wait.UntilWithContext(ctx, func(context.Context) { t.show(table.listRows()) }, redraw)
+	})
 	return func() {
-		close(quit)
-		<-ended
+		cancel()
+		running.Wait()
+		t.show(table.listRows())
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.rows, t.drawn = nil, 0
 	}
 }
 
 // show displays the rows.
-func (s *terminal) show(rows []row) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.size != nil {
-		s.erase()
-		s.table = rows
-		s.draw()
+func (t *terminal) show(rows []row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.size != nil {
+		if slices.Equal(t.rows, rows) {
+			return
+		}
+		t.erase()
+		t.rows = rows
+		t.draw()
 		return
 	}
 	for _, r := range rows {
-		if text := r.phase + " " + r.job; s.known[r.name] != text {
-			s.known[r.name] = text
-			fmt.Fprintln(s.out, "    "+r.line(nameWidth(rows)))
+		if text := r.phase + " " + r.job; t.shown[r.name] != text {
+			t.shown[r.name] = text
+			fmt.Fprintln(t.out, "    "+r.format(nameWidth(rows)))
 		}
 	}
 }
 
-// leave makes the current table a permanent part of the output.
-func (s *terminal) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.table, s.drawn = nil, 0
-}
-
 // erase removes the table from the terminal. The caller holds mu.
-func (s *terminal) erase() {
-	if s.drawn > 0 {
-		fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", s.drawn)
-		s.drawn = 0
+func (t *terminal) erase() {
+	if t.drawn > 0 {
+		fmt.Fprintf(t.out, "\x1b[%dA\x1b[J", t.drawn)
+		t.drawn = 0
 	}
 }
 
 // draw draws the table on the terminal. The caller holds mu.
-func (s *terminal) draw() {
-	if s.size == nil || len(s.table) == 0 {
+func (t *terminal) draw() {
+	if t.size == nil || len(t.rows) == 0 {
 		return
 	}
-	wide := nameWidth(s.table)
-	lines := []string{"", rowLine(wide, "NAME", "PHASE", "JOB", "HOOKS", "LAST EVENT")}
-	for _, r := range s.table {
-		lines = append(lines, r.line(wide))
+	width, height := t.size()
+	names := nameWidth(t.rows)
+	lines := []string{"", formatCells(names, "NAME", "PHASE", "JOB", "HOOKS", "LAST EVENT")}
+	for _, r := range t.rows {
+		lines = append(lines, r.format(names))
 	}
-	width, height := s.size()
 	lines = lines[:min(len(lines), max(height-1, 0))] // lines that have scrolled off the screen cannot be erased
 	for _, line := range lines {
-		fmt.Fprintln(s.out, cut(line, max(width-1, 20)))
+		fmt.Fprintln(t.out, truncate(line, max(width-1, 20)))
 	}
-	s.drawn = len(lines)
+	t.drawn = len(lines)
 }
 
-// line returns a row as one line of text.
-func (r row) line(wide int) string {
+// format returns a row as one line of text. The parameter `names` is the width of the first column.
+func (r row) format(names int) string {
 	hooks := ""
-	if r.hooks != noHooks {
+	if r.hooks > 0 {
 		hooks = fmt.Sprint(r.hooks)
 	}
-	return strings.TrimRight(rowLine(wide, r.name, r.phase, r.job, hooks, r.event), " ")
+	return strings.TrimRight(formatCells(names, r.name, r.phase, r.job, hooks, r.event), " ")
 }
 
-// rowLine formats the cells of a row in columns. The parameter `wide` is the width of the first column.
-func rowLine(wide int, name, phase, job, hooks, event string) string {
-	return fmt.Sprintf("%-*s %-15s %-18s %5s  %s", wide, name, phase, job, hooks, event)
+// formatCells formats the cells of a row in columns.
+func formatCells(names int, name, phase, job, hooks, event string) string {
+	return fmt.Sprintf("%-*s %-15s %-18s %5s  %s", names, name, phase, job, hooks, event)
 }
 
 // nameWidth returns the width of the first column.
 func nameWidth(rows []row) int {
-	wide := 12
+	width := 12
 	for _, r := range rows {
-		wide = max(wide, len(r.name))
+		width = max(width, len(r.name))
 	}
-	return wide
+	return width
 }
 
-// cut shortens a text to one line of the terminal. A longer text would need several lines, and the method `erase` would
-// remove only some of them.
-func cut(line string, width int) string {
+// truncate shortens a text to one line of the terminal. A longer text would need several lines, and the method `erase`
+// would remove only some of them.
+func truncate(line string, width int) string {
 	if runes := []rune(line); len(runes) > width {
 		return string(runes[:width-1]) + "…"
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTerminalWithoutTerminal(t *testing.T) {
+func TestOtherOutputShowsChangesAsLines(t *testing.T) {
 	out := &bytes.Buffer{}
-	s := newTerminal(out)
-	s.show([]row{{name: "a", phase: "Init", job: "job-1"}})
-	s.show([]row{{name: "a", phase: "Init", job: "job-1", hooks: 7, event: "only this changed"}})
-	s.printf("a line")
-	s.show([]row{{name: "a", phase: "Succeeded", job: "job-1, done", hooks: 9, event: "done"}, {name: "b", phase: "(new)"}})
+	term := newTerminal(out)
+	term.show([]row{{name: "a", phase: "Init", job: "job-1"}})
+	term.show([]row{{name: "a", phase: "Init", job: "job-1", hooks: 7, event: "only this changed"}})
+	term.printf("a line")
+	term.show([]row{{name: "a", phase: "Succeeded", job: "job-1, done", hooks: 9, event: "done"}, {name: "b", phase: "(new)"}})
 	want := []string{
-		"    a            Init            job-1                  0",
+		"    a            Init            job-1",
 		"a line",
 		"    a            Succeeded       job-1, done            9  done",
-		"    b            (new)                                  0",
+		"    b            (new)",
 		"",
 	}
 	if diff := cmp.Diff(want, strings.Split(out.String(), "\n")); diff != "" {
@@ -29,33 +29,45 @@ func TestTerminalWithoutTerminal(t *testing.T) {
 	}
 }
 
-func TestTerminalOnTerminal(t *testing.T) {
+func TestTerminalUpdatesTheTableInPlace(t *testing.T) {
 	out := &bytes.Buffer{}
-	s := newTerminal(out)
-	s.size = func() (int, int) { return 34, 25 }
-	s.show([]row{{name: "a", phase: "Init", event: "long enough to be cut"}})
-	s.printf("a line")
-	s.show([]row{{name: "a", phase: "Succeeded"}})
-	s.leave()
-	s.printf("below")
+	term := newTerminal(out)
+	term.size = func() (int, int) { return 34, 25 }
+	rows := []row{{name: "a", phase: "Init", event: "long enough to be cut"}}
+	term.show(rows)
+	term.printf("a line")
+	term.show(rows) // unchanged, so that nothing is drawn
+	term.show([]row{{name: "a", phase: "Succeeded", event: "long enough to be cut"}})
 	want := []string{
 		"", "NAME         PHASE           JOB…", "a            Init               …",
 		"\x1b[3A\x1b[Ja line",
 		"", "NAME         PHASE           JOB…", "a            Init               …",
 		"\x1b[3A\x1b[J", "NAME         PHASE           JOB…", "a            Succeeded          …",
-		"below", "",
+		"",
 	}
 	if diff := cmp.Diff(want, strings.Split(out.String(), "\n")); diff != "" {
 		t.Errorf("terminal: -want, +got:\n%s", diff)
 	}
 }
 
-func TestTerminalFitsALowTerminal(t *testing.T) {
+func TestFollowLeavesTheLastTable(t *testing.T) {
 	out := &bytes.Buffer{}
-	s := newTerminal(out)
-	s.size = func() (int, int) { return 80, 3 }
-	s.show([]row{{name: "a"}, {name: "b"}, {name: "c"}})
-	if lines := strings.Count(out.String(), "\n"); lines != 2 || s.drawn != 2 {
-		t.Errorf("a terminal of 3 lines has room for 2 and the cursor, got %d (%d to erase)", lines, s.drawn)
+	term, table := newTerminal(out), newTable()
+	term.size = func() (int, int) { return 80, 25 }
+	table.recordObject(newItem("Succeeded"))
+	term.follow(t.Context(), table)()
+	term.printf("below")
+	if got := out.String(); strings.Contains(got, "\x1b") || !strings.HasSuffix(got, "Succeeded       generation 2\nbelow\n") {
+		t.Errorf("got %q, want the table and then the line", got)
+	}
+}
+
+func TestTableFitsALowTerminal(t *testing.T) {
+	out := &bytes.Buffer{}
+	term := newTerminal(out)
+	term.size = func() (int, int) { return 80, 3 }
+	term.show([]row{{name: "a"}, {name: "b"}, {name: "c"}})
+	if lines := strings.Count(out.String(), "\n"); lines != 2 || term.drawn != 2 {
+		t.Errorf("drew %d lines and will erase %d, want 2, because the third line is for the cursor", lines, term.drawn)
 	}
 }
