@@ -77,11 +77,13 @@ func listDataScenarios() []Scenario {
 }
 
 func listSizeScenarios() []Scenario {
+	deployed, deleted := expectSuccess("it"), expectUninstalled("it")
+	deployed.Timeout, deleted.Timeout = 4*timeout, 4*timeout // Landscaper needs long for so many items on a busy machine
 	return []Scenario{{
 		Name: "an Installation with 100 items is deployed and deleted",
 		Steps: []steps.Step{
-			createTarget("cluster"), install("it", newLargeBlueprint()), expectValue("cm-99", "n", "99"),
-			uninstall("it"), expectNoObject("ConfigMap", "cm-99"),
+			createTarget("cluster"), apply("it", newLargeBlueprint()), deployed, expectValue("cm-99", "n", "99"),
+			deleteInstallation("it"), deleted, expectNoObject("ConfigMap", "cm-99"),
 		},
 	}}
 }
