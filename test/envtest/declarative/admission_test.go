@@ -6,14 +6,12 @@ import (
 	"context"
 	"time"
 
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
@@ -85,19 +83,3 @@ func (w *env) inject(ctx context.Context) {
 		g.Expect(probe.Spec.InitContainers).To(HaveLen(1))
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
-
-var _ = Describe("Denied corrections", func() {
-	It("retries a correction that an admission policy denies with the code 422 until the policy is removed [F73]", func(ctx SpecContext) {
-		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(plain))
-		w.Deploy(ctx, "item", config(two))
-		w.AwaitQuiet(ctx)
-		allow := w.DenyCreation(ctx, "a")
-		Expect(w.Client.Delete(ctx, w.Read(ctx, "a"))).To(Succeed())
-		Eventually(w.Condition(ctx, "item", contract.ConditionBackground)).WithTimeout(patience).Should(And(
-			HaveValue(HaveField("Status", lsv1alpha1.ConditionTrue)), HaveValue(HaveField("Message", ContainSubstring("not on Fridays")))))
-		allow()
-		Eventually(w.Data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())
-		Eventually(w.Condition(ctx, "item", contract.ConditionBackground)).WithTimeout(patience).Should(
-			Or(BeNil(), HaveValue(HaveField("Status", lsv1alpha1.ConditionFalse))))
-	}, SpecTimeout(5*time.Minute))
-})

@@ -144,19 +144,3 @@ var _ = Describe("Denied deletions", func() {
 		}, SpecTimeout(8*time.Minute))
 	}
 })
-
-var _ = Describe("Admission policies", func() {
-	It("retries a correction that an admission policy denies with the code 422 until the policy is removed [F73]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
-		w.AwaitQuiet(ctx)
-		allow := w.DenyCreation(ctx, "cm-1")
-		Expect(w.Client.Delete(ctx, w.Read(ctx, "cm-1"))).To(Succeed())
-		Eventually(w.Condition(ctx, "item", contract.ConditionBackground)).WithTimeout(patience).Should(And(
-			HaveValue(HaveField("Status", lsv1alpha1.ConditionTrue)), HaveValue(HaveField("Message", ContainSubstring("not on Fridays")))))
-		allow()
-		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).ShouldNot(BeNil())
-		Eventually(w.Condition(ctx, "item", contract.ConditionBackground)).WithTimeout(patience).Should(
-			Or(BeNil(), HaveValue(HaveField("Status", lsv1alpha1.ConditionFalse))))
-	}, SpecTimeout(5*time.Minute))
-})

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -99,22 +98,5 @@ var _ = Describe("Failing components", func() {
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component bad: panic: at the disco")))
 		Eventually(w.value(ctx, "item-good")).WithTimeout(patience).Should(Equal("a"))
-	}, SpecTimeout(5*time.Minute))
-})
-
-var _ = Describe("Denied corrections", func() {
-	It("retries a correction that an admission policy denies with the code 422 until the policy is removed [F73]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.RevisionJobID)
-		w.start(build(stategraph.NewGraph().Add("a", configMap("a")).Add("b", configMap("b"))))
-		w.deploy(ctx, "one", settings{Value: "x"})
-		w.AwaitQuiet(ctx)
-		allow := w.DenyCreation(ctx, "one-a")
-		Expect(w.Client.Delete(ctx, w.Read(ctx, "one-a"))).To(Succeed())
-		Eventually(w.Condition(ctx, "one", contract.ConditionBackground)).WithTimeout(patience).Should(And(
-			HaveValue(HaveField("Status", lsv1alpha1.ConditionTrue)), HaveValue(HaveField("Message", ContainSubstring("not on Fridays")))))
-		allow()
-		Eventually(w.Data(ctx, "one-a")).WithTimeout(patience).ShouldNot(BeNil())
-		Eventually(w.Condition(ctx, "one", contract.ConditionBackground)).WithTimeout(patience).Should(
-			Or(BeNil(), HaveValue(HaveField("Status", lsv1alpha1.ConditionFalse))))
 	}, SpecTimeout(5*time.Minute))
 })

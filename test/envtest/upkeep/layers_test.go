@@ -19,6 +19,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
@@ -93,6 +94,20 @@ var _ = Describe("Items", func() {
 				}).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(HaveField("Port", int32(443))))
 				w.AwaitQuiet(ctx)
 				Expect(w.Again(ctx, "item").Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded))
+			}, SpecTimeout(5*time.Minute))
+
+			It("retries a correction that an admission policy denies with the code 422 until the policy is removed [F73]", func(ctx SpecContext) {
+				w := newLayerEnv(ctx, l).start()
+				w.succeeds(ctx, "item", nil, []any{w.configMap("a", "a"), w.configMap("b", "b")})
+				w.AwaitQuiet(ctx)
+				allow := w.DenyCreation(ctx, "a")
+				Expect(w.Client.Delete(ctx, w.Read(ctx, "a"))).To(Succeed())
+				Eventually(w.Condition(ctx, "item", contract.ConditionBackground)).WithContext(ctx).WithTimeout(patience).Should(And(
+					HaveValue(HaveField("Status", lsv1alpha1.ConditionTrue)), HaveValue(HaveField("Message", ContainSubstring("not on Fridays")))))
+				allow()
+				Eventually(w.Data(ctx, "a")).WithContext(ctx).WithTimeout(patience).ShouldNot(BeNil())
+				Eventually(w.Condition(ctx, "item", contract.ConditionBackground)).WithContext(ctx).WithTimeout(patience).Should(
+					Or(BeNil(), HaveValue(HaveField("Status", lsv1alpha1.ConditionFalse))))
 			}, SpecTimeout(5*time.Minute))
 
 			It("deletes an object of a lost inventory, and leaves the copy that another controller made of it [F98]", func(ctx SpecContext) {
