@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
-	"github.com/deployerkit/deployerkit/apply/internal/fields"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // isAmbiguous reports whether the API server rejected an object because two items of a list have the same name, or
@@ -33,7 +33,7 @@ func decideRekey(k known) step {
 		if live == nil || live.GetUID() != k.UID || !r.isOwn(live, k.Entry) {
 			return k.fail(k.fault)
 		}
-		content, _ := fields.Rekey(live.Object, bodyFor(k).Object).(map[string]any)
+		content, _ := jsondiff.Rekey(live.Object, bodyFor(k).Object).(map[string]any)
 		if equality.Semantic.DeepEqual(content, live.Object) {
 			return k.fail(k.fault)
 		}

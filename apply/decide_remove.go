@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/deletion"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // decideRemove returns the first step for the deletion of an object.
@@ -117,7 +117,7 @@ func decidePrepare(r rules, k known, next decision) step {
 	for key, value := range k.AnnotateBeforeDelete {
 		annotations[key] = value
 	}
-	patch := fields.Overlay(k.PatchBeforeDelete, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	patch := jsondiff.Overlay(k.PatchBeforeDelete, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	return k.merge(r, k.UID, patch, next)
 }
 

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
-	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/internal/lists"
 )
 
@@ -87,7 +87,7 @@ func (p *preparing) expand(desired []Desired) []Desired {
 			p.fault(invalid(Ref{}, "", "a manifest is empty"))
 			continue
 		}
-		content, err := fields.Clone(d.Object.Object)
+		content, err := jsondiff.RoundTrip(d.Object.Object)
 		if err != nil {
 			p.fault(invalid(RefOf(d.Object), "", "is not JSON: %v", err))
 			continue

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 func TestDiffer(t *testing.T) {
@@ -33,8 +33,8 @@ func TestDiffer(t *testing.T) {
 		"server's fields":  {object{"status": object{"x": "z"}, "metadata": object{"resourceVersion": "2", "generation": int64(2), "managedFields": []any{}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &unstructured.Unstructured{Object: fields.Overlay(live, nil)}
-			b := &unstructured.Unstructured{Object: fields.Overlay(live, tc.more)}
+			a := &unstructured.Unstructured{Object: jsondiff.Overlay(live, nil)}
+			b := &unstructured.Unstructured{Object: jsondiff.Overlay(live, tc.more)}
 			before := b.DeepCopy()
 			if differ(a, b) != tc.want || differ(b, a) != tc.want {
 				t.Errorf("want %v", tc.want)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // decideReplace is called after reading an object whose strategy computes the new state from the current one. The write
@@ -67,7 +67,7 @@ func decideUpdate(r rules, k known, wanted *unstructured.Unstructured) step {
 	out := step{known: k, effect: effectUpdate, next: decideReplaced, body: wanted, manager: r.owner.Manager()}
 	if k.want.Strategy == Patch {
 		version := map[string]any{"metadata": map[string]any{"resourceVersion": k.live.GetResourceVersion()}}
-		out.strict, out.effect, out.patch = true, effectPatch, fields.Overlay(fields.MergePatch(k.live.Object, wanted.Object), version)
+		out.strict, out.effect, out.patch = true, effectPatch, jsondiff.Overlay(jsondiff.MergePatch(k.live.Object, wanted.Object), version)
 	}
 	return out
 }
@@ -109,7 +109,7 @@ func (o *object) laidOver(live *unstructured.Unstructured) *unstructured.Unstruc
 		want = want.DeepCopy()
 		retain(want, live)
 	}
-	out, _ := fields.Lay(live.Object, want.Object).(map[string]any)
+	out, _ := jsondiff.Lay(live.Object, want.Object).(map[string]any)
 	return &unstructured.Unstructured{Object: out}
 }
 
@@ -125,7 +125,7 @@ func (o *object) normOf(stored *unstructured.Unstructured) string {
 
 // norm returns a hash of a live object, restricted to the fields that the manifest contains.
 func (o *object) norm(live *unstructured.Unstructured) string {
-	return digest(fields.Cut(live.Object, o.Object.Object))
+	return digest(jsondiff.Cut(live.Object, o.Object.Object))
 }
 
 // outcome returns the complete object that the strategy computes from the manifest and the live object.
@@ -133,13 +133,13 @@ func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructu
 	out := o.Object.DeepCopy()
 	switch o.Strategy {
 	case Merge:
-		out.Object = fields.Fill(live.DeepCopy().Object, out.Object)
+		out.Object = jsondiff.Fill(live.DeepCopy().Object, out.Object)
 		// The strategy would keep the labels and annotations of an earlier item with the same name.
 		if owner, owned := ownership.OwnerOf(o.Object); owned {
 			owner.Stamp(out)
 		}
 	case MergeOverwrite:
-		out.Object = fields.Overlay(live.DeepCopy().Object, out.Object)
+		out.Object = jsondiff.Overlay(live.DeepCopy().Object, out.Object)
 		keepFilled(out, live)
 	case Apply, Recreate, OnDelete, Update, Patch:
 		retain(out, live)

@@ -21,15 +21,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/observe"
 )
 
 // manifest returns a desired object in the namespace "shop".
 func manifest(kind, name string, more map[string]any) Desired {
 	body := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "shop", "name": name}}
-	return Desired{Object: &unstructured.Unstructured{Object: fields.Overlay(body, more)}}
+	return Desired{Object: &unstructured.Unstructured{Object: jsondiff.Overlay(body, more)}}
 }
 
 func TestSessionOfUnchangedObjectsCostsNothing(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
-	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/deletion"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/observe"
 )
 
@@ -223,7 +223,7 @@ func (k known) apply(r rules, body *unstructured.Unstructured, uid types.UID, fo
 // merge sends a JSON merge patch under the item's manager for patches. The patch applies only to an object with the
 // given UID.
 func (k known) merge(r rules, uid types.UID, patch map[string]any, next decision) step {
-	patch = fields.Overlay(patch, map[string]any{"metadata": map[string]any{"uid": string(uid)}})
+	patch = jsondiff.Overlay(patch, map[string]any{"metadata": map[string]any{"uid": string(uid)}})
 	return step{known: k, effect: effectMerge, next: next, patch: patch, manager: r.owner.PatchManager()}
 }
 

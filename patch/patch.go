@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
@@ -177,7 +178,7 @@ func (p *Patch) content() (patching.Content, error) {
 	for _, path := range slices.Sorted(maps.Keys(p.faults)) {
 		errs = append(errs, p.faults[path].err)
 	}
-	out := patching.Content{Changes: patching.Clone(p.changes), Funcs: slices.Clone(p.fns)}
+	out := patching.Content{Changes: jsondiff.DeepCopy(p.changes), Funcs: slices.Clone(p.fns)}
 	for _, path := range slices.Sorted(maps.Keys(p.places)) {
 		if place := p.places[path]; (View{patch: p, path: place}).find() != nil {
 			out.Places = append(out.Places, place)
@@ -189,7 +190,7 @@ func (p *Patch) content() (patching.Content, error) {
 func fromContent(content patching.Content) *Patch {
 	p := &Patch{changes: content.Changes, fns: content.Funcs, places: map[string][]string{}}
 	for _, place := range content.Places {
-		p.places[patching.PathOf(place...)] = place
+		p.places[jsondiff.PathOf(place...)] = place
 	}
 	return p
 }
@@ -216,14 +217,14 @@ func (p *Patch) plain(path []string, value any) (any, bool) {
 		}
 		return out, true
 	}
-	plain, err := patching.Normal(value)
+	plain, err := jsondiff.Normalize(value)
 	if err != nil {
 		if p.faults == nil {
 			p.faults = map[string]fault{}
 		}
-		p.faults[patching.PathOf(path...)] = fault{path: path, err: patching.Below(patching.PathOf(path...), err)}
+		p.faults[jsondiff.PathOf(path...)] = fault{path: path, err: jsondiff.Below(jsondiff.PathOf(path...), err)}
 		return nil, false
 	}
-	patching.DropListNulls(plain)
+	jsondiff.DropListNulls(plain)
 	return plain, true
 }

@@ -2,7 +2,10 @@
 
 package patch
 
-import "github.com/deployerkit/deployerkit/internal/patching"
+import (
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
+	"github.com/deployerkit/deployerkit/internal/patching"
+)
 
 // Result describes the calls and the outcome of Apply. It is also valid if Apply returns an error.
 type Result struct {
@@ -34,7 +37,7 @@ type Call = patching.Call
 
 // FieldError is the error for a field that cannot be changed as requested. It contains the path of the field. Use
 // errors.As to find the error.
-type FieldError = patching.FieldError
+type FieldError = jsondiff.FieldError
 
 // SizeError is the error of a write that the API server refused because the whole object is too large.
 type SizeError = patching.SizeError

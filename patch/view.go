@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/deployerkit/deployerkit/internal/patching"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // View gives access to the merge changes of a patch for one nested object, such as the labels. The patch need not
@@ -68,7 +68,7 @@ func (v View) Get(key string) (any, bool) {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
 	value, exists := v.find()[key]
-	value, _ = patching.Normal(value) // a copy
+	value, _ = jsondiff.Normalize(value) // a copy
 	return value, exists
 }
 
@@ -92,7 +92,7 @@ func (v View) Len() int {
 func (v View) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		v.patch.mu.Lock()
-		noted := patching.Clone(v.find())
+		noted := jsondiff.DeepCopy(v.find())
 		v.patch.mu.Unlock()
 		for _, key := range slices.Sorted(maps.Keys(noted)) {
 			if !yield(key, noted[key]) {
@@ -121,13 +121,7 @@ func (v View) forget(key string) {
 }
 
 // find returns the recorded changes of the view's object, or nil if there are none. The caller holds the lock.
-func (v View) find() map[string]any {
-	at := v.patch.changes
-	for _, key := range v.path {
-		at, _ = at[key].(map[string]any)
-	}
-	return at
-}
+func (v View) find() map[string]any { return jsondiff.ObjectAt(v.patch.changes, v.path...) }
 
 // make returns the map with the recorded changes of the view's object, and creates the map if necessary. The caller
 // holds the lock.
@@ -140,7 +134,7 @@ func (v View) make() map[string]any {
 		p.places = map[string][]string{}
 	}
 	if len(v.path) > 0 {
-		p.places[patching.PathOf(v.path...)] = v.path
+		p.places[jsondiff.PathOf(v.path...)] = v.path
 	}
 	at := p.changes
 	for _, key := range v.path {

@@ -224,27 +224,6 @@ func (l listed) List(context.Context, schema.GroupVersionKind, map[string]string
 	return l, nil
 }
 
-// TestEqualNumbers uses Go values, because a YAML decoder turns 2.0 into a whole number.
-func TestEqualNumbers(t *testing.T) {
-	for name, tc := range map[string]struct {
-		a, b any
-		want bool
-	}{
-		"a float without a fraction": {int64(2), 2.0, true},
-		"a float as the first value": {2.0, int64(2), true},
-		"float":                      {int64(2), 2.5, false},
-		"numbers in a list":          {[]any{int64(1), 2.0}, []any{1.0, int64(2)}, true},
-		"a number and a string":      {int64(2), "2", false},
-		"a number and a boolean":     {int64(1), true, false},
-	} {
-		t.Run(name+" [D13]", func(t *testing.T) {
-			if got := equal(tc.a, tc.b); got != tc.want {
-				t.Errorf("equal(%v, %v): got %t", tc.a, tc.b, got)
-			}
-		})
-	}
-}
-
 func TestRunForgetsRemovedObjects(t *testing.T) {
 	t.Run("results of removed objects are dropped [H-19]", func(t *testing.T) {
 		check, err := Compile(spec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: log}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // parsed parses an object in the same way as the API server's client, so that whole numbers are int64.
@@ -147,7 +149,7 @@ func TestDefaultChecksOfKinds(t *testing.T) {
 			if got.State != tc.want || !strings.Contains(got.Reason, tc.reason) || got.Ready() != (got.Reason == "") {
 				t.Errorf("Of(...): want %s with %q, got %s with %q", tc.want, tc.reason, got.State, got.Reason)
 			}
-			if !equal(before.Object, obj.Object) {
+			if !jsondiff.Equal(before.Object, obj.Object) {
 				t.Error("Of(...) changed the object")
 			}
 			// The result is the same if the object was decoded so that all numbers are float64.

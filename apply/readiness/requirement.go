@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	health "github.com/gardener/landscaper/apis/deployer/utils/readinesschecks"
@@ -16,8 +15,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	sigsjson "sigs.k8s.io/json"
 
-	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // operators contains the operators that a requirement may use.
@@ -134,7 +133,7 @@ func (r *requirement) unmet(ctx context.Context, obj *unstructured.Unstructured)
 
 // meets reports whether a value satisfies the requirement. The path of the requirement may find several values.
 func (r *requirement) meets(value any) bool {
-	listed := slices.ContainsFunc(r.values, func(want any) bool { return equal(value, want) })
+	listed := slices.ContainsFunc(r.values, func(want any) bool { return jsondiff.Equal(value, want) })
 	if r.operator == selection.NotEquals || r.operator == selection.NotIn {
 		return !listed
 	}
@@ -168,26 +167,4 @@ func short(value any) string {
 		return string(line[:79]) + "…"
 	}
 	return string(raw)
-}
-
-// equal reports whether two JSON values are equal. Numbers of different Go types are equal if they have the same value.
-func equal(a, b any) bool {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(x, y, equal)
-	case []any:
-		y, ok := b.([]any)
-		return ok && slices.EqualFunc(x, y, equal)
-	}
-	if x, ok := a.(int64); ok {
-		if y, ok := b.(int64); ok {
-			return x == y // as floats, integers beyond 2^53 would not be exact
-		}
-	}
-	if x, ok := fields.Number(a); ok {
-		y, ok := fields.Number(b)
-		return ok && x == y
-	}
-	return a == b
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/internal/notfound"
 )
 
@@ -98,7 +99,7 @@ func (a *applier) begin() error {
 		a.endpoint, _ = found.(StatusEndpoint)
 	}
 	a.uid = a.obj.GetUID()
-	metadata := member(a.left.Changes, fieldMetadata)
+	metadata := jsondiff.ObjectAt(a.left.Changes, fieldMetadata)
 	for _, list := range guardedLists {
 		// The new list is based on the known version. Writing it would remove items that only another version contains.
 		a.options.Locked = a.options.Locked || hasMember(metadata, list)
@@ -183,7 +184,9 @@ func (a *applier) classify(ctx context.Context, err error) error {
 	return a.conflict()
 }
 
-func isOtherUID(cause metav1.StatusCause) bool { return cause.Field == PathOf(fieldMetadata, fieldUID) }
+func isOtherUID(cause metav1.StatusCause) bool {
+	return cause.Field == jsondiff.PathOf(fieldMetadata, fieldUID)
+}
 
 func (a *applier) conflict() error {
 	resource := schema.GroupResource{Group: a.target.kind.Group, Resource: a.target.kind.Kind}

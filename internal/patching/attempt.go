@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/internal/notfound"
 )
 
@@ -97,14 +98,14 @@ func (a *applier) send(ctx context.Context, subresource string, todo plan, statu
 // subresource.
 func (a *applier) carried(before map[string]any) bool {
 	if len(a.left.Funcs) == 0 {
-		return Equal(a.body[fieldStatus], ApplyMerge(a.body, a.left.Changes)[fieldStatus])
+		return jsondiff.Equal(a.body[fieldStatus], jsondiff.ApplyMergePatch(a.body, a.left.Changes)[fieldStatus])
 	}
-	return !Equal(before[fieldStatus], a.body[fieldStatus])
+	return !jsondiff.Equal(before[fieldStatus], a.body[fieldStatus])
 }
 
 // warn records a warning for each field that was sent but is not in the response.
 func (a *applier) warn(todo plan, main, status bool) {
-	for _, path := range missing("", part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
+	for _, path := range missing(nil, part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
 		if !isWriteOnly(a.target.kind, path) {
 			a.result.Warnings = append(a.result.Warnings, path+" was not stored: the API server removed it, probably because the schema of the kind does not contain the field")
 		}

@@ -12,6 +12,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 const (
@@ -36,7 +38,7 @@ func decode(data []byte) (map[string]any, error) {
 // typed object, nulls are removed, because they only represent unset fields.
 func Body(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return normal(u.Object)
+		return jsondiff.NormalizeObject(u.Object)
 	}
 	return Encode(obj)
 }
@@ -48,7 +50,7 @@ func ObjectOf(obj client.Object, body map[string]any) (client.Object, error) {
 		return nil, err
 	}
 	if u, ok := out.(*unstructured.Unstructured); ok {
-		u.Object = Clone(body)
+		u.Object = jsondiff.DeepCopy(body)
 		return u, nil
 	}
 	err = decodeInto(body, out)
@@ -96,7 +98,7 @@ func checkKnown(obj client.Object, body map[string]any) error {
 	if field, ok := errors.AsType[kjson.FieldError](unknown[0]); ok {
 		path = field.FieldPath()
 	}
-	return &FieldError{Path: path, Reason: fmt.Sprintf("%T has no such field", obj)}
+	return &jsondiff.FieldError{Path: path, Reason: fmt.Sprintf("%T has no such field", obj)}
 }
 
 // isNil reports whether the interface is nil or contains a nil pointer.
@@ -105,14 +107,8 @@ func isNil(obj client.Object) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// member returns a member of a body, or nil if the member is not an object.
-func member(body map[string]any, key string) map[string]any {
-	out, _ := body[key].(map[string]any)
-	return out
-}
-
 func versionOf(body map[string]any) string {
-	version, _ := member(body, fieldMetadata)[fieldResourceVersion].(string)
+	version, _ := jsondiff.ObjectAt(body, fieldMetadata)[fieldResourceVersion].(string)
 	return version
 }
 
@@ -135,5 +131,5 @@ func part(body map[string]any, main, status bool) map[string]any {
 
 // samePart compares a part of two bodies. The part is the status if `status` is true, and everything else otherwise.
 func samePart(a, b map[string]any, status bool) bool {
-	return Equal(part(a, !status, status), part(b, !status, status))
+	return jsondiff.Equal(part(a, !status, status), part(b, !status, status))
 }

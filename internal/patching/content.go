@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // Func changes the raw body of an object in place.
@@ -28,7 +30,7 @@ func (c Content) Empty() bool { return len(c.Changes) == 0 && len(c.Funcs) == 0 
 
 // Fold applies the content to a body and returns the result. It does not change the given body.
 func (c Content) Fold(body map[string]any) (map[string]any, error) {
-	start, err := normal(body)
+	start, err := jsondiff.NormalizeObject(body)
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +61,12 @@ func (c Content) fold(body map[string]any) (map[string]any, error) {
 	if err := c.checkPlaces(body); err != nil {
 		return nil, err
 	}
-	out := ApplyMerge(body, c.Changes)
+	out := jsondiff.ApplyMergePatch(body, c.Changes)
 	for i, fn := range c.Funcs {
-		work := Clone(out)
+		work := jsondiff.DeepCopy(out)
 		err := fn(work)
 		if err == nil {
-			out, err = normal(work)
+			out, err = jsondiff.NormalizeObject(work)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("patch function %d: %w", i, err)
@@ -80,9 +82,9 @@ func (c Content) checkPlaces(body map[string]any) error {
 		at := body
 		for depth, key := range path {
 			if _, isList := at[key].([]any); isList && depth > 0 {
-				return &FieldError{Path: PathOf(path[:depth+1]...), Reason: "is a list; only a function can change the items of a list"}
+				return &jsondiff.FieldError{Path: jsondiff.PathOf(path[:depth+1]...), Reason: "is a list; only a function can change the items of a list"}
 			}
-			at = member(at, key)
+			at = jsondiff.ObjectAt(at, key)
 		}
 	}
 	return nil
@@ -104,7 +106,7 @@ func (c Content) statusOnly() Content {
 // onStatus returns a function that runs fn and discards all changes except those to the status.
 func onStatus(fn Func) Func {
 	return func(body map[string]any) error {
-		work := Clone(body)
+		work := jsondiff.DeepCopy(body)
 		if err := fn(work); err != nil {
 			return err
 		}

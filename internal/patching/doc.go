@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patching compares JSON bodies of objects, encodes the differences and sends them. Package patch and the
-// status writer of deployerlib use it.
+// Package patching sends the changes of objects. Package patch and the status writer of deployerlib use it. Package
+// jsondiff computes the changes.
 //
 // Apply changes an object according to a Content, which consists of a merge patch and functions. It retries after
 // conflicts. Write sends one merge patch for a given version of an object, and returns conflicts to the caller. If the

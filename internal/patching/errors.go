@@ -11,16 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// FieldError reports a field that cannot be changed as requested. Use errors.As to find it.
-type FieldError struct {
-	// Path is the JSON path of the field, for example spec.config.foo.
-	Path string
-	// Reason describes the problem. It never contains the value.
-	Reason string
-}
-
-func (e *FieldError) Error() string { return e.Path + ": " + e.Reason }
-
 // SizeError reports that the API server refused a write because the object would be too large. The limit applies to the
 // whole object. Therefore a smaller status may help even if it is the spec that is large.
 type SizeError struct {

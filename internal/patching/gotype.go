@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // shape describes one member of the JSON form of a Go type.
@@ -111,10 +113,10 @@ func unprovenMember(member shape, change, have any, exists bool) (send, read boo
 		return !exists && !member.absent, false
 	case isObject && known != nil:
 		return unproven(member.elem, below, known)
-	case isObject && !exists && deletesOnly(below):
+	case isObject && !exists && jsondiff.DeletesOnly(below):
 		return false, !member.absent && !isMap(member.elem)
 	default:
-		return exists && !member.absent && IsZero(change), false
+		return exists && !member.absent && jsondiff.IsZero(change), false
 	}
 }
 

@@ -6,9 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // plan describes the writes of one attempt.
@@ -62,7 +63,7 @@ func (a *applier) planRaw(ctx context.Context) (plan, error) {
 func (a *applier) blind() plan {
 	changes := a.left.Changes
 	return plan{
-		base: a.body, wanted: ApplyMerge(a.body, changes),
+		base: a.body, wanted: jsondiff.ApplyMergePatch(a.body, changes),
 		main: len(part(changes, true, false)) > 0, status: hasMember(changes, fieldStatus),
 	}
 }
@@ -70,13 +71,13 @@ func (a *applier) blind() plan {
 // checkIdentity returns an error if the resourceVersion, or a field that identifies the object, would change.
 func checkIdentity(base, wanted map[string]any) error {
 	for _, key := range []string{"apiVersion", "kind"} {
-		if !Equal(base[key], wanted[key]) && base[key] != nil {
-			return &FieldError{Path: key, Reason: "a patch must not change the kind of its object"}
+		if !jsondiff.Equal(base[key], wanted[key]) && base[key] != nil {
+			return &jsondiff.FieldError{Path: key, Reason: "a patch must not change the kind of its object"}
 		}
 	}
 	for _, key := range []string{fieldResourceVersion, "name", "namespace", fieldUID} {
-		if !Equal(member(base, fieldMetadata)[key], member(wanted, fieldMetadata)[key]) {
-			return &FieldError{Path: PathOf(fieldMetadata, key), Reason: "a patch must not change it, because it identifies the object"}
+		if !jsondiff.Equal(jsondiff.ObjectAt(base, fieldMetadata)[key], jsondiff.ObjectAt(wanted, fieldMetadata)[key]) {
+			return &jsondiff.FieldError{Path: jsondiff.PathOf(fieldMetadata, key), Reason: "a patch must not change it, because it identifies the object"}
 		}
 	}
 	return nil
@@ -91,7 +92,7 @@ func (a *applier) encode(todo plan, subresource string, status bool) (write, err
 	w := write{subresource: subresource, contentType: types.JSONPatchType, version: versionOf(a.body)}
 	w.change = func(map[string]any) map[string]any { return todo.wanted } // the stored object has the version of todo.base
 	var err error
-	w.data, err = encodeOperations(operations(part(todo.base, main, status), part(todo.wanted, main, status)), w.version)
+	w.data, err = encodeOperations(jsondiff.Operations(part(todo.base, main, status), part(todo.wanted, main, status)), w.version)
 	return w, err
 }
 
@@ -104,7 +105,7 @@ func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write
 	if versionOf(todo.base) != "" {
 		metadata := changes[fieldMetadata] // metadata has no empty members in the API server, so deletions are harmless
 		delete(changes, fieldMetadata)
-		changes, stripped = effective(changes, todo.base)
+		changes, stripped = jsondiff.DropUselessDeletions(changes, todo.base)
 		if metadata != nil {
 			changes[fieldMetadata] = metadata
 		}
@@ -115,7 +116,7 @@ func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write
 	case a.uid != "":
 		changes = bind(changes, fieldUID, string(a.uid))
 	}
-	w.change = func(stored map[string]any) map[string]any { return ApplyMerge(stored, changes) }
+	w.change = func(stored map[string]any) map[string]any { return jsondiff.ApplyMergePatch(stored, changes) }
 	var err error
 	if w.data, err = json.Marshal(changes); err != nil {
 		return w, errors.New("encode patch: the changes cannot be expressed in JSON")
@@ -125,9 +126,18 @@ func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write
 
 // bind returns a copy of a merge patch that also sets one member of the metadata.
 func bind(change map[string]any, key, value string) map[string]any {
-	out, metadata := map[string]any{}, map[string]any{key: value}
-	maps.Copy(out, change)
-	maps.Copy(metadata, member(change, fieldMetadata))
-	out[fieldMetadata] = metadata
-	return out
+	metadata := jsondiff.Overlay(map[string]any{key: value}, jsondiff.ObjectAt(change, fieldMetadata))
+	return jsondiff.Overlay(change, map[string]any{fieldMetadata: metadata})
+}
+
+// encodeOperations encodes a JSON patch for the given version of an object. The first operation sets the
+// resourceVersion. If another version is stored, the API server then returns a conflict. With a "test" operation, it
+// would return a validation error.
+func encodeOperations(ops []jsondiff.Operation, resourceVersion string) ([]byte, error) {
+	lock := jsondiff.Operation{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion}
+	data, err := json.Marshal(append([]jsondiff.Operation{lock}, ops...))
+	if err != nil {
+		return nil, errors.New("encode patch: the body cannot be expressed in JSON")
+	}
+	return data, nil
 }

@@ -3,13 +3,14 @@
 package patching
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // Options configures Apply.
@@ -50,17 +51,17 @@ func isWriteOnly(kind schema.GroupVersionKind, path string) bool {
 // missing returns the paths of values that a write has changed but that the response does not contain. A zero value
 // does not count as missing, because the API server need not store it. A value that differs in the response does not
 // count either, because defaults or admission may have changed it.
-func missing(path string, base, wanted, answer map[string]any) []string {
+func missing(path jsondiff.Path, base, wanted, answer map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		want := wanted[key]
-		at := joinPath(path, pathElement(key))
+		at := append(path, key)
 		have, existed := base[key]
 		stored, exists := answer[key]
 		switch {
-		case existed && Equal(have, want) || IsZero(want):
+		case existed && jsondiff.Equal(have, want) || jsondiff.IsZero(want):
 		case !exists:
-			out = append(out, at)
+			out = append(out, at.String())
 		default:
 			out = append(out, missingBelow(at, have, want, stored)...)
 		}
@@ -68,7 +69,7 @@ func missing(path string, base, wanted, answer map[string]any) []string {
 	return out
 }
 
-func missingBelow(path string, base, want, stored any) []string {
+func missingBelow(path jsondiff.Path, base, want, stored any) []string {
 	switch wanted := want.(type) {
 	case map[string]any:
 		have, _ := base.(map[string]any)
@@ -82,7 +83,7 @@ func missingBelow(path string, base, want, stored any) []string {
 		}
 		var out []string
 		for i := range wanted {
-			out = append(out, missingBelow(joinPath(path, fmt.Sprintf("[%d]", i)), nil, wanted[i], answer[i])...)
+			out = append(out, missingBelow(append(path, i), nil, wanted[i], answer[i])...)
 		}
 		return out
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // errChanged is the reason in a conflict that this package, and not the API server, has detected.
@@ -99,7 +101,7 @@ func (t target) update(ctx context.Context, w write, answer client.Object, resul
 		return apierrors.NewConflict(schema.GroupResource{Group: t.kind.Group, Resource: t.kind.Kind}, t.key.Name, errChanged)
 	}
 	version := raw.GetResourceVersion()
-	raw.Object = Clone(w.change(raw.Object))
+	raw.Object = jsondiff.DeepCopy(w.change(raw.Object))
 	raw.SetResourceVersion(version)
 	var err error
 	if w.subresource == "" {
@@ -125,7 +127,7 @@ func Write(ctx context.Context, c client.Client, obj client.Object, subresource,
 	}
 	w := write{
 		subresource: subresource, contentType: types.MergePatchType, version: version,
-		change: func(stored map[string]any) map[string]any { return ApplyMerge(stored, change) },
+		change: func(stored map[string]any) map[string]any { return jsondiff.ApplyMergePatch(stored, change) },
 	}
 	if w.data, err = json.Marshal(bind(change, fieldResourceVersion, version)); err != nil {
 		return fmt.Errorf("encode patch of %s: %w", to.key, err)

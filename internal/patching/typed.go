@@ -9,6 +9,8 @@ import (
 	"reflect"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 // Typed converts a function that changes a value of a Go type to a Func.
@@ -41,7 +43,7 @@ func decodeInto(body map[string]any, into any) error {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return &FieldError{Path: wrong.Field, Reason: fmt.Sprintf("does not fit %T", into)}
+		return &jsondiff.FieldError{Path: wrong.Field, Reason: fmt.Sprintf("does not fit %T", into)}
 	}
 	if err != nil {
 		return fmt.Errorf("the body does not fit %T", into)
@@ -60,7 +62,7 @@ func Encode(value any) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%T is not a JSON object", value)
 	}
-	dropNulls(body, true)
+	jsondiff.DropNulls(body)
 	return body, nil
 }
 
@@ -81,7 +83,7 @@ func carryObject(raw, before, after map[string]any, t reflect.Type) {
 	}
 	for key, want := range after {
 		have, existed := before[key]
-		if existed && Equal(have, want) {
+		if existed && jsondiff.Equal(have, want) {
 			continue
 		}
 		raw[key] = carry(raw[key], have, want, memberOf(t, key))
@@ -112,11 +114,11 @@ func carry(raw, before, after any, member shape) any {
 // item.
 func carryList(raw, before, after []any, item shape) []any {
 	out := make([]any, len(after))
-	for j, i := range match(before, after, item.mergeKey) {
+	for j, i := range jsondiff.Match(before, after, item.mergeKey) {
 		switch {
 		case i < 0:
 			out[j] = after[j]
-		case Equal(before[i], after[j]):
+		case jsondiff.Equal(before[i], after[j]):
 			out[j] = raw[i]
 		default:
 			out[j] = carry(raw[i], before[i], after[j], shape{elem: item.elem, mergeKey: defaultMergeKey})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fields compares, merges and copies Kubernetes objects in the form of decoded JSON. Its functions are pure and
-// do not modify their arguments.
+// Package fields names the fields that differ between two Kubernetes objects in the form of decoded JSON. It ignores
+// the fields that the API server maintains itself. Its functions do not modify their arguments.
 package fields

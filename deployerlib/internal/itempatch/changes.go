@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
@@ -38,7 +39,7 @@ func (c Changes) On(item client.Object) (client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return patching.ObjectOf(item, patching.ApplyMerge(patching.ApplyMerge(body, c.metadata()), c.status()))
+	return patching.ObjectOf(item, jsondiff.ApplyMergePatch(jsondiff.ApplyMergePatch(body, c.metadata()), c.status()))
 }
 
 // metadata and status return the merge patches without the resourceVersion.

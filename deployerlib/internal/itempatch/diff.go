@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
-	"strconv"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
@@ -43,7 +42,7 @@ const untouchable = "must not change; only labels, annotations, finalizers, owne
 // requires an observedGeneration in a stored status, and all fields in a stored status.deployer. Diff therefore adds an
 // observedGeneration of 0 if there is none, and includes status.deployer either as a whole or not at all.
 //
-// Diff returns a *patching.FieldError if base and wanted differ in another field of the object, or in the name,
+// Diff returns a *jsondiff.FieldError if base and wanted differ in another field of the object, or in the name,
 // namespace or UID.
 func Diff(base, wanted client.Object) (Changes, error) {
 	if b, ok := base.(*lsv1alpha1.DeployItem); ok {
@@ -62,13 +61,13 @@ func Diff(base, wanted client.Object) (Changes, error) {
 	if err := checkUntouched(have, want); err != nil {
 		return Changes{}, err
 	}
-	out := Changes{Version: base.GetResourceVersion(), Metadata: diffMetadata(member(have, fieldMetadata), member(want, fieldMetadata))}
+	out := Changes{Version: base.GetResourceVersion(), Metadata: diffMetadata(jsondiff.ObjectAt(have, fieldMetadata), jsondiff.ObjectAt(want, fieldMetadata))}
 	for _, body := range []map[string]any{have, want} {
-		if status, exists := body[fieldStatus]; exists && member(body, fieldStatus) == nil {
-			return Changes{}, &patching.FieldError{Path: fieldStatus, Reason: fmt.Sprintf("is not an object but %T", status)}
+		if status, exists := body[fieldStatus]; exists && jsondiff.ObjectAt(body, fieldStatus) == nil {
+			return Changes{}, &jsondiff.FieldError{Path: fieldStatus, Reason: fmt.Sprintf("is not an object but %T", status)}
 		}
 	}
-	out.Status = orNil(diffStatusOf(base)(member(have, fieldStatus), member(want, fieldStatus)))
+	out.Status = orNil(diffStatusOf(base)(jsondiff.ObjectAt(have, fieldStatus), jsondiff.ObjectAt(want, fieldStatus)))
 	if out.Version == "" && !out.Empty() {
 		return Changes{}, errNoResourceVersion
 	}
@@ -109,48 +108,18 @@ func bodyOf(obj client.Object) (map[string]any, error) {
 	return patching.Encode(obj)
 }
 
-// member returns the object that body contains under the given key, or nil if there is no such object.
-func member(body map[string]any, key string) map[string]any {
-	out, _ := body[key].(map[string]any)
-	return out
-}
-
 // checkUntouched returns an error for differences in fields that Diff does not send.
 func checkUntouched(base, wanted map[string]any) error {
-	baseMeta, wantedMeta := member(base, fieldMetadata), member(wanted, fieldMetadata)
+	baseMeta, wantedMeta := jsondiff.ObjectAt(base, fieldMetadata), jsondiff.ObjectAt(wanted, fieldMetadata)
 	for _, key := range identity {
-		if !patching.Equal(baseMeta[key], wantedMeta[key]) {
-			return &patching.FieldError{Path: patching.PathOf(fieldMetadata, key), Reason: untouchable}
+		if !jsondiff.Equal(baseMeta[key], wantedMeta[key]) {
+			return &jsondiff.FieldError{Path: jsondiff.PathOf(fieldMetadata, key), Reason: untouchable}
 		}
 	}
-	return checkSame(rest(base, wanted), rest(wanted, base))
-}
-
-// checkSame returns an error that names the first difference between a and b. It compares the members of objects in the
-// order of their keys.
-func checkSame(a, b any) error {
-	if patching.Equal(a, b) {
-		return nil
+	if found := jsondiff.Diff(rest(base, wanted), rest(wanted, base)); len(found) > 0 {
+		return &jsondiff.FieldError{Path: found[0].Path.String(), Reason: untouchable}
 	}
-	left, _ := a.([]any)
-	right, _ := b.([]any)
-	for i := range left {
-		if len(left) == len(right) && !patching.Equal(left[i], right[i]) {
-			return patching.Below("["+strconv.Itoa(i)+"]", checkSame(left[i], right[i]))
-		}
-	}
-	have, isObject := a.(map[string]any)
-	want, wasObject := b.(map[string]any)
-	if isObject && wasObject {
-		keys := maps.Clone(have)
-		maps.Copy(keys, want)
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			if !patching.Equal(have[key], want[key]) {
-				return patching.Below(patching.PathOf(key), checkSame(have[key], want[key]))
-			}
-		}
-	}
-	return &patching.FieldError{Reason: untouchable}
+	return nil
 }
 
 // rest returns a copy of body without metadata and status. If the parameter `other` has no apiVersion or no kind, the
@@ -170,7 +139,7 @@ func rest(body, other map[string]any) map[string]any {
 func diffMetadata(base, wanted map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, key := range metadataMaps {
-		if change := patching.MergePatch(member(base, key), member(wanted, key)); len(change) > 0 {
+		if change := jsondiff.MergePatch(jsondiff.ObjectAt(base, key), jsondiff.ObjectAt(wanted, key)); len(change) > 0 {
 			out[key] = change
 		}
 	}
@@ -178,7 +147,7 @@ func diffMetadata(base, wanted map[string]any) map[string]any {
 		have, _ := base[key].([]any)
 		want, _ := wanted[key].([]any)
 		switch {
-		case patching.Equal(have, want):
+		case jsondiff.Equal(have, want):
 		case len(want) == 0:
 			out[key] = nil
 		default:

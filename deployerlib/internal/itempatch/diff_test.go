@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
-	"github.com/deployerkit/deployerkit/internal/patching"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 func TestDiffUnstructured(t *testing.T) {
@@ -117,7 +117,7 @@ func TestDiffRejectsChangesOfOtherFields(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			changes, err := itempatch.Diff(tc.base, tc.wanted)
-			fieldErr := &patching.FieldError{}
+			fieldErr := &jsondiff.FieldError{}
 			if !errors.As(err, &fieldErr) || fieldErr.Path != tc.path {
 				t.Fatalf("Diff() error = %v, want a FieldError at %s", err, tc.path)
 			}

@@ -9,7 +9,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/internal/patching"
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
 const (
@@ -24,7 +24,7 @@ func diffStatusOf(obj client.Object) func(base, wanted map[string]any) map[strin
 	if _, typed := obj.(*lsv1alpha1.DeployItem); typed || gvk.Group == lsv1alpha1.SchemeGroupVersion.Group && gvk.Kind == "DeployItem" {
 		return diffStatus
 	}
-	return patching.MergePatch
+	return jsondiff.MergePatch
 }
 
 // diffStatus returns the merge patch from base to wanted, or nil if there is nothing to send. It meets two requirements
@@ -42,7 +42,7 @@ func diffStatus(base, wanted map[string]any) map[string]any {
 	if _, exists := wanted[fieldObservedGeneration]; !exists {
 		wanted[fieldObservedGeneration] = int64(0)
 	}
-	out := patching.MergePatch(base, wanted)
+	out := jsondiff.MergePatch(base, wanted)
 	if _, changed := out[fieldDeployer].(map[string]any); changed {
 		out[fieldDeployer] = wanted[fieldDeployer]
 	}
@@ -74,5 +74,5 @@ func withWholeDeployer(status map[string]any) map[string]any {
 // isZeroStatus reports whether a status contains only an observedGeneration of 0.
 func isZeroStatus(status map[string]any) bool {
 	generation, exists := status[fieldObservedGeneration]
-	return len(status) == 0 || len(status) == 1 && exists && (generation == int64(0) || generation == float64(0))
+	return len(status) == 0 || len(status) == 1 && exists && jsondiff.Equal(generation, int64(0))
 }

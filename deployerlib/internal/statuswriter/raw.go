@@ -11,6 +11,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/internal/notfound"
 	"github.com/deployerkit/deployerkit/internal/patching"
 	"github.com/deployerkit/deployerkit/patch"
@@ -71,14 +72,14 @@ func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (
 		return nil, err
 	}
 	if path := ineffective(nil, base, wanted, known); path != nil {
-		return nil, &patch.FieldError{Path: patching.PathOf(path...), Reason: fmt.Sprintf("%T has no such field", di)}
+		return nil, &patch.FieldError{Path: jsondiff.PathOf(path...), Reason: fmt.Sprintf("%T has no such field", di)}
 	}
 	return out, nil
 }
 
 // shown applies the changes of di to a copy of the stored body, and returns the copy.
 func shown(raw map[string]any, di *lsv1alpha1.DeployItem) (map[string]any, error) {
-	body := patching.Clone(raw)
+	body := jsondiff.DeepCopy(raw)
 	err := patching.Typed(func(item *lsv1alpha1.DeployItem) error { di.DeepCopyInto(item); return nil })(body)
 	return body, err
 }
@@ -87,7 +88,7 @@ func shown(raw map[string]any, di *lsv1alpha1.DeployItem) (map[string]any, error
 // parameter `wanted` is base with all changes. The parameter `known` is base with only those changes that the Go type
 // supports.
 func ineffective(path []string, base, wanted, known any) []string {
-	if patching.Equal(base, wanted) || patching.IsZero(base) && patching.IsZero(wanted) {
+	if jsondiff.Equal(base, wanted) || jsondiff.IsZero(base) && jsondiff.IsZero(wanted) {
 		return nil
 	}
 	want, isObject := wanted.(map[string]any)
@@ -102,7 +103,7 @@ func ineffective(path []string, base, wanted, known any) []string {
 		}
 		return nil
 	}
-	if patching.Equal(base, known) {
+	if jsondiff.Equal(base, known) {
 		return path
 	}
 	return nil

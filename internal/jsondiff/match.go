@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patching
+package jsondiff
 
 import (
 	"cmp"
@@ -20,10 +20,10 @@ type matcher struct {
 	taken         []bool // for each item of the old list, whether it is already matched
 }
 
-// match compares an old list with a new one. For each item of the new list, it returns the index of the corresponding
+// Match compares an old list with a new one. For each item of the new list, it returns the index of the corresponding
 // item of the old list, or -1. Items with a key are matched by this key. Items without a key are matched if they are
 // equal, then if they have equal members, and finally by their position.
-func match(before, after []any, key string) []int {
+func Match(before, after []any, key string) []int {
 	m := matcher{before: before, after: after, from: make([]int, len(after)), taken: make([]bool, len(before))}
 	head, tail := commonEnds(before, after)
 	for j := range after {
@@ -64,10 +64,7 @@ func keyOf(item any, key string) string {
 
 // textOf returns an item as JSON text.
 func textOf(item any) string {
-	data, err := json.Marshal(item)
-	if err != nil {
-		return ""
-	}
+	data, _ := json.Marshal(item) // plain values never fail
 	return string(data)
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fields
+package jsondiff
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 )
 
 func TestLay(t *testing.T) {
@@ -75,69 +74,6 @@ func TestRekey(t *testing.T) {
 			}
 			if diff := cmp.Diff(live, object{"it": tc.live}); diff != "" {
 				t.Error("an argument was changed", diff)
-			}
-		})
-	}
-}
-
-func TestMerging(t *testing.T) {
-	type object = map[string]any
-	base := object{"same": "a", "zero": "", "none": nil, "list": []any{"a"}, "empty": []any{}, "deep": object{"a": int64(1), "zero": int64(0)}}
-	more := object{"same": "b", "zero": "b", "none": "b", "list": []any{"b"}, "empty": []any{"b"}, "deep": object{"a": int64(2), "zero": int64(2), "new": nil}, "new": false}
-	t.Run("Fill adds missing fields [D9]", func(t *testing.T) {
-		want := object{"same": "a", "zero": "b", "none": "b", "list": []any{"a"}, "empty": []any{"b"}, "deep": object{"a": int64(1), "zero": int64(2), "new": nil}, "new": false}
-		if diff := cmp.Diff(want, Fill(base, more)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
-	})
-	t.Run("Overlay replaces fields [D9]", func(t *testing.T) {
-		want := object{"same": "b", "zero": "b", "none": "b", "list": []any{"b"}, "empty": []any{"b"}, "deep": object{"a": int64(2), "zero": int64(2), "new": nil}, "new": false}
-		if diff := cmp.Diff(want, Overlay(base, more)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
-		if base["same"] != "a" || more["same"] != "b" {
-			t.Error("an argument was changed")
-		}
-	})
-	t.Run("MergePatch leads from one object to the other", func(t *testing.T) {
-		from, to := object{"a": "1", "gone": "x", "deep": object{"a": "1", "gone": "x"}}, object{"a": "2", "deep": object{"a": "1"}, "new": "x"}
-		want := object{"a": "2", "gone": nil, "deep": object{"gone": nil}, "new": "x"}
-		if diff := cmp.Diff(want, MergePatch(from, to)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
-	})
-}
-
-func TestUnmatched(t *testing.T) {
-	for name, test := range map[string]struct {
-		wanted, live, below string
-		mutable             map[string]bool
-		want                []string
-	}{
-		"only the given part is compared [F42]": {
-			"spec: {template: {spec: {containers: [{name: a, image: two}]}}}",
-			"spec: {template: {spec: {containers: [{name: a, image: one, imagePullPolicy: Always}]}}}", ".spec.template", nil,
-			[]string{".spec.template.spec.containers[0].image"},
-		},
-		"mutable fields are ignored [F42]": {
-			"spec: {replicas: 2, serviceName: b}", "spec: {replicas: 1, serviceName: a}", ".spec", map[string]bool{"replicas": true}, []string{".spec.serviceName"},
-		},
-		"lists of another length":                 {"spec: {a: [1]}", "spec: {a: [1, 2]}", ".spec", nil, []string{".spec.a"}},
-		"a value instead of an object":            {"spec: {a: {b: 1}}", "spec: {a: 1}", ".spec", nil, []string{".spec.a"}},
-		"fields that are not desired are ignored": {"spec: {a: 1}", "spec: {a: 1, b: 2}", ".spec", nil, nil},
-		"a field with an exact path":              {"spec: {clusterIP: b}", "spec: {clusterIP: a}", ".spec.clusterIP", nil, nil},
-		"a path that the object does not have":    {"spec: {}", "spec: {}", ".status[0].x", nil, nil},
-		"no path":                                 {"spec: {a: 1}", "spec: {a: 2}", "", nil, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var wanted, live map[string]any
-			for text, into := range map[string]*map[string]any{test.wanted: &wanted, test.live: &live} {
-				if err := yaml.Unmarshal([]byte(text), into); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if diff := cmp.Diff(test.want, Unmatched(live, wanted, test.below, test.mutable)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patching
+package jsondiff
 
 import (
 	"cmp"
 	"slices"
 )
 
-// run describes a difference between two lists: the items [from, fromEnd) of the first list are replaced by the items
+// edit describes a difference between two lists: the items [from, fromEnd) of the first list are replaced by the items
 // [to, toEnd) of the second list.
-type run struct {
+type edit struct {
 	from, fromEnd int
 	to, toEnd     int
 }
@@ -17,19 +17,19 @@ type run struct {
 // pair contains the indices of equal items in two lists.
 type pair struct{ from, to int }
 
-// align returns all differences between a and b, in order.
-func align(a, b []any) []run {
+// listEdits returns all differences between a and b, in order.
+func listEdits(a, b []any) []edit {
 	head, tail := commonEnds(a, b)
 	end := pair{len(a) - tail, len(b) - tail}
-	var runs []run
+	var edits []edit
 	from, to := head, head
 	for _, same := range append(inOrder(equalItems(a[:end.from], b[:end.to], head)), end) {
 		if from < same.from || to < same.to {
-			runs = append(runs, run{from, same.from, to, same.to})
+			edits = append(edits, edit{from, same.from, to, same.to})
 		}
 		from, to = same.from+1, same.to+1
 	}
-	return runs
+	return edits
 }
 
 // commonEnds returns how many items are equal at the beginning and at the end of both lists.

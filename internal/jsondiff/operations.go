@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patching
+package jsondiff
 
 import (
-	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -18,8 +16,8 @@ const (
 	manyOperations = 500
 )
 
-// operation is one operation of a JSON patch (RFC 6902).
-type operation map[string]any
+// Operation is one operation of a JSON patch (RFC 6902).
+type Operation map[string]any
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
@@ -29,8 +27,8 @@ type pointer string
 func (p pointer) member(key string) pointer { return p + "/" + pointer(pointerEscapes.Replace(key)) }
 func (p pointer) item(index int) pointer    { return p + "/" + pointer(strconv.Itoa(index)) }
 
-// operations computes the JSON patch between two bodies.
-func operations(have, want map[string]any) []operation {
+// Operations returns the JSON patch that turns one object into another. It never replaces the whole metadata.
+func Operations(have, want map[string]any) []Operation {
 	for many := manyOperations; ; many /= 10 {
 		d := differ{many: many}
 		d.object("", have, want)
@@ -42,17 +40,17 @@ func operations(have, want map[string]any) []operation {
 
 // differ collects the operations of a JSON patch.
 type differ struct {
-	ops  []operation
+	ops  []Operation
 	size int // estimated length of the operations as JSON
 	many int // the maximum number of operations per object or list; with more, the whole object or list is replaced
 }
 
 func (d *differ) emit(op string, at pointer, value any) {
-	step := operation{"op": op, "path": string(at)}
+	step := Operation{"op": op, "path": string(at)}
 	d.size += len(`{"op":"","path":""},`) + len(op) + len(at)
 	if op != "remove" {
 		step["value"] = value
-		d.size += len(`"value":,`) + size(value)
+		d.size += len(`"value":,`) + len(textOf(value))
 	}
 	d.ops = append(d.ops, step)
 }
@@ -97,7 +95,7 @@ func (d *differ) value(at pointer, have, want any, op string) {
 		d.emit(op, at, want)
 		return
 	}
-	if some := len(d.ops) - steps; at != "/"+fieldMetadata && (some > d.many || some > 1 && d.size-text > size(want)) {
+	if some := len(d.ops) - steps; at != "/metadata" && (some > d.many || some > 1 && d.size-text > len(textOf(want))) {
 		d.ops, d.size = d.ops[:steps], text
 		d.emit(op, at, want)
 	}
@@ -107,32 +105,20 @@ func (d *differ) value(at pointer, have, want any, op string) {
 // difference, all earlier items already equal those of the second list. Therefore it uses the indices of the second
 // list.
 func (d *differ) list(at pointer, have, want []any) {
-	for _, run := range align(have, want) {
-		if run.fromEnd-run.from == run.toEnd-run.to {
-			for i := range run.fromEnd - run.from {
-				if old, item := have[run.from+i], want[run.to+i]; !Equal(old, item) {
-					d.value(at.item(run.to+i), old, item, "replace")
+	for _, edit := range listEdits(have, want) {
+		if edit.fromEnd-edit.from == edit.toEnd-edit.to {
+			for i := range edit.fromEnd - edit.from {
+				if old, item := have[edit.from+i], want[edit.to+i]; !Equal(old, item) {
+					d.value(at.item(edit.to+i), old, item, "replace")
 				}
 			}
 			continue
 		}
-		for range run.fromEnd - run.from {
-			d.emit("remove", at.item(run.to), nil)
+		for range edit.fromEnd - edit.from {
+			d.emit("remove", at.item(edit.to), nil)
 		}
-		for i := run.to; i < run.toEnd; i++ {
+		for i := edit.to; i < edit.toEnd; i++ {
 			d.emit("add", at.item(i), want[i])
 		}
 	}
-}
-
-// encodeOperations encodes a JSON patch for the given version of an object. The first operation sets the
-// resourceVersion. If another version is stored, the API server then returns a conflict. With a "test" operation, it
-// would return a validation error.
-func encodeOperations(ops []operation, resourceVersion string) ([]byte, error) {
-	lock := operation{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion}
-	data, err := json.Marshal(append([]operation{lock}, ops...))
-	if err != nil {
-		return nil, errors.New("encode patch: the body cannot be expressed in JSON")
-	}
-	return data, nil
 }
