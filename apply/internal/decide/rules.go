@@ -180,38 +180,6 @@ func (r *Rules) markedForAnother(live *unstructured.Unstructured) *Problem {
 	return out
 }
 
-// newForeign returns the problem of an object that belongs to another owner. A retry may succeed, because the other owner
-// may release the object.
-func newForeign(owner string) *Problem {
-	return newConflict("belongs to %s and is left unchanged", owner)
-}
-
-// newRefusal returns the problem of an existing object without an owner that must not be adopted.
-func newRefusal(live metav1.Object) *Problem {
-	return newConflict("already exists, belongs to %s, and is not adopted", describeHolder(live))
-}
-
-// maxHolders limits the number of managers that an error names.
-const maxHolders = 3
-
-// describeHolder returns text that names the presumed creator of an object. This is the controller of the object or, if the
-// object has no controller, the field managers that wrote it.
-func describeHolder(live metav1.Object) string {
-	if controller := metav1.GetControllerOf(live); controller != nil {
-		return controller.Kind + " " + controller.Name
-	}
-	var managers []string
-	for _, entry := range live.GetManagedFields() {
-		if entry.Subresource == "" && !ownership.IsManager(entry.Manager) && !slices.Contains(managers, entry.Manager) {
-			managers = append(managers, entry.Manager)
-		}
-	}
-	if len(managers) == 0 {
-		return "an unknown owner"
-	}
-	return "the field manager " + strings.Join(managers[:min(len(managers), maxHolders)], ", ")
-}
-
 // hasLeftovers reports whether the object has fields that Landscaper's own deployer, or this item with another
 // strategy, wrote by updates. Server-side apply would not remove such fields when the manifest no longer contains them.
 func (r *Rules) hasLeftovers(live *unstructured.Unstructured) bool {
