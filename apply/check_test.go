@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
@@ -43,7 +44,7 @@ func (statusMapper) HasStatusSubresource(gvk schema.GroupVersionKind) bool {
 func TestStatusIsNotSent(t *testing.T) {
 	definition := func(subresources map[string]any) Desired {
 		return Desired{Object: &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiextensions.k8s.io/v1", "kind": definitionKind, "metadata": map[string]any{"name": "lamps.example.org"},
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": object.KindDefinition, "metadata": map[string]any{"name": "lamps.example.org"},
 			"spec": map[string]any{
 				"group": "example.org", "scope": "Namespaced", "names": map[string]any{"kind": "Lamp", "plural": "lamps"},
 				"versions": []any{map[string]any{"name": "v1", "subresources": subresources}},
@@ -72,7 +73,7 @@ func TestStatusIsNotSent(t *testing.T) {
 			for _, kind := range []string{"Thing", "Other"} {
 				known.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
 			}
-			known.Add(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: definitionKind}, meta.RESTScopeRoot)
+			known.Add(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: object.KindDefinition}, meta.RESTScopeRoot)
 			run := New(nil, statusMapper{known}, Options{}).begin(ownership.Owner{UID: "item"}, Inventory{})
 			objects, err := run.prepare(t.Context(), []Desired{definition(tc.definition), tc.object}, false)
 			if err != nil {

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
+	"github.com/deployerkit/deployerkit/apply/internal/decide"
+	"github.com/deployerkit/deployerkit/apply/internal/response"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
@@ -25,6 +27,9 @@ func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
+	if problem, ok := errors.AsType[*decide.Problem](err); ok {
+		return toError(ref, problem)
+	}
 	out := &Error{Ref: ref, Class: Retry}
 	status := apierrors.APIStatus(nil)
 	switch {
@@ -32,16 +37,32 @@ func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 		out.Class, out.Reason = Permanent, "the API server cannot apply this kind: its objects cannot be read"
 		return out
 	case absence.Of(absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name}, err) == absence.NotServed:
-		out.Class, out.Reason, out.unserved = Wait, clean(hide, UnservedReason(ref.GVK(), err)), true
+		out.Class, out.Reason, out.unserved = Wait, cleanText(hide, UnservedReason(ref.GVK(), err)), true
 		return out
 	case isKindError(err):
-		out.Reason = clean(hide, err.Error())
+		out.Reason = cleanText(hide, err.Error())
 		return out
 	case !errors.As(err, &status):
-		out.Reason, out.cause = clean(hide, err.Error()), err
+		out.Reason, out.cause = cleanText(hide, err.Error()), err
 		return out
 	}
 	out.answer(status.Status(), err, hide)
+	return out
+}
+
+// toError returns the Error for a problem that was found without an error of the API server.
+func toError(ref Ref, problem *decide.Problem) *Error {
+	out := &Error{Ref: ref, Path: problem.Path, Reason: problem.Reason}
+	switch problem.Kind {
+	case decide.ProblemWaiting:
+		out.Class = Wait
+	case decide.ProblemConflict:
+		out.Class, out.Status = Retry, metav1.StatusReasonConflict
+	case decide.ProblemOwned:
+		out.Class, out.Status = Permanent, metav1.StatusReasonConflict
+	case decide.ProblemInvalid:
+		out.Class = Permanent
+	}
 	return out
 }
 
@@ -80,34 +101,34 @@ func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 	if found := refusingWebhook.FindStringSubmatch(status.Message); found != nil {
 		e.webhook = found[1] + found[2]
 	}
-	e.Path, e.Reason = place(status, hide)
+	e.Path, e.Reason = parseStatus(status, hide)
 	switch {
 	case absence.IsDenied(err):
 		e.Path, e.Reason = "", hide.Redact(status.Message)
 		if e.Status == metav1.StatusReasonUnauthorized {
 			e.Status = metav1.StatusReasonForbidden // the credentials are valid
 		}
-	case tooLarge(status):
+	case isTooLarge(status):
 		e.told = false
 		e.Class, e.Reason = Permanent, "the object is too large to be stored (limit about 1.5 MiB)"
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" is being deleted"
-	case noNamespace(e.Ref, status):
+	case hasNoNamespace(e.Ref, status):
 		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" does not exist"
 	case isPermanent(status):
 		e.Class = Permanent
 	}
-	if e.Ref.isSecret() {
-		e.Reason = withoutObject(withoutValues(e.Reason))
+	if isSecret(e.Ref) {
+		e.Reason = removeObject(removeValues(e.Reason))
 	}
-	e.Reason = oneLine(e.Reason)
+	e.Reason = toOneLine(e.Reason)
 }
 
 // refusingWebhook matches the API server's message about an admission webhook that denied a request, or that it could
 // not call, and captures the name of the webhook.
 var refusingWebhook = regexp.MustCompile(`^(?:Internal error occurred: )?(?:admission webhook "([^"]+)" denied|failed calling webhook "([^"]+)")`)
 
-func (r Ref) isSecret() bool { return r.APIVersion == "v1" && r.Kind == "Secret" }
+func isSecret(ref Ref) bool { return ref.APIVersion == "v1" && ref.Kind == "Secret" }
 
 // isPermanent reports whether only a change of the configuration, usually of the manifest, or new credentials can resolve
 // the error. The
@@ -122,13 +143,13 @@ func isPermanent(status metav1.Status) bool {
 		(strings.HasPrefix(status.Message, "failed to create typed patch object") || strings.HasPrefix(status.Message, "failed to convert new object"))
 }
 
-func tooLarge(status metav1.Status) bool {
+func isTooLarge(status metav1.Status) bool {
 	return status.Code == http.StatusRequestEntityTooLarge ||
 		strings.Contains(status.Message, "etcdserver: request is too large") ||
 		strings.Contains(status.Message, "trying to send message larger than max")
 }
 
-func noNamespace(ref Ref, status metav1.Status) bool {
+func hasNoNamespace(ref Ref, status metav1.Status) bool {
 	return status.Code == http.StatusNotFound && ref.Namespace != "" &&
 		status.Details != nil && status.Details.Kind == "namespaces" && status.Details.Name == ref.Namespace
 }
@@ -158,8 +179,8 @@ func unknownFields(message string) []string {
 
 const notDeclared = "field not declared in schema" // as for server-side apply
 
-// place extracts the field and the reason from an answer of the API server. It removes the values of Secrets from both.
-func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
+// parseStatus extracts the field and the reason from an answer of the API server. It removes the values of Secrets from both.
+func parseStatus(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 	message := hide.Redact(status.Message)
 	if found := typedPatch.FindStringSubmatch(message); found != nil {
 		return found[1], gotValue.ReplaceAllString(found[2], "")
@@ -174,7 +195,7 @@ func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 	if details := status.Details; details != nil && status.Code == http.StatusUnprocessableEntity {
 		for _, cause := range details.Causes {
 			if cause.Field != "" && cause.Field != "[]" {
-				return clean(hide, "."+strings.TrimPrefix(cause.Field, ".")), hide.Redact(cause.Message)
+				return cleanText(hide, "."+strings.TrimPrefix(cause.Field, ".")), hide.Redact(cause.Message)
 			}
 		}
 	}
@@ -186,16 +207,15 @@ func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 var (
 	gotValue     = regexp.MustCompile(`(?s), got .*$`)
 	invalidValue = regexp.MustCompile(`(?s)Invalid value: (?:"(?:[^"\\]|\\.)*"|.*?)(?:: |$)`)
-	quotedValue  = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*(?:"|\\?$)|&?value\.\S+`)
 )
 
 // printedObject matches the text from the beginning of a printed object to the end of the message. The object may be
 // printed as JSON, as YAML or in Go syntax.
 var printedObject = regexp.MustCompile(`(?s)(?:\{|\bmap\[|\b(?:data|stringData):\s*\n).*$`)
 
-// withoutObject removes an object that an admission webhook quotes in its message. The object may contain values that
+// removeObject removes an object that an admission webhook quotes in its message. The object may contain values that
 // the engine does not know, such as values from the previous manifest.
-func withoutObject(text string) string { return printedObject.ReplaceAllString(text, "…") }
+func removeObject(text string) string { return printedObject.ReplaceAllString(text, "…") }
 
 // If the engine does not know the values of a Secret, it cannot search an error for these values. The engine then shows
 // only error texts that match one of these expressions. Such a text names the component that denied the request, or the
@@ -205,9 +225,9 @@ var (
 	missingRight = regexp.MustCompile(`^secrets … is forbidden: User … cannot \w+ resource … in API group \S+ in the namespace …$`)
 )
 
-// withoutExplanation removes the API server's explanation from an error about a Secret. It is called unless
+// removeExplanation removes the API server's explanation from an error about a Secret. It is called unless
 // this call has claimed the Secret for the item, because the redactor may not know its values then.
-func (e *Error) withoutExplanation() {
+func (e *Error) removeExplanation() {
 	switch {
 	case !e.told || missingRight.MatchString(e.Reason):
 	case denial.MatchString(e.Reason):
@@ -217,9 +237,9 @@ func (e *Error) withoutExplanation() {
 	}
 }
 
-// withoutValues removes from a text all parts that may be values of the object.
-func withoutValues(text string) string {
+// removeValues removes from a text all parts that may be values of the object.
+func removeValues(text string) string {
 	text = gotValue.ReplaceAllString(text, "")
 	text = invalidValue.ReplaceAllString(text, "")
-	return quotedValue.ReplaceAllString(text, "…")
+	return response.QuotedValue.ReplaceAllString(text, "…")
 }

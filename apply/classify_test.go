@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
+	"github.com/deployerkit/deployerkit/apply/internal/response"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
@@ -196,8 +197,8 @@ func TestResultOfARefusalByAdmission(t *testing.T) {
 			denied := answer(code, `admission webhook "w" denied the request: a is immutable, uid mismatch`, &metav1.StatusDetails{
 				Causes: []metav1.StatusCause{{Field: "metadata.uid", Message: "updates to a are immutable"}},
 			})
-			if got := resultOf(absence.Gone, denied); got != resultFailed {
-				t.Errorf("want %q, got %q", resultFailed, got)
+			if got := response.ClassOf(absence.Gone, denied); got != response.Failed {
+				t.Errorf("want %q, got %q", response.Failed, got)
 			}
 			if got := classify(deployment, denied, nil); got.Class != Retry {
 				t.Errorf("want the class %q, got %q", Retry, got.Class)
@@ -254,7 +255,7 @@ func TestDenialOfUnknownSecret(t *testing.T) {
 		"no secret": {deployment, denied, false, `admission webhook "w" denied the request: the password old-secret is in use`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := newResults(nil).settle(c.ref, c.err, c.claimed); got.Reason != c.want {
+			if got := newResults(nil).updateWaiting(c.ref, c.err, c.claimed); got.Reason != c.want {
 				t.Errorf("got %q, want %q", got.Reason, c.want)
 			}
 		})
@@ -275,7 +276,7 @@ func TestClean(t *testing.T) {
 		strings.Repeat("ä", 1000):      strings.Repeat("ä", 510) + "…",
 		http.StatusText(http.StatusOK): "OK",
 	} {
-		if got := clean(h, in); got != want {
+		if got := cleanText(h, in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}

@@ -11,15 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
+	"github.com/deployerkit/deployerkit/apply/internal/decide"
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 )
 
-// cluster sends requests for objects to the API server. It executes the steps that functions of the type decision
-// return. It does not choose the steps itself.
+// cluster sends requests for objects to the API server. It executes the steps that package decide
+// returns. It does not choose the steps itself.
 type cluster struct {
 	client client.Client
 	prover *absence.Prover
@@ -31,46 +32,46 @@ const strict = client.FieldValidation(metav1.FieldValidationStrict)
 
 // do sends the request of a step. It returns the object in the answer, or nil if the answer contains none. If the error
 // leaves open whether the object exists, do finds out why (see absence.Prover).
-func (c cluster) do(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+func (c cluster) do(ctx context.Context, s decide.Step) (*unstructured.Unstructured, error) {
 	live, err := c.send(ctx, s)
-	kind := s.known.Ref().GVK().GroupKind()
-	if s.known.want != nil {
+	kind := s.Facts.Ref().GVK().GroupKind()
+	if s.Facts.Want != nil {
 		return live, c.prover.Find(ctx, kind, err)
 	}
 	return live, c.prover.Explain(ctx, kind, err)
 }
 
 // send sends the request of a step.
-func (c cluster) send(ctx context.Context, s step) (*unstructured.Unstructured, error) {
-	ref := s.known.Ref()
-	switch s.effect {
-	case effectRead:
+func (c cluster) send(ctx context.Context, s decide.Step) (*unstructured.Unstructured, error) {
+	ref := s.Facts.Ref()
+	switch s.Effect {
+	case decide.EffectRead:
 		return c.read(ctx, ref)
-	case effectReadMetadata:
+	case decide.EffectReadMetadata:
 		return c.readMetadata(ctx, ref)
-	case effectCreate:
-		body := s.body.DeepCopy()
-		return body, c.client.Create(ctx, body, client.FieldOwner(s.manager), strict)
-	case effectApply:
+	case decide.EffectCreate:
+		body := s.Body.DeepCopy()
+		return body, c.client.Create(ctx, body, client.FieldOwner(s.Manager), strict)
+	case decide.EffectApply:
 		return c.apply(ctx, s)
-	case effectUpdate:
-		return s.body, s.strictly(func(validation client.FieldValidation) error {
-			return c.client.Update(ctx, s.body, &client.UpdateOptions{FieldManager: s.manager, DryRun: s.dryRun()}, validation)
+	case decide.EffectUpdate:
+		return s.Body, sendStrictly(s, func(validation client.FieldValidation) error {
+			return c.client.Update(ctx, s.Body, &client.UpdateOptions{FieldManager: s.Manager, DryRun: dryRun(s)}, validation)
 		})
-	case effectPatch, effectMerge:
+	case decide.EffectPatch, decide.EffectMerge:
 		return c.merge(ctx, s)
-	case effectTakeOver:
-		return nil, c.client.Patch(ctx, ref.empty(), client.RawPatch(types.JSONPatchType, s.rename))
-	case effectDelete:
-		return nil, c.delete(ctx, ref, s.uid, s.version)
-	case effectAsk, effectFindOwners:
+	case decide.EffectRename:
+		return nil, c.client.Patch(ctx, object.New(ref), client.RawPatch(types.JSONPatchType, s.Rename))
+	case decide.EffectDelete:
+		return nil, c.delete(ctx, ref, s.UID, s.Version)
+	case decide.EffectAsk, decide.EffectFindOwners:
 	}
-	return nil, fmt.Errorf("there is no request for the effect %q", s.effect)
+	return nil, fmt.Errorf("there is no request for the effect %q", s.Effect)
 }
 
 // read returns the current object in the cluster.
 func (c cluster) read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
-	live := ref.empty()
+	live := object.New(ref)
 	return live, c.client.Get(ctx, ref.Key(), live)
 }
 
@@ -86,61 +87,61 @@ func (c cluster) readMetadata(ctx context.Context, ref Ref) (*unstructured.Unstr
 }
 
 // apply sends an object by server-side apply.
-func (c cluster) apply(ctx context.Context, s step) (*unstructured.Unstructured, error) {
-	body := s.body.DeepCopy()
-	if s.uid != "" {
-		body.SetUID(s.uid)
+func (c cluster) apply(ctx context.Context, s decide.Step) (*unstructured.Unstructured, error) {
+	body := s.Body.DeepCopy()
+	if s.UID != "" {
+		body.SetUID(s.UID)
 	}
-	if s.version != "" {
-		body.SetResourceVersion(s.version)
+	if s.Version != "" {
+		body.SetResourceVersion(s.Version)
 	}
-	options := &client.ApplyOptions{FieldManager: s.manager, DryRun: s.dryRun()}
-	if s.force {
-		options.Force = &s.force
+	options := &client.ApplyOptions{FieldManager: s.Manager, DryRun: dryRun(s)}
+	if s.Force {
+		options.Force = &s.Force
 	}
 	return body, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options)
 }
 
 // merge sends a JSON merge patch.
-func (c cluster) merge(ctx context.Context, s step) (*unstructured.Unstructured, error) {
-	obj := s.known.Ref().empty()
-	data, err := json.Marshal(s.patch)
+func (c cluster) merge(ctx context.Context, s decide.Step) (*unstructured.Unstructured, error) {
+	obj := object.New(s.Facts.Ref())
+	data, err := json.Marshal(s.Patch)
 	if err != nil {
-		return nil, invalid(s.known.Ref(), "", "the patch is not JSON: %v", err)
+		return nil, newInvalidError(s.Facts.Ref(), "", "the patch is not JSON: %v", err)
 	}
 	send := func(validation client.FieldValidation) error {
-		options := &client.PatchOptions{FieldManager: s.manager, DryRun: s.dryRun(), FieldValidation: string(validation)}
+		options := &client.PatchOptions{FieldManager: s.Manager, DryRun: dryRun(s), FieldValidation: string(validation)}
 		return c.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, data), options)
 	}
-	if !s.strict {
+	if !s.Strict {
 		return obj, send("")
 	}
-	return obj, s.strictly(send)
+	return obj, sendStrictly(s, send)
 }
 
-// strictly sends a strict request. If the API server does not know a field of the object in the cluster, but knows all
-// fields of the manifest and of patchAfterDeployment, strictly sends the request again, and the API server drops the
+// sendStrictly sends a strict request. If the API server does not know a field of the object in the cluster, but knows all
+// fields of the manifest and of patchAfterDeployment, it sends the request again, and the API server drops the
 // field. A newer API server of the same cluster may have stored such a field.
-func (s step) strictly(send func(client.FieldValidation) error) error {
+func sendStrictly(s decide.Step, send func(client.FieldValidation) error) error {
 	err := send(strict)
 	if err == nil {
 		return nil
 	}
 	unknown := unknownFields(err.Error())
-	if len(unknown) == 0 || s.known.want == nil || slices.ContainsFunc(unknown, s.states) {
+	if len(unknown) == 0 || s.Facts.Want == nil || slices.ContainsFunc(unknown, func(path string) bool { return isDesired(s.Facts.Want, path) }) {
 		return err
 	}
 	return send(client.FieldValidation(metav1.FieldValidationIgnore))
 }
 
-// states reports whether the manifest or patchAfterDeployment contains a field.
-func (s step) states(path string) bool {
-	return contains(s.known.want.Object.Object, path) || contains(s.known.want.PatchAfterDeployment, path)
+// isDesired reports whether the manifest or patchAfterDeployment contains a field.
+func isDesired(m *decide.Manifest, path string) bool {
+	return hasField(m.Object.Object, path) || hasField(m.PatchAfterDeployment, path)
 }
 
 // dryRun returns the option DryRun for the request of the step.
-func (s step) dryRun() []string {
-	if s.dry {
+func dryRun(s decide.Step) []string {
+	if s.DryRun {
 		return []string{metav1.DryRunAll}
 	}
 	return nil
@@ -154,14 +155,14 @@ func (c cluster) delete(ctx context.Context, ref Ref, uid types.UID, version str
 	if version != "" {
 		only.ResourceVersion = &version
 	}
-	return c.client.Delete(ctx, ref.empty(), only, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return c.client.Delete(ctx, object.New(ref), only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 }
 
 // list returns the objects of a kind, in one namespace or in all namespaces, as inventory entries. If the cluster serves
 // the kind only in another version, list uses that version. It returns nothing if the kind is proved not to exist.
 func (c cluster) list(ctx context.Context, apiVersion, kind, namespace string) ([]Entry, error) {
 	all := &metav1.PartialObjectMetadataList{}
-	err := c.served(ctx, Ref{APIVersion: apiVersion, Kind: kind}, func(ref Ref) error {
+	err := c.tryServedVersion(ctx, Ref{APIVersion: apiVersion, Kind: kind}, func(ref Ref) error {
 		apiVersion = ref.APIVersion
 		all.SetGroupVersionKind(Ref{APIVersion: apiVersion, Kind: kind + "List"}.GVK())
 		return c.client.List(ctx, all, client.InNamespace(namespace))
@@ -183,19 +184,14 @@ func (c cluster) list(ctx context.Context, apiVersion, kind, namespace string) (
 	return out, nil
 }
 
-// served calls f with a reference. If the cluster serves the kind only in another version, it calls f again with that
+// tryServedVersion calls f with a reference. If the cluster serves the kind only in another version, it calls f again with that
 // version.
-func (c cluster) served(ctx context.Context, ref Ref, f func(Ref) error) error {
+func (c cluster) tryServedVersion(ctx context.Context, ref Ref, f func(Ref) error) error {
 	explain := func() error { return c.prover.Explain(ctx, ref.GVK().GroupKind(), f(ref)) }
 	err := explain()
 	if version := absence.ServedVersion(err); version != "" {
-		ref.APIVersion = ref.in(version)
+		ref.APIVersion = object.APIVersion(ref, version)
 		err = explain()
 	}
 	return err
-}
-
-// in returns the API version of the reference for another version of the kind.
-func (r Ref) in(version string) string {
-	return schema.GroupVersion{Group: r.GVK().Group, Version: version}.String()
 }

@@ -2,11 +2,15 @@
 
 package apply
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/internal/object"
+)
 
 // Policy determines what the engine may do with an object. The values are those of Landscaper's manifest deployer.
 // Retain is an exception: it exists only in this library.
-type Policy string
+type Policy = object.Policy
 
 const (
 	// Manage creates, updates and deletes the object. It adopts an object without an owner. Manage is the default.

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
+	"github.com/deployerkit/deployerkit/apply/internal/decide"
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/redact"
 	"github.com/deployerkit/deployerkit/observe"
@@ -109,18 +111,18 @@ type Options struct {
 }
 
 // OwnerState describes whether the deploy item to which an object belongs still exists.
-type OwnerState string
+type OwnerState = object.OwnerState
 
 const (
 	// OwnerUnknown means that it is not known whether the item exists. The item keeps its objects, and the error about
 	// the object has the class Retry.
-	OwnerUnknown OwnerState = ""
+	OwnerUnknown = object.OwnerUnknown
 	// OwnerExists means that the item exists and is not being deleted. The error about the object is Permanent.
-	OwnerExists OwnerState = "exists"
+	OwnerExists = object.OwnerExists
 	// OwnerDeleting means that the item is being deleted. It will soon release or delete the object.
-	OwnerDeleting OwnerState = "deleting"
+	OwnerDeleting = object.OwnerDeleting
 	// OwnerGone means that the item does not exist any more.
-	OwnerGone OwnerState = "gone"
+	OwnerGone = object.OwnerGone
 )
 
 // DefaultSharedKinds returns the kinds that items commonly share. It contains only Namespace.
@@ -162,8 +164,16 @@ func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
 func (e *Engine) begin(owner ownership.Owner, inv Inventory) *run {
 	hide := redact.New(shortestSecret, e.options.Hide...)
 	return &run{
-		rules: rules{Options: &e.options, owner: owner}, cluster: e.cluster(), hide: hide,
+		options: &e.options, rules: newRules(&e.options, owner), cluster: e.cluster(), hide: hide,
 		kinds: &kinds{mapper: e.mapper, defined: map[schema.GroupVersionKind]kind{}}, objects: newTracker(inv), results: newResults(hide), namespaces: &namespaces{},
+	}
+}
+
+// newRules returns the rules for the objects of an item.
+func newRules(o *Options, owner ownership.Owner) *decide.Rules {
+	return &decide.Rules{
+		Owner: owner, Force: o.Force, Rerun: o.Rerun, Recreate: o.Recreate, AsksToCorrect: o.MayHeal != nil, CanFindOwners: o.FindOwner != nil,
+		SharedKinds: o.SharedKinds, LandscaperLabel: o.LandscaperLabel, LandscaperManagers: o.LandscaperManagers,
 	}
 }
 
@@ -186,15 +196,15 @@ func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Des
 	if err := r.objects.claim(ctx, objects, &e.options); err != nil {
 		return inv, Report{}, err
 	}
-	for _, stage := range stages(objects) {
-		due := r.withoutBlocked(ctx, stage)
+	for _, stage := range splitIntoStages(objects) {
+		due := r.removeBlocked(ctx, stage)
 		r.watch(ctx, due)
-		forEach(ctx, e.options.Concurrency, due, func(_ int, o *object) {
+		forEach(ctx, e.options.Concurrency, due, func(_ int, o *desiredObject) {
 			_, err := r.apply(ctx, o)
 			r.results.fail(err)
 		})
 	}
-	if !r.results.complete(ctx) {
+	if !r.results.isComplete(ctx) {
 		r.removeRefusing(ctx)
 	} else if orphans := r.orphans(); len(orphans) > 0 {
 		r.removeAll(ctx, orphans, e.options.PruneGroups)
@@ -224,13 +234,13 @@ func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, des
 	if err != nil {
 		return inv, Report{}, err
 	}
-	due := slices.DeleteFunc(objects, func(o *object) bool {
-		s := r.objects.at(o.ref)
-		return o.untouched() || s.gone || s.Finish == FinishGone || !s.PatchDue || s.UID == "" || s.Hash != o.hash
+	due := slices.DeleteFunc(objects, func(o *desiredObject) bool {
+		s := r.objects.get(o.ref)
+		return o.isUntouched() || s.Gone || s.Finish == FinishGone || !s.PatchDue || s.UID == "" || s.Hash != o.hash
 	})
-	forEach(ctx, e.options.Concurrency, due, func(_ int, o *object) {
-		end := r.work(ctx, o.ref, known{want: o}, decideAfterDeployment)
-		r.results.fail(r.conclude(ctx, end))
+	forEach(ctx, e.options.Concurrency, due, func(_ int, o *desiredObject) {
+		end := r.processObject(ctx, o.ref, decide.Facts{Want: o.manifest(r.options)}, decide.PatchAfterDeployment)
+		r.results.fail(r.recordResult(ctx, end))
 	})
 	return r.result(ctx)
 }

@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
@@ -51,9 +50,8 @@ type Error struct {
 	unserved bool   // the cluster does not serve the object at the moment
 	webhook  string // the admission webhook that denied the request, or that the API server could not call
 
-	told  bool             // the reason comes from the API server
-	rival *ownership.Owner // the item that owns the object, or nil
-	cause error            // the cause; nil for an answer of the API server, because it may quote values of the object
+	told  bool  // the reason comes from the API server
+	cause error // the cause; nil for an answer of the API server, because it may quote values of the object
 }
 
 func (e *Error) Error() string {
@@ -64,7 +62,7 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		parts = append(parts, e.Path)
 	}
-	return oneLine(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may contain any characters
+	return toOneLine(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may contain any characters
 }
 
 // Unwrap returns the cause of an error that does not come from the API server, such as the error of an ended context.
@@ -84,7 +82,7 @@ func (e Errors) Error() string {
 	if more := len(e) - shownErrors; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
-	return oneLine(strings.Join(texts, "; "))
+	return toOneLine(strings.Join(texts, "; "))
 }
 
 // Unwrap returns the errors of the list, so that errors.As and errors.Is find them.
@@ -120,13 +118,13 @@ func ClassOf(err error) Class {
 	return Retry
 }
 
-// invalid returns a Permanent error that was found without a request to the API server.
-func invalid(ref Ref, path, format string, args ...any) *Error {
+// newInvalidError returns a Permanent error that was found without a request to the API server.
+func newInvalidError(ref Ref, path, format string, args ...any) *Error {
 	return &Error{Ref: ref, Path: path, Reason: fmt.Sprintf(format, args...), Class: Permanent}
 }
 
-// waiting returns an error of class Wait for an unfinished object.
-func waiting(ref Ref, format string, args ...any) *Error {
+// newWaitingError returns an error of class Wait for an unfinished object.
+func newWaitingError(ref Ref, format string, args ...any) *Error {
 	return &Error{Ref: ref, Reason: fmt.Sprintf(format, args...), Class: Wait}
 }
 
@@ -158,11 +156,11 @@ func hideSecret(hide *redact.Redactor, data any) {
 	}
 }
 
-// clean returns the text as one line of limited length. The values that the redactor hides are replaced.
-func clean(hide *redact.Redactor, text string) string { return oneLine(hide.Redact(text)) }
+// cleanText returns the text as one line of limited length. The values that the redactor hides are replaced.
+func cleanText(hide *redact.Redactor, text string) string { return toOneLine(hide.Redact(text)) }
 
-// oneLine returns the text as one line of limited length.
-func oneLine(text string) string {
+// toOneLine returns the text as one line of limited length.
+func toOneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= longestText {
 		return text

@@ -74,7 +74,7 @@ func secretsToo() meta.RESTMapper {
 }
 
 // prepared prepares one manifest. It also uses the manifest as each patch of the object.
-func prepared(t *testing.T, engine *Engine, owner ownership.Owner, data []byte) ([]*object, error) {
+func prepared(t *testing.T, engine *Engine, owner ownership.Owner, data []byte) ([]*desiredObject, error) {
 	t.Helper()
 	bodies := make([]map[string]any, 3)
 	for i := range bodies {

@@ -224,7 +224,7 @@ func TestAppliedOnce(t *testing.T) {
 		desired, inv := deployed(t, 1)
 		entry := inv.Entries[0]
 		s, o := newServer(t), Options{Applied: &Applied{}, Force: true, Seen: unchanged{}}
-		o.Applied.add(entry.Ref().id(), state{entry.UID, entry.Hash})
+		o.Applied.add(toID(entry.Ref()), state{entry.UID, entry.Hash})
 		apply := func() error {
 			_, _, err := New(s, configMaps(), o).Apply(t.Context(), ownership.Owner{UID: "item"}, desired, inv)
 			return err

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 )
 
 // stage is a group of objects that Apply writes together. The order of the constants is the order in which Apply writes
@@ -28,11 +30,11 @@ const (
 
 func stageOf(gk schema.GroupKind, namespaced bool) stage {
 	switch {
-	case isDefinition(gk):
+	case object.IsDefinition(gk):
 		return stageDefinitions
 	case isWebhook(gk), gk == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
 		return stageServed
-	case gk == schema.GroupKind{Kind: "Namespace"}:
+	case object.IsNamespace(gk):
 		return stageNamespaces
 	case namespaced:
 		return stageNamespaced
@@ -40,8 +42,8 @@ func stageOf(gk schema.GroupKind, namespaced bool) stage {
 	return stageCluster
 }
 
-// aggregates reports whether a controller fills an object from other objects of its kind.
-func aggregates(obj *unstructured.Unstructured) bool {
+// isAggregating reports whether a controller fills an object from other objects of its kind.
+func isAggregating(obj *unstructured.Unstructured) bool {
 	if obj == nil || obj.GroupVersionKind().Group != "rbac.authorization.k8s.io" {
 		return false
 	}
@@ -54,10 +56,10 @@ func isWebhook(gk schema.GroupKind) bool {
 	return gk.Group == "admissionregistration.k8s.io" && (gk.Kind == "ValidatingWebhookConfiguration" || gk.Kind == "MutatingWebhookConfiguration")
 }
 
-// stages splits objects into CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects, and the
+// splitIntoStages splits objects into CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects, and the
 // webhook configurations and APIServices. Within a stage, it keeps their order.
-func stages(objects []*object) [][]*object {
-	out := make([][]*object, stageEnd)
+func splitIntoStages(objects []*desiredObject) [][]*desiredObject {
+	out := make([][]*desiredObject, stageEnd)
 	for _, o := range objects {
 		at := stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced)
 		if o.unserved != nil {
@@ -68,21 +70,21 @@ func stages(objects []*object) [][]*object {
 	return out
 }
 
-// withoutBlocked returns the objects of a stage without those that depend on an unfinished object, and records that the
+// removeBlocked returns the objects of a stage without those that depend on an unfinished object, and records that the
 // others wait. An object depends on the CustomResourceDefinition of its kind, if the item contains it. A new webhook
 // configuration or APIService depends on all other objects of the item, because one of them may be its server: as long
 // as the server does not run, the API server refuses the objects that it asks this server about. It does not wait for
 // objects that the cluster does not serve, because the new APIService may serve them. An object in a namespace that does
 // not exist is written nevertheless, because only the answer shows whether the namespace exists.
-func (r *run) withoutBlocked(ctx context.Context, objects []*object) []*object {
-	complete := r.results.completeIfServed(ctx)
-	return slices.DeleteFunc(objects, func(o *object) bool {
+func (r *run) removeBlocked(ctx context.Context, objects []*desiredObject) []*desiredObject {
+	complete := r.results.isCompleteIfServed(ctx)
+	return slices.DeleteFunc(objects, func(o *desiredObject) bool {
 		reason := ""
 		switch stage := stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced); {
-		case o.untouched():
-		case o.kind.fromItem && !r.results.finished(o.kind.definition):
+		case o.isUntouched():
+		case o.kind.fromItem && !r.results.isFinished(o.kind.definition):
 			reason = "waits for " + o.kind.definition.String()
-		case stage == stageServed && !complete && r.objects.at(o.ref).UID == "":
+		case stage == stageServed && !complete && r.objects.get(o.ref).UID == "":
 			reason = "is created when all other objects are applied"
 		}
 		if reason != "" {
@@ -162,8 +164,8 @@ func DefaultGroups() []Group {
 	return []Group{{Type: groupWebhooks}, {Type: GroupNamespaced}, {Type: groupClusterOnly}, {Type: groupNamespaces}, {Type: GroupDefinitions}}
 }
 
-// takes reports whether an object belongs to the group. An object without a namespace counts as cluster-scoped.
-func (g Group) takes(ref Ref) bool {
+// selects reports whether an object belongs to the group. An object without a namespace counts as cluster-scoped.
+func (g Group) selects(ref Ref) bool {
 	stage := stageOf(ref.GVK().GroupKind(), ref.Namespace != "")
 	switch g.Type {
 	case GroupNamespaced:
@@ -181,10 +183,10 @@ func (g Group) takes(ref Ref) bool {
 	case GroupEmpty:
 		return false
 	}
-	return g.Cluster == nil && slices.ContainsFunc(g.Resources, func(t ResourceType) bool { return t.takes(ref) })
+	return g.Cluster == nil && slices.ContainsFunc(g.Resources, func(t ResourceType) bool { return t.selects(ref) })
 }
 
-func (t ResourceType) takes(ref Ref) bool {
+func (t ResourceType) selects(ref Ref) bool {
 	return t.APIVersion == ref.APIVersion && t.Kind == ref.Kind && isIn(t.Names, ref.Name) && isIn(t.Namespaces, ref.Namespace)
 }
 

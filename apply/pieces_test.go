@@ -78,7 +78,7 @@ func TestGroupsTake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, ref := range refs {
-				if c.group.takes(ref) {
+				if c.group.selects(ref) {
 					got = append(got, ref.Name)
 				}
 			}
@@ -90,7 +90,7 @@ func TestGroupsTake(t *testing.T) {
 	for _, ref := range refs {
 		taken := 0
 		for _, group := range DefaultGroups() {
-			if group.takes(ref) {
+			if group.selects(ref) {
 				taken++
 			}
 		}
@@ -105,7 +105,7 @@ func TestNormaliseFoldsStringData(t *testing.T) {
 		"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": "1"}, "data": map[string]any{"a": "eA==", "b": "eA=="},
 		"metadata": map[string]any{"name": "s", "creationTimestamp": nil, "uid": "u", "resourceVersion": "1", "managedFields": []any{}},
 	}}
-	normalise(obj)
+	normalizeManifest(obj)
 	want := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": "MQ==", "b": "eA=="}, "metadata": map[string]any{"name": "s"}}
 	if diff := cmp.Diff(want, obj.Object); diff != "" {
 		t.Error(diff)
@@ -126,9 +126,9 @@ func TestStringDataMustBeText(t *testing.T) {
 			obj := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "stringData": tc.stringData,
 			}}
-			normalise(obj)
+			normalizeManifest(obj)
 			p := &preparing{}
-			p.checkStringData(&object{Desired: Desired{Object: obj}, ref: RefOf(obj)})
+			p.checkStringData(&desiredObject{Desired: Desired{Object: obj}, ref: RefOf(obj)})
 			var got []string
 			for _, one := range p.faults {
 				got = append(got, one.Path)
@@ -254,17 +254,6 @@ func TestListsAreFlattened(t *testing.T) {
 	})
 }
 
-// TestHashOfPatch checks that a different patchAfterDeployment changes the hash. The hash must change, because the
-// patch is only sent after a write of the object.
-func TestHashOfPatch(t *testing.T) {
-	one := object{Desired: manifest("ConfigMap", "a", nil)}
-	other := object{Desired: manifest("ConfigMap", "a", nil)}
-	other.PatchAfterDeployment = map[string]any{"data": map[string]any{"done": "true"}}
-	if hash(&one) == hash(&other) {
-		t.Error("the hash does not know the patch")
-	}
-}
-
 // TestDefinitions checks that the kind of a CustomResourceDefinition is not known if the policy of the definition
 // prevents the engine from writing it.
 func TestDefinitions(t *testing.T) {
@@ -275,7 +264,7 @@ func TestDefinitions(t *testing.T) {
 		})
 		d.Policy = policy
 		known := &kinds{defined: map[schema.GroupVersionKind]kind{}}
-		if known.learn([]Desired{d}); len(known.defined) != want {
+		if known.addDefinitions([]Desired{d}); len(known.defined) != want {
 			t.Errorf("%s: %d kinds, want %d", policy, len(known.defined), want)
 		}
 	}
@@ -298,7 +287,7 @@ func TestMovesOf(t *testing.T) {
 	}
 	ref := func(name string) Ref { return Ref{APIVersion: "v1", Kind: "ConfigMap", Name: name} }
 	want := []Move{{From: *there, Objects: []Ref{ref("default"), ref("fallback")}, Released: 3}}
-	if diff := cmp.Diff(want, movesOf(inv)); diff != "" {
+	if diff := cmp.Diff(want, listMoves(inv)); diff != "" {
 		t.Errorf("[F13] %s", diff)
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"sync"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
+	"github.com/deployerkit/deployerkit/apply/internal/decide"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
@@ -58,16 +60,16 @@ type Move struct {
 	Released int
 }
 
-// verb describes the move as text for users.
-func (m Move) verb() string {
+// getVerb describes the move as text for users.
+func (m Move) getVerb() string {
 	if m.From.Unverified {
 		return "possibly leave"
 	}
 	return "leave"
 }
 
-// movesOf returns one Move for each cluster in inv.Former. It decides by the inventory alone.
-func movesOf(inv Inventory) []Move {
+// listMoves returns one Move for each cluster in inv.Former. It decides by the inventory alone.
+func listMoves(inv Inventory) []Move {
 	var out []Move
 	for _, former := range inv.Former {
 		if former.Cluster == nil {
@@ -75,7 +77,7 @@ func movesOf(inv Inventory) []Move {
 		}
 		move := Move{From: *former.Cluster}
 		for _, entry := range former.Entries {
-			if entry.isReleased() {
+			if isReleased(entry) {
 				move.Released++
 				continue
 			}
@@ -110,13 +112,13 @@ func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desi
 	if err != nil {
 		return Plan{}, err
 	}
-	r.rules.dry = true
+	r.rules.DryRun = true
 	r.objects.want(objects)
-	p := &planner{run: r, plan: Plan{Moves: movesOf(inv)}}
-	forEach(ctx, e.options.Concurrency, objects, func(_ int, o *object) { r.results.note(o.ref, p.object(ctx, o)) })
-	forEach(ctx, e.options.Concurrency, r.orphans(), func(_ int, s entryState) { r.results.note(s.Ref(), p.orphan(ctx, s)) })
+	p := &planner{run: r, plan: Plan{Moves: listMoves(inv)}}
+	forEach(ctx, e.options.Concurrency, objects, func(_ int, o *desiredObject) { r.results.note(o.ref, p.planObject(ctx, o)) })
+	forEach(ctx, e.options.Concurrency, r.orphans(), func(_ int, s object.Record) { r.results.note(s.Ref(), p.planDeletion(ctx, s)) })
 	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return compareRefs(a.Ref, b.Ref) })
-	for _, w := range r.results.reported().Waiting {
+	for _, w := range r.results.toReport().Waiting {
 		r.results.fail(&Error{Ref: w.Ref, Reason: w.Reason, Class: Wait})
 	}
 	return p.plan, r.results.err(ctx)
@@ -141,40 +143,40 @@ func (p *planner) add(ref Ref, action Action, found []fields.Difference) {
 	p.plan.Changes = append(p.plan.Changes, Change{Action: action, Ref: ref, Fields: fieldChanges(ref, found, p.run.hide)})
 }
 
-func (p *planner) object(ctx context.Context, o *object) error {
-	if o.untouched() {
+func (p *planner) planObject(ctx context.Context, o *desiredObject) error {
+	if o.isUntouched() {
 		return nil
 	}
 	if o.unserved != nil {
 		return o.unserved
 	}
-	k := known{entryState: p.run.objects.at(o.ref), want: o}
-	k.Finish = cmp.Or(k.Finish, FinishOf(o.Object))
-	live, err := p.run.do(ctx, step{known: k, effect: effectRead})
-	absent := absence.Of(k.asAbsent(), err)
+	f := decide.Facts{Record: p.run.objects.get(o.ref), Want: o.manifest(p.run.options)}
+	f.Finish = cmp.Or(f.Finish, FinishOf(o.Object))
+	read := p.run.do(ctx, decide.Step{Facts: f, Request: decide.Request{Effect: decide.EffectRead}})
+	absent := absence.Of(f.Absence(), read.Err)
 	switch {
-	case absent == absence.Done && k.mayBeFinished(p.run.rules):
+	case absent == absence.Done && f.MayBeFinished(p.run.rules):
 		p.add(o.ref, "", nil)
 		return nil
 	case absent.IsProved(), absent == absence.NotServed && o.kind.fromItem:
 		p.add(o.ref, ActionCreate, nil)
 		return nil
-	case err != nil:
-		return err
+	case read.Err != nil:
+		return read.Err
 	}
-	k.live, k.isCurrent = live, true
-	end := p.run.pursue(ctx, decideUnseen(p.run.rules, k))
+	f.Live, f.IsCurrent = read.Live, true
+	end := p.run.takeSteps(ctx, decide.Plan(p.run.rules, f))
 	var found []fields.Difference
-	if answer := end.known.answer; answer != nil {
-		found = fields.Diff(live.Object, answer.Object)
+	if answer := end.Facts.Answer; answer != nil {
+		found = fields.Diff(read.Live.Object, answer.Object)
 	}
 	switch {
-	case end.effect == effectCreate:
+	case end.Effect == decide.EffectCreate:
 		p.add(o.ref, ActionCreate, nil)
-	case end.effect == effectDelete:
+	case end.Effect == decide.EffectDelete:
 		p.add(o.ref, ActionRecreate, found)
-	case end.err != nil && !end.usable:
-		return end.err
+	case end.Err != nil && !end.Usable:
+		return end.Err
 	case len(found) > 0:
 		p.add(o.ref, ActionChange, found)
 	default:
@@ -183,18 +185,18 @@ func (p *planner) object(ctx context.Context, o *object) error {
 	return nil
 }
 
-// orphan plans the deletion of an object that is no longer desired.
-func (p *planner) orphan(ctx context.Context, s entryState) error {
-	if s.isReleased() {
+// planDeletion plans the deletion of an object that is no longer desired.
+func (p *planner) planDeletion(ctx context.Context, s object.Record) error {
+	if isReleased(s.Entry) {
 		return nil
 	}
-	end := p.run.pursue(ctx, decideRemove(p.run.rules, known{entryState: s}))
-	isWaiting, ok := errors.AsType[*Error](end.err)
-	if end.effect == effectDelete || ok && isWaiting.Class == Wait {
+	end := p.run.takeSteps(ctx, decide.Remove(p.run.rules, decide.Facts{Record: s}))
+	waits, ok := errors.AsType[*decide.Problem](end.Err)
+	if end.Effect == decide.EffectDelete || ok && waits.Kind == decide.ProblemWaiting {
 		p.add(s.Ref(), ActionDelete, nil)
 		return nil
 	}
-	return end.err
+	return end.Err
 }
 
 // String returns the plan as text for users. The text contains one line for each object, each field and each cluster
@@ -208,7 +210,7 @@ func (p Plan) String() string {
 		}
 	}
 	for _, move := range p.Moves {
-		fmt.Fprintf(out, "%s %s\n", move.verb(), move.From)
+		fmt.Fprintf(out, "%s %s\n", move.getVerb(), move.From)
 		for _, ref := range move.Objects {
 			fmt.Fprintf(out, "  %s %s\n", ActionDelete, ref)
 		}
@@ -230,15 +232,15 @@ const longestValue = 200
 func fieldChanges(ref Ref, found []fields.Difference, hide *redact.Redactor) []FieldChange {
 	var out []FieldChange
 	for _, one := range found {
-		masked := ref.isSecret() && (strings.HasPrefix(one.Path, ".data") || strings.HasPrefix(one.Path, ".metadata.annotations"))
-		out = append(out, FieldChange{Path: one.Path, Old: show(one.Old, masked, hide), New: show(one.New, masked, hide)})
+		masked := isSecret(ref) && (strings.HasPrefix(one.Path, ".data") || strings.HasPrefix(one.Path, ".metadata.annotations"))
+		out = append(out, FieldChange{Path: one.Path, Old: formatValue(one.Old, masked, hide), New: formatValue(one.New, masked, hide)})
 	}
 	return out
 }
 
-// show formats a value. If masked is true, the value is hidden. The annotations of a Secret are masked like its data,
+// formatValue formats a value. If masked is true, the value is hidden. The annotations of a Secret are masked like its data,
 // because kubectl stores a copy of the data in an annotation.
-func show(value any, masked bool, hide *redact.Redactor) string {
+func formatValue(value any, masked bool, hide *redact.Redactor) string {
 	if value == nil {
 		return ""
 	}
@@ -246,7 +248,7 @@ func show(value any, masked bool, hide *redact.Redactor) string {
 	if err != nil || masked {
 		return redact.Mask
 	}
-	text := clean(hide, string(data))
+	text := cleanText(hide, string(data))
 	if runes := []rune(text); len(runes) > longestValue {
 		text = string(runes[:longestValue]) + "…"
 	}

@@ -5,9 +5,6 @@ package apply
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"maps"
 	"sync"
 
@@ -16,13 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply/absence"
+	"github.com/deployerkit/deployerkit/apply/internal/decide"
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/internal/lists"
 )
 
-// object is a Desired that is ready to be written.
-type object struct {
+// desiredObject is a Desired that is ready to be written.
+type desiredObject struct {
 	Desired // Policy and Strategy are set; Object contains the owner label and annotations, but no fields that only the API server sets
 
 	ref  Ref
@@ -34,17 +33,53 @@ type object struct {
 	unserved *Error
 }
 
-// untouched reports whether the policy forbids writing and deleting the object while it is desired.
-func (o *object) untouched() bool { return o.Policy == Ignore || o.Policy == Retain }
+// isUntouched reports whether the policy forbids writing and deleting the object while it is desired.
+func (o *desiredObject) isUntouched() bool { return o.Policy == Ignore || o.Policy == Retain }
 
 // isWatched reports whether a watch can make requests for the object unnecessary. The engine then sends no request if
 // the watch shows that the object is unchanged.
-func (o *object) isWatched() bool {
-	return !o.untouched() && o.Policy != Immutable && (o.isTracked() || o.Strategy == OnDelete)
+func (o *desiredObject) isWatched() bool {
+	return !o.isUntouched() && o.Policy != Immutable && (o.isTracked() || o.Strategy == OnDelete)
 }
 
 // isTracked reports whether the object is written by server-side apply and therefore has an ownership key.
-func (o *object) isTracked() bool { return o.Strategy == Apply || o.Strategy == Recreate }
+func (o *desiredObject) isTracked() bool { return o.strategy().IsTracked }
+
+// strategy returns the row of the object's strategy in the table of the strategies.
+func (o *desiredObject) strategy() *decide.Strategy { return decide.FindStrategy(string(o.Strategy)) }
+
+// dataKinds lists the kinds for which the deletion of an object destroys data. The default Adoption for them is
+// AdoptNever.
+var dataKinds = map[schema.GroupKind]bool{
+	{Kind: "Namespace"}:                                          true,
+	{Kind: "PersistentVolume"}:                                   true,
+	{Kind: "PersistentVolumeClaim"}:                              true,
+	{Group: "apiextensions.k8s.io", Kind: object.KindDefinition}: true,
+}
+
+// adoption returns the Adoption that applies to the object.
+func (o *desiredObject) adoption(options *Options) Adoption {
+	switch {
+	case o.Adoption != "":
+		return o.Adoption
+	case options.Adoption != "":
+		return options.Adoption
+	case dataKinds[o.ref.GVK().GroupKind()]:
+		return AdoptNever
+	}
+	return AdoptIfUnowned
+}
+
+// manifest returns the object with the properties that follow from its policy, its strategy and its adoption.
+func (o *desiredObject) manifest(options *Options) *decide.Manifest {
+	adoption := o.adoption(options)
+	return &decide.Manifest{
+		Ref: o.ref, Resource: o.kind.resource, Object: o.Object, Hash: o.hash, Strategy: o.strategy(), Unchanged: o.Unchanged,
+		OnlyCreated: o.Policy == Immutable, LeftToOthers: o.Policy == Fallback, MayShare: o.Policy == Manage || o.Policy == Keep,
+		Refused: options.RefuseUnowned && adoption == AdoptNever, Released: adoption != AdoptAlways,
+		PatchAfterDeployment: o.PatchAfterDeployment,
+	}
+}
 
 // preparing validates desired objects, completes them for the write, and collects the errors in all manifests.
 type preparing struct {
@@ -58,18 +93,18 @@ type preparing struct {
 // prepare expands lists, validates all manifests, determines the kinds and completes the manifests for the write. It
 // sends requests only to determine kinds. It returns the errors in all manifests together. It adds the values of all
 // Secrets to the redactor. If singly is true, it rejects manifests that are lists.
-func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*object, error) {
+func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*desiredObject, error) {
 	p := &preparing{run: r, seen: map[Ref]bool{}, singly: singly}
 	single := p.expand(desired)
-	r.kinds.learn(single)
-	out := make([]*object, 0, len(single))
+	r.kinds.addDefinitions(single)
+	out := make([]*desiredObject, 0, len(single))
 	for _, d := range single {
-		if o := p.object(ctx, d); o != nil {
+		if o := p.prepareObject(ctx, d); o != nil {
 			out = append(out, o)
 		}
 	}
 	for _, fault := range p.faults {
-		fault.Reason = clean(r.hide, fault.Reason)
+		fault.Reason = cleanText(r.hide, fault.Reason)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -77,28 +112,28 @@ func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*o
 	return out, p.faults.err()
 }
 
-func (p *preparing) fault(err *Error) { p.faults = append(p.faults, err) }
+func (p *preparing) addError(err *Error) { p.faults = append(p.faults, err) }
 
 // expand copies the manifests and replaces each list by its items, including the items of lists in the list.
 func (p *preparing) expand(desired []Desired) []Desired {
 	out := []Desired{}
 	for _, d := range desired {
 		if d.Object == nil || len(d.Object.Object) == 0 {
-			p.fault(invalid(Ref{}, "", "a manifest is empty"))
+			p.addError(newInvalidError(Ref{}, "", "a manifest is empty"))
 			continue
 		}
 		content, err := jsondiff.RoundTrip(d.Object.Object)
 		if err != nil {
-			p.fault(invalid(RefOf(d.Object), "", "is not JSON: %v", err))
+			p.addError(newInvalidError(RefOf(d.Object), "", "is not JSON: %v", err))
 			continue
 		}
 		if p.singly && lists.IsList(content) {
-			p.fault(invalid(RefOf(d.Object), "", "is a list; pass its items individually"))
+			p.addError(newInvalidError(RefOf(d.Object), "", "is a list; pass its items individually"))
 			continue
 		}
 		items, err := lists.Flatten(content, nil)
 		if err != nil {
-			p.fault(invalid(RefOf(d.Object), "", "%v", err))
+			p.addError(newInvalidError(RefOf(d.Object), "", "%v", err))
 		}
 		for _, item := range items {
 			one := d
@@ -109,31 +144,31 @@ func (p *preparing) expand(desired []Desired) []Desired {
 	return out
 }
 
-// object validates and completes one object. It returns nil if the manifest is invalid.
-func (p *preparing) object(ctx context.Context, d Desired) *object {
-	normalise(d.Object)
-	o := &object{Desired: d, ref: RefOf(d.Object)}
+// prepareObject validates and completes one object. It returns nil if the manifest is invalid.
+func (p *preparing) prepareObject(ctx context.Context, d Desired) *desiredObject {
+	normalizeManifest(d.Object)
+	o := &desiredObject{Desired: d, ref: RefOf(d.Object)}
 	faults := len(p.faults)
 	p.check(o)
-	if len(p.faults) > faults || !p.place(ctx, o) {
+	if len(p.faults) > faults || !p.findKind(ctx, o) {
 		return nil
 	}
-	if o.ref.isSecret() {
+	if isSecret(o.ref) {
 		hideSecret(p.run.hide, d.Object.Object["data"])
 	}
 	dropStatus(o)
-	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.run.rules.Strategy)
+	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.run.options.Strategy)
 	annotate(o.Object, o.AnnotateBeforeCreate)
-	p.run.rules.owner.Stamp(o.Object)
+	p.run.rules.Owner.Stamp(o.Object)
 	if o.Policy == Keep {
 		_ = unstructured.SetNestedField(o.Object.Object, string(Keep), "metadata", "annotations", ownership.AnnotationPolicy)
 	}
-	o.hash = hash(o)
+	o.hash = o.strategy().Hash(o.Object, o.PatchAfterDeployment)
 	return o
 }
 
-// place determines the kind of the object, and thus whether the object needs a namespace.
-func (p *preparing) place(ctx context.Context, o *object) bool {
+// findKind determines the kind of the object, and thus whether the object needs a namespace.
+func (p *preparing) findKind(ctx context.Context, o *desiredObject) bool {
 	found, err := p.run.kinds.find(o.ref)
 	if err == nil && found.namespaced && o.ref.Namespace == "" && !found.fromItem {
 		if err = p.run.cluster.prover.Refresh(ctx); err == nil { // the scope may have changed
@@ -144,32 +179,32 @@ func (p *preparing) place(ctx context.Context, o *object) bool {
 	case absence.IsUnproved(err):
 		found = p.unserved(o, err)
 	case err != nil:
-		p.fault(classify(o.ref, err, nil))
+		p.addError(classify(o.ref, err, nil))
 		return false
 	case found.namespaced && o.ref.Namespace == "":
-		p.fault(invalid(o.ref, ".metadata.namespace", "is required, because %s is namespaced", o.ref.Kind))
+		p.addError(newInvalidError(o.ref, ".metadata.namespace", "is required, because %s is namespaced", o.ref.Kind))
 		return false
 	case !found.namespaced:
 		o.Object.SetNamespace("")
 		o.ref.Namespace = ""
 	}
 	o.kind = found
-	if p.seen[o.ref.id()] {
-		p.fault(invalid(o.ref, "", "is listed more than once"))
+	if p.seen[toID(o.ref)] {
+		p.addError(newInvalidError(o.ref, "", "is listed more than once"))
 		return false
 	}
-	p.seen[o.ref.id()] = true
+	p.seen[toID(o.ref)] = true
 	return true
 }
 
 // unserved returns what is known about the kind of an object that the cluster does not serve at the moment. If the
 // inventory contains the object, its entry shows whether it has a namespace.
-func (p *preparing) unserved(o *object, err error) kind {
+func (p *preparing) unserved(o *desiredObject, err error) kind {
 	whole := o.ref
 	whole.Namespace = ""
 	switch {
-	case !p.run.objects.at(o.ref).gone:
-	case !p.run.objects.at(whole).gone:
+	case !p.run.objects.get(o.ref).Gone:
+	case !p.run.objects.get(whole).Gone:
 		o.Object.SetNamespace("")
 		o.ref = whole
 	default:
@@ -187,27 +222,6 @@ func annotate(obj *unstructured.Unstructured, more map[string]string) {
 	maps.Copy(all, obj.GetAnnotations())
 	maps.Copy(all, more)
 	obj.SetAnnotations(all)
-}
-
-// hash returns a hash of the manifest, the strategy and PatchAfterDeployment. If it differs from the hash of the last
-// write, the object is written again. A change between two strategies that use server-side apply does not change the
-// hash.
-func hash(o *object) string {
-	strategy := o.Strategy
-	if strategy == Recreate || strategy == OnDelete {
-		strategy = Apply
-	}
-	return digest([]any{o.Object.Object, strategy, o.PatchAfterDeployment})
-}
-
-// digest returns a hash of a value, encoded as JSON.
-func digest(value any) string {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return "" // cannot happen because the objects were decoded from JSON; an object with an empty hash is written each time
-	}
-	sum := sha256.Sum256(data)
-	return base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
 // kind contains the properties of a kind that the engine needs in order to write an object.
@@ -259,9 +273,9 @@ func (k *kinds) hasStatus(gvk schema.GroupVersionKind) bool {
 // resourceOf returns the resource of an entry. If the entry does not contain it, resourceOf looks it up, unless k is
 // nil. If the cluster no longer serves the version of the entry, it is the resource in another version. The result is
 // empty if the resource cannot be determined.
-func (k *kinds) resourceOf(s entryState) schema.GroupVersionResource {
-	if k == nil || !s.resource.Empty() {
-		return s.resource
+func (k *kinds) resourceOf(s object.Record) schema.GroupVersionResource {
+	if k == nil || !s.Resource.Empty() {
+		return s.Resource
 	}
 	found, err := k.find(s.Ref())
 	if absence.IsUnproved(err) {
@@ -272,18 +286,12 @@ func (k *kinds) resourceOf(s entryState) schema.GroupVersionResource {
 	return found.resource // empty after an error
 }
 
-const definitionKind = "CustomResourceDefinition"
-
-func isDefinition(gk schema.GroupKind) bool {
-	return gk.Kind == definitionKind && gk.Group == "apiextensions.k8s.io"
-}
-
-// learn adds the kinds that the CustomResourceDefinitions in the manifests define.
-func (k *kinds) learn(desired []Desired) {
+// addDefinitions adds the kinds that the CustomResourceDefinitions in the manifests define.
+func (k *kinds) addDefinitions(desired []Desired) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, one := range desired {
-		if isDefinition(one.Object.GroupVersionKind().GroupKind()) && one.Policy != Ignore && one.Policy != Retain {
+		if object.IsDefinition(one.Object.GroupVersionKind().GroupKind()) && one.Policy != Ignore && one.Policy != Retain {
 			k.add(one.Object.Object)
 		}
 	}

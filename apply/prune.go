@@ -8,18 +8,20 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/internal/decide"
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 )
 
 // orphans returns the objects of the inventory that are no longer desired. It removes an object from the inventory if it
 // is now desired under another API group. Call it only when all desired objects are claimed.
-func (r *run) orphans() []entryState {
-	return slices.DeleteFunc(r.objects.all(), func(s entryState) bool {
-		renamed := !s.claimed && r.objects.hasUnderOtherName(s.Entry)
+func (r *run) orphans() []object.Record {
+	return slices.DeleteFunc(r.objects.all(), func(s object.Record) bool {
+		renamed := !s.Claimed && r.objects.hasUnderOtherName(s.Entry)
 		if renamed {
 			r.objects.forget(s.Ref())
 		}
-		return s.claimed || renamed
+		return s.Claimed || renamed
 	})
 }
 
@@ -31,49 +33,32 @@ func (r *run) removeRefusing(ctx context.Context) {
 	if len(webhooks) == 0 {
 		return
 	}
-	entries := slices.DeleteFunc(r.objects.all(), func(s entryState) bool {
-		isPruned := slices.ContainsFunc(r.rules.PruneGroups, func(g Group) bool { return g.takes(s.Ref()) })
-		return s.claimed || s.isLetGo() || !isWebhook(s.Ref().GVK().GroupKind()) || !isPruned || r.objects.hasUnderOtherName(s.Entry)
+	entries := slices.DeleteFunc(r.objects.all(), func(s object.Record) bool {
+		isPruned := slices.ContainsFunc(r.options.PruneGroups, func(g Group) bool { return g.selects(s.Ref()) })
+		return s.Claimed || isLetGo(s.Entry) || !isWebhook(s.Ref().GVK().GroupKind()) || !isPruned || r.objects.hasUnderOtherName(s.Entry)
 	})
-	forEach(ctx, r.rules.Concurrency, entries, func(_ int, s entryState) {
-		end := r.work(ctx, s.Ref(), known{}, func(_ rules, k known) step {
-			return k.read(func(r rules, k known) step {
-				if k.live != nil && !hasWebhook(k.live, webhooks) {
-					return step{known: k}
-				}
-				return decideOwned(r, k)
-			})
-		})
-		r.results.fail(r.conclude(ctx, end))
-	})
-}
-
-// hasWebhook reports whether a webhook configuration contains a webhook with one of the given names.
-func hasWebhook(configuration *unstructured.Unstructured, names map[string]bool) bool {
-	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
-	return slices.ContainsFunc(webhooks, func(one any) bool {
-		webhook, _ := one.(map[string]any)
-		name, _ := webhook["name"].(string)
-		return names[name]
+	forEach(ctx, r.options.Concurrency, entries, func(_ int, s object.Record) {
+		end := r.processObject(ctx, s.Ref(), decide.Facts{Webhooks: webhooks}, decide.Remove)
+		r.results.fail(r.recordResult(ctx, end))
 	})
 }
 
 // removeAll deletes objects group by group. It does not begin a group while a deletion in an earlier group is
 // unfinished or has failed.
-func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Group) {
-	left := slices.DeleteFunc(slices.Clone(entries), func(s entryState) bool { return s.isLetGo() })
-	kept := slices.DeleteFunc(slices.Clone(entries), func(s entryState) bool { return !s.isLetGo() })
-	forEach(ctx, r.rules.Concurrency, kept, func(_ int, s entryState) { r.results.fail(r.release(ctx, s.Ref(), known{})) })
+func (r *run) removeAll(ctx context.Context, entries []object.Record, groups []Group) {
+	left := slices.DeleteFunc(slices.Clone(entries), func(s object.Record) bool { return isLetGo(s.Entry) })
+	kept := slices.DeleteFunc(slices.Clone(entries), func(s object.Record) bool { return !isLetGo(s.Entry) })
+	forEach(ctx, r.options.Concurrency, kept, func(_ int, s object.Record) { r.results.fail(r.release(ctx, s.Ref(), decide.Facts{})) })
 	for _, group := range groups {
-		members := slices.DeleteFunc(slices.Clone(left), func(s entryState) bool { return !group.takes(s.Ref()) })
-		left = slices.DeleteFunc(left, func(s entryState) bool { return group.takes(s.Ref()) })
-		for i, batch := range batches(members, func(s entryState) bool { return s.Aggregates }) {
-			if i > 0 && !r.results.complete(ctx) {
+		members := slices.DeleteFunc(slices.Clone(left), func(s object.Record) bool { return !group.selects(s.Ref()) })
+		left = slices.DeleteFunc(left, func(s object.Record) bool { return group.selects(s.Ref()) })
+		for i, batch := range splitFirst(members, func(s object.Record) bool { return s.Aggregates }) {
+			if i > 0 && !r.results.isComplete(ctx) {
 				return
 			}
-			forEach(ctx, r.rules.Concurrency, batch, func(_ int, s entryState) {
-				end := r.work(ctx, s.Ref(), known{removeFinalizers: group.ForceDelete}, decideRemove)
-				r.results.fail(r.conclude(ctx, end))
+			forEach(ctx, r.options.Concurrency, batch, func(_ int, s object.Record) {
+				end := r.processObject(ctx, s.Ref(), decide.Facts{RemoveFinalizers: group.ForceDelete}, decide.Remove)
+				r.results.fail(r.recordResult(ctx, end))
 			})
 		}
 		if group.DeleteAll {
@@ -81,7 +66,7 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 				r.removeKind(ctx, group, one)
 			}
 		}
-		if !r.results.complete(ctx) {
+		if !r.results.isComplete(ctx) {
 			return
 		}
 	}
@@ -90,9 +75,9 @@ func (r *run) removeAll(ctx context.Context, entries []entryState, groups []Grou
 	}
 }
 
-// batches splits objects into those that come first and the others. The order within a batch stays the same. There are no
+// splitFirst splits objects into those that come first and the others. The order within a batch stays the same. There are no
 // empty batches.
-func batches[T any](objects []T, isFirst func(T) bool) [][]T {
+func splitFirst[T any](objects []T, isFirst func(T) bool) [][]T {
 	var first, others []T
 	for _, one := range objects {
 		if isFirst(one) {
@@ -110,7 +95,8 @@ func batches[T any](objects []T, isFirst func(T) bool) [][]T {
 func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	there := *r
 	if group.Cluster != nil {
-		there.cluster, there.rules.Options = group.Cluster.cluster(), &group.Cluster.options
+		there.cluster, there.options = group.Cluster.cluster(), &group.Cluster.options
+		there.rules = newRules(there.options, r.rules.Owner)
 	}
 	namespaces := t.Namespaces
 	if len(namespaces) == 0 {
@@ -126,9 +112,9 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 		r.results.note(Ref{APIVersion: t.APIVersion, Kind: t.Kind}, err)
 		return
 	}
-	forEach(ctx, r.rules.Concurrency, found, func(_ int, e Entry) {
-		k := known{entryState: entryState{Entry: e, anyones: true}, removeFinalizers: group.ForceDelete}
-		r.results.fail(r.conclude(ctx, there.pursue(ctx, decideRemove(there.rules, k))))
+	forEach(ctx, r.options.Concurrency, found, func(_ int, e Entry) {
+		f := decide.Facts{Record: object.Record{Entry: e, AnyOwner: true}, RemoveFinalizers: group.ForceDelete}
+		r.results.fail(r.recordResult(ctx, there.takeSteps(ctx, decide.Remove(there.rules, f))))
 	})
 }
 
@@ -139,17 +125,17 @@ func (r *run) waitsFor(ref Ref) Waiting {
 	return out
 }
 
-// dismiss deletes an object. If the object must stay in the cluster, dismiss only removes it from the inventory.
-func (r *run) dismiss(ctx context.Context, ref Ref) (*Error, Waiting) {
-	s := r.objects.at(ref)
+// deleteObject deletes an object. If the object must stay in the cluster, deleteObject only removes it from the inventory.
+func (r *run) deleteObject(ctx context.Context, ref Ref) (*Error, Waiting) {
+	s := r.objects.get(ref)
 	switch {
-	case s.gone, r.objects.hasUnderOtherName(s.Entry):
+	case s.Gone, r.objects.hasUnderOtherName(s.Entry):
 		r.objects.forget(ref)
 		r.results.note(ref, nil)
 		return nil, Waiting{}
-	case s.isLetGo():
-		return r.release(ctx, ref, known{}), Waiting{}
+	case isLetGo(s.Entry):
+		return r.release(ctx, ref, decide.Facts{}), Waiting{}
 	}
-	end := r.work(ctx, ref, known{}, decideRemove)
-	return r.conclude(ctx, end), r.waitsFor(ref)
+	end := r.processObject(ctx, ref, decide.Facts{}, decide.Remove)
+	return r.recordResult(ctx, end), r.waitsFor(ref)
 }

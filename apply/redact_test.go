@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deployerkit/deployerkit/apply/internal/decide"
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/testtime"
@@ -101,10 +102,10 @@ func TestSecretsShowNowhere(t *testing.T) {
 						answer(403, said, nil), answer(409, said, cause), answer(422, said, cause), errors.New(said),
 						answer(500, "failed to create typed patch object (a/b; v1, Kind=X): .data.x: "+said, nil),
 					} {
-						shown = append(shown, s.run.results.settle(ref, err, true).Error())
+						shown = append(shown, s.run.results.updateWaiting(ref, err, true).Error())
 					}
 				}
-				_ = s.run.conclude(t.Context(), step{known: known{events: []Event{{Ref: deployment, Message: said}}}})
+				_ = s.run.recordResult(t.Context(), decide.Step{Facts: decide.Facts{Events: []Event{{Ref: deployment, Message: said}}}})
 				for _, c := range fieldChanges(deployment, fields.Diff(bodyOf(nil).Object, bodyOf(said).Object), s.run.hide) {
 					shown = append(shown, c.New)
 				}
@@ -155,7 +156,7 @@ func TestManySecretsAndLongErrors(t *testing.T) {
 		}
 		start := time.Now()
 		s := withSecret(t, values, nil)
-		got := s.run.results.settle(secret, answer(422, `"`+strings.Repeat(`it is value-39999\n`, 1<<20/18), nil), true)
+		got := s.run.results.updateWaiting(secret, answer(422, `"`+strings.Repeat(`it is value-39999\n`, 1<<20/18), nil), true)
 		if len(got.Reason) > longestText || strings.Contains(got.Reason, "39999") {
 			t.Error(got)
 		}
@@ -165,7 +166,7 @@ func TestManySecretsAndLongErrors(t *testing.T) {
 	})
 	t.Run("that are too many withhold the text [F7]", func(t *testing.T) {
 		s := withSecret(t, map[string]any{"x": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a long value", 400_000)))}, nil)
-		if got := s.run.results.settle(deployment, answer(403, "denied: anything", nil), true); strings.Contains(got.Reason, "anything") || got.Reason == "" {
+		if got := s.run.results.updateWaiting(deployment, answer(403, "denied: anything", nil), true); strings.Contains(got.Reason, "anything") || got.Reason == "" {
 			t.Error(got)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/internal/fields"
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/observe"
 )
 
@@ -78,37 +79,32 @@ func (r Report) Reason() string {
 	return fmt.Sprintf("%s (and %d more)", r.Waiting[0], len(r.Waiting)-1)
 }
 
-// Event describes a notable change of an object, or the reason why an object was not changed.
-type Event struct {
-	Ref Ref
-	// Reason is one of the Reason constants.
-	Reason string
-	// Message is one line without secret values.
-	Message string
-}
+// Event describes a notable change of an object, or the reason why an object was not changed. It contains the Ref of the
+// object, a Reason, which is one of the Reason constants, and a Message of one line without secret values.
+type Event = object.Event
 
 // These constants are the reasons of events.
 const (
 	// ReasonAdopted means that the object already existed without an owner and now belongs to this item.
-	ReasonAdopted = "Adopted"
+	ReasonAdopted = object.ReasonAdopted
 	// ReasonMigrated means that managedFields contained an API version that the cluster does not serve any more, and that
 	// the engine has replaced this version.
-	ReasonMigrated = "Migrated"
+	ReasonMigrated = object.ReasonMigrated
 	// ReasonTakenOver means that the object belonged to an earlier item with the same name or to Landscaper's own
 	// deployer, and now belongs to this item.
-	ReasonTakenOver = "TakenOver"
+	ReasonTakenOver = object.ReasonTakenOver
 	// ReasonShared means that the object belongs to another item and now also to this item.
-	ReasonShared = "Shared"
+	ReasonShared = object.ReasonShared
 	// ReasonReleased means that the object no longer belongs to this item but stays in the cluster. Either other items
 	// own the object too, or the object existed before the item.
-	ReasonReleased = "Released"
+	ReasonReleased = object.ReasonReleased
 	// ReasonLeftAlone means that the object was not changed. Either the policy does not allow changing it, because it
 	// does not belong to this item. Or the object was to be deleted, but its label names another item, or no label,
 	// annotation or field manager names this item.
-	ReasonLeftAlone = "LeftAlone"
+	ReasonLeftAlone = object.ReasonLeftAlone
 	// ReasonMayRemain means that the object was to be deleted and is no longer tracked, but may still exist, because the
 	// credentials do not allow reading it (see Options.LeaveUnreadable).
-	ReasonMayRemain = "MayRemain"
+	ReasonMayRemain = object.ReasonMayRemain
 )
 
 // Drift describes an object that other writers have changed and that the engine is about to correct.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/deployerkit/deployerkit/apply/internal/decide"
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
@@ -30,38 +31,38 @@ func newResults(hide *redact.Redactor) *results {
 
 // record counts the result of the last step for an object, and updates the list of waiting objects. It returns the
 // classified error, or nil if there is no error or the object is only unfinished.
-func (r *results) record(s step) *Error {
+func (r *results) record(s decide.Step) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch ref := s.known.Ref(); s.count {
-	case countApplied:
+	switch ref := s.Facts.Ref(); s.Count {
+	case decide.CountApplied:
 		r.report.Applied++
-	case countUnchanged:
+	case decide.CountUnchanged:
 		r.report.Unchanged++
-	case countPostponed:
+	case decide.CountPostponed:
 		r.report.Unchanged++
 		r.report.Postponed = append(r.report.Postponed, ref)
-	case countDeleted:
+	case decide.CountDeleted:
 		r.report.Deleted++
 	}
-	return r.settle(s.known.Ref(), s.err, s.known.claimed)
+	return r.updateWaiting(s.Facts.Ref(), s.Err, s.Facts.Claimed)
 }
 
-// settle classifies the error of an object and updates the list of waiting objects. It returns nil if there is no error
+// updateWaiting classifies the error of an object and updates the list of waiting objects. It returns nil if there is no error
 // or the object is only unfinished. The argument isKnown means that the manifest of the object is known, so that the
 // redactor can remove the values of a Secret. The caller holds mu.
-func (r *results) settle(ref Ref, err error, isKnown bool) *Error {
-	delete(r.waits, ref.id())
+func (r *results) updateWaiting(ref Ref, err error, isKnown bool) *Error {
+	delete(r.waits, toID(ref))
 	if err == nil {
 		return nil
 	}
 	one := classify(ref, err, r.hide)
 	if one.Class == Wait {
-		r.waits[one.Ref.id()] = Waiting{Ref: one.Ref, Reason: one.Reason, NotServed: one.unserved}
+		r.waits[toID(one.Ref)] = Waiting{Ref: one.Ref, Reason: one.Reason, NotServed: one.unserved}
 		return nil
 	}
-	if ref.isSecret() && !isKnown {
-		one.withoutExplanation() // the redactor does not know the values of this Secret
+	if isSecret(ref) && !isKnown {
+		one.removeExplanation() // the redactor does not know the values of this Secret
 	}
 	return one
 }
@@ -80,7 +81,7 @@ func (r *results) fail(one *Error) {
 // to the result of the call, unless the object is only unfinished.
 func (r *results) note(ref Ref, err error) {
 	r.mu.Lock()
-	one := r.settle(ref, err, false)
+	one := r.updateWaiting(ref, err, false)
 	r.mu.Unlock()
 	r.fail(one)
 }
@@ -96,7 +97,7 @@ func (r *results) leave(ref Ref) {
 func (r *results) waitsFor(ref Ref) Waiting {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.waits[ref.id()]
+	return r.waits[toID(ref)]
 }
 
 // block records an object that was not tried, because it depends on an unfinished object.
@@ -106,24 +107,24 @@ func (r *results) block(ref Ref, reason string) {
 	r.blocked = append(r.blocked, Waiting{Ref: ref, Reason: reason})
 }
 
-// finished reports whether an object neither failed nor waits.
-func (r *results) finished(ref Ref) bool {
+// isFinished reports whether an object neither failed nor waits.
+func (r *results) isFinished(ref Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, waits := r.waits[ref.id()]
-	return !waits && !slices.ContainsFunc(r.errs, func(e *Error) bool { return e.Ref.id() == ref.id() })
+	_, waits := r.waits[toID(ref)]
+	return !waits && !slices.ContainsFunc(r.errs, func(e *Error) bool { return toID(e.Ref) == toID(ref) })
 }
 
-// complete reports whether all objects whose results were recorded are finished without errors, so that the next stage
+// isComplete reports whether all objects whose results were recorded are finished without errors, so that the next stage
 // or deletion group may begin.
-func (r *results) complete(ctx context.Context) bool {
+func (r *results) isComplete(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return ctx.Err() == nil && len(r.errs) == 0 && len(r.waits) == 0 && len(r.blocked) == 0
 }
 
-// completeIfServed is like complete, but ignores objects that wait only because the cluster does not serve their kind.
-func (r *results) completeIfServed(ctx context.Context) bool {
+// isCompleteIfServed is like isComplete, but ignores objects that wait only because the cluster does not serve their kind.
+func (r *results) isCompleteIfServed(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	waits := slices.ContainsFunc(slices.Collect(maps.Values(r.waits)), func(w Waiting) bool { return !w.NotServed })
@@ -143,9 +144,9 @@ func (r *results) webhooks() map[string]bool {
 	return out
 }
 
-// reported returns the report of the call so far, without Report.Owned. The order in the report does not depend on the
+// toReport returns the report of the call so far, without Report.Owned. The order in the report does not depend on the
 // order in which the goroutines ran.
-func (r *results) reported() Report {
+func (r *results) toReport() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.report
@@ -160,12 +161,12 @@ func (r *results) reported() Report {
 func (r *results) err(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.joined(ctx, r.errs)
+	return r.joinErrors(ctx, r.errs)
 }
 
-// joined returns the errors as one error, and adds an error if the context has ended. It ignores errors that are nil. It
+// joinErrors returns the errors as one error, and adds an error if the context has ended. It ignores errors that are nil. It
 // returns nil if there are no errors and the context has not ended.
-func (r *results) joined(ctx context.Context, errs Errors) error {
+func (r *results) joinErrors(ctx context.Context, errs Errors) error {
 	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil })
 	slices.SortFunc(errs, func(a, b *Error) int { return compareRefs(a.Ref, b.Ref) })
 	if ctx.Err() != nil {
@@ -178,5 +179,5 @@ func (r *results) joined(ctx context.Context, errs Errors) error {
 // context has not ended.
 func (r *results) stopped(ctx context.Context, ref Ref) *Error {
 	cause := context.Cause(ctx)
-	return &Error{Ref: ref, Reason: "stopped: " + clean(r.hide, cause.Error()), Class: Retry, cause: cause}
+	return &Error{Ref: ref, Reason: "stopped: " + cleanText(r.hide, cause.Error()), Class: Retry, cause: cause}
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/memo"
 )
@@ -18,7 +19,7 @@ import (
 // Session with the stored inventory.
 type Session struct {
 	run     *run
-	claimed memo.Memo[*unstructured.Unstructured, Desired, *object] // the objects that Claim prepared, until they are applied
+	claimed memo.Memo[*unstructured.Unstructured, Desired, *desiredObject] // the objects that Claim prepared, until they are applied
 }
 
 // Session returns a Session that starts with the inventory of the item. It sends no requests and stores nothing yet.
@@ -67,19 +68,19 @@ func (s *Session) Claim(ctx context.Context, desired ...Desired) error {
 
 // claim adds the objects to the inventory, if necessary, and returns them. If Session.Claim has already prepared all of
 // the objects, claim returns the prepared objects. Otherwise it prepares all of them.
-func (s *Session) claim(ctx context.Context, desired []Desired) (objects []*object, err error) {
+func (s *Session) claim(ctx context.Context, desired []Desired) (objects []*desiredObject, err error) {
 	seen := make(map[Ref]bool, len(desired))
 	for _, d := range desired {
 		o, found := s.claimed.Get(d.Object, d)
-		if !found || seen[o.ref.id()] {
+		if !found || seen[toID(o.ref)] {
 			if objects, err = s.run.prepare(ctx, desired, true); err != nil {
 				return nil, err
 			}
 			break
 		}
-		objects, seen[o.ref.id()] = append(objects, o), true
+		objects, seen[toID(o.ref)] = append(objects, o), true
 	}
-	return objects, s.run.objects.claim(ctx, objects, s.run.rules.Options)
+	return objects, s.run.objects.claim(ctx, objects, s.run.options)
 }
 
 // Apply claims the objects that are not claimed yet. It then writes the objects, except those that are known to be
@@ -102,20 +103,20 @@ func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, err
 	r.watch(ctx, objects)
 	out := make([]Outcome, len(objects))
 	errs := make(Errors, len(objects))
-	places := map[*object]int{}
+	places := map[*desiredObject]int{}
 	for i, o := range objects {
 		places[o] = i
 	}
-	isEarly := func(o *object) bool { return stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced) != stageServed }
-	for _, batch := range batches(objects, isEarly) {
-		forEach(ctx, r.rules.Concurrency, batch, func(_ int, o *object) { out[places[o]], errs[places[o]] = r.apply(ctx, o) })
+	isEarly := func(o *desiredObject) bool { return stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced) != stageServed }
+	for _, batch := range splitFirst(objects, isEarly) {
+		forEach(ctx, r.options.Concurrency, batch, func(_ int, o *desiredObject) { out[places[o]], errs[places[o]] = r.apply(ctx, o) })
 	}
 	for i, o := range objects {
 		if out[i].Ref == (Ref{}) { // not started
 			out[i] = Outcome{Ref: o.ref, Err: r.results.stopped(ctx, o.ref)}
 		}
 	}
-	return out, r.results.joined(ctx, errs)
+	return out, r.results.joinErrors(ctx, errs)
 }
 
 // Delete deletes objects of the inventory. It deletes at most Options.Concurrency objects at a time, and starts them in
@@ -130,7 +131,7 @@ func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	r := s.run
 	var errs Errors
 	var waits []Waiting
-	for _, batch := range batches(refs, func(ref Ref) bool { return r.objects.at(ref).Aggregates }) {
+	for _, batch := range splitFirst(refs, func(ref Ref) bool { return r.objects.get(ref).Aggregates }) {
 		if len(waits)+len(errs) > 0 {
 			for _, ref := range batch {
 				waits = append(waits, Waiting{Ref: ref, Reason: "is deleted after the objects that are filled from it"})
@@ -138,20 +139,20 @@ func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 			break
 		}
 		failed, left := make(Errors, len(batch)), make([]Waiting, len(batch))
-		forEach(ctx, r.rules.Concurrency, batch, func(i int, ref Ref) { failed[i], left[i] = r.dismiss(ctx, ref) })
+		forEach(ctx, r.options.Concurrency, batch, func(i int, ref Ref) { failed[i], left[i] = r.deleteObject(ctx, ref) })
 		errs = append(errs, slices.DeleteFunc(failed, func(e *Error) bool { return e == nil })...)
 		waits = append(waits, slices.DeleteFunc(left, func(w Waiting) bool { return w.Reason == "" })...)
 	}
-	return waits, r.results.joined(ctx, errs)
+	return waits, r.results.joinErrors(ctx, errs)
 }
 
 // Finish returns the Finish of an object of the inventory. It returns "" for other objects.
-func (s *Session) Finish(ref Ref) Finish { return s.run.objects.at(ref).Finish }
+func (s *Session) Finish(ref Ref) Finish { return s.run.objects.get(ref).Finish }
 
 // Observe records the Finish of a live object that the caller has read, if the inventory contains the object.
 func (s *Session) Observe(live *unstructured.Unstructured) {
-	s.run.objects.withEntry(RefOf(live), func(e *entryState) {
-		if !e.gone && e.UID == live.GetUID() {
+	s.run.objects.withEntry(RefOf(live), func(e *object.Record) {
+		if !e.Gone && e.UID == live.GetUID() {
 			e.Finish = FinishOf(live)
 		}
 	})
@@ -166,7 +167,7 @@ func (s *Session) Inventory() Inventory { return s.run.objects.inventory() }
 func (s *Session) Unclaimed() []Entry {
 	var out []Entry
 	for _, one := range s.run.objects.all() {
-		if !one.claimed {
+		if !one.Claimed {
 			out = append(out, one.Entry)
 		}
 	}
@@ -176,7 +177,7 @@ func (s *Session) Unclaimed() []Entry {
 // Report describes the results so far, and the objects that are unfinished now. Report.Owned covers the whole
 // inventory, including objects that were not applied in this Session.
 func (s *Session) Report() Report {
-	out := s.run.results.reported()
+	out := s.run.results.toReport()
 	out.Owned = s.run.objects.owned(s.run.kinds)
 	return out
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/internal/jsondiff"
 	"github.com/deployerkit/deployerkit/observe"
@@ -244,13 +245,13 @@ func TestWant(t *testing.T) {
 		"ignored, unknown":  {nil, Desired{Policy: Ignore}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := entryState{gone: true}
+			s := object.Record{Gone: true}
 			if tc.before != nil {
-				s = entryState{Entry: *tc.before}
+				s = object.Record{Entry: *tc.before}
 			}
-			s.want(&object{Desired: tc.d, ref: known.Ref()})
-			if s.gone != (tc.want == nil) {
-				t.Fatalf("gone: %v", s.gone)
+			setDesired(&s, &desiredObject{Desired: tc.d, ref: known.Ref()})
+			if s.Gone != (tc.want == nil) {
+				t.Fatalf("gone: %v", s.Gone)
 			}
 			if tc.want == nil {
 				return
@@ -360,8 +361,8 @@ func TestClaimThatIsNotStored(t *testing.T) {
 func TestWaitsEnd(t *testing.T) {
 	r := New(nil, configMaps(), Options{}).begin(ownership.Owner{}, Inventory{})
 	one, other := Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}, Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "b"}
-	r.results.note(one, waiting(one, "is being deleted"))
-	r.results.note(other, waiting(other, "is being deleted"))
+	r.results.note(one, newWaitingError(one, "is being deleted"))
+	r.results.note(other, newWaitingError(other, "is being deleted"))
 	r.results.note(one, nil)
 	_, report, err := r.result(t.Context())
 	if diff := cmp.Diff([]Waiting{{Ref: other, Reason: "is being deleted"}}, report.Waiting); diff != "" || err != nil {
@@ -376,7 +377,7 @@ func TestStoppedIsTold(t *testing.T) {
 	over := errors.New("the leader changed")
 	stop(over)
 	r := New(nil, configMaps(), Options{}).begin(ownership.Owner{}, Inventory{})
-	r.results.note(Ref{}, invalid(Ref{}, "", "wrong"))
+	r.results.note(Ref{}, newInvalidError(Ref{}, "", "wrong"))
 	_, _, err := r.result(ctx)
 	if !errors.Is(err, over) || ClassOf(err) != Permanent {
 		t.Error(err)

@@ -20,8 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
+
+// me is the owner of the objects.
+var me = ownership.Owner{UID: "item", Landscape: "l", Namespace: "ns", Name: "n"}
 
 // installed is an item that installs a kind, an object of this kind, a webhook with its server, and an aggregated API.
 // Its manifests are in the reverse order of the stages.
@@ -115,7 +119,7 @@ func newApplyServer() *applyServer {
 			}
 			obj.SetUID(types.UID("uid-of-" + obj.GetName()))
 			obj.SetResourceVersion("1")
-			if isDefinition(obj.GroupVersionKind().GroupKind()) && s.establishes {
+			if object.IsDefinition(obj.GroupVersionKind().GroupKind()) && s.establishes {
 				obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
 			}
 			content := body.(interface{ SetUnstructuredContent(map[string]any) })
@@ -256,7 +260,7 @@ func TestAggregatedRoleIsDeletedFirst(t *testing.T) {
 			}
 			s.lives = map[string]*unstructured.Unstructured{}
 			for _, e := range inv.Entries {
-				live := e.Ref().empty()
+				live := object.New(e.Ref())
 				live.SetUID(e.UID)
 				owner.Stamp(live)
 				s.lives[e.Name] = live

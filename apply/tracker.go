@@ -9,57 +9,29 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/observe"
 )
 
-// entryState extends an Entry of the inventory by information that is needed only during a call. Only one goroutine
-// works on an entryState at a time.
-type entryState struct {
-	Entry
-
-	gone     bool
-	fresh    bool // the object is new in the inventory, so the item has not written it yet
-	claimed  bool // a manifest of this call describes the object
-	anyones  bool // the object is deleted regardless of its owner; such an entry is never part of an inventory
-	changed  bool // the last apply changed the object
-	resource schema.GroupVersionResource
-	version  string // the resourceVersion in the answer to the last write
+// isWatchable reports whether a watch can detect changes of an object, so that Report.Owned contains it.
+func isWatchable(s object.Record) bool {
+	return !s.Gone && !s.Deleting && s.Finish != FinishGone && (s.Key != "" || s.OnDelete && s.UID != "" && s.Hash != "")
 }
 
-// isLetGo reports whether the object stays in the cluster when it is removed from the inventory.
-func (e Entry) isLetGo() bool { return e.policy() == Keep || e.policy() == Ignore }
-
-func (s *entryState) hasBeforeDelete() bool {
-	return len(s.AnnotateBeforeDelete) > 0 || len(s.PatchBeforeDelete) > 0
-}
-
-// isLeftAs compares the object's current ownership key with the key after the item's last write, and reports whether
-// they are equal. It also returns true if the inventory contains no key, because changes cannot be detected in that
-// case.
-func (s *entryState) isLeftAs(key ownership.Key) bool { return s.Key == "" || s.Key == key }
-
-// isOwned reports whether Report.Owned may contain the object. Report.Owned contains the objects whose changes a watch
-// can detect.
-func (s *entryState) isOwned() bool {
-	return !s.gone && !s.Deleting && s.Finish != FinishGone && (s.Key != "" || s.OnDelete && s.UID != "" && s.Hash != "")
-}
-
-// want copies the settings of a Desired to the entry, including the settings for the deletion of the object.
-func (s *entryState) want(o *object) {
+// setDesired copies the settings of a Desired to the record, including the settings for the deletion of the object.
+func setDesired(s *object.Record, o *desiredObject) {
 	switch {
 	case o.Policy == Ignore:
-		s.gone = true
+		s.Gone = true
 		return
-	case o.Policy == Retain && s.gone:
+	case o.Policy == Retain && s.Gone:
 		return
-	case s.gone:
-		*s = entryState{Entry: Entry{Namespace: o.ref.Namespace, Name: o.ref.Name, Kind: o.ref.Kind}, fresh: true}
+	case s.Gone:
+		*s = object.Record{Entry: Entry{Namespace: o.ref.Namespace, Name: o.ref.Name, Kind: o.ref.Kind}, IsNew: true}
 	}
-	s.claimed = true
+	s.Claimed = true
 	s.Component, s.Requires = o.Component, slices.Clone(o.Requires)
 	if o.Policy == Retain {
 		s.Key, s.OnDelete = "", false // changes by other writers are not drift as long as the object is retained
@@ -70,7 +42,7 @@ func (s *entryState) want(o *object) {
 		s.Policy = ""
 	}
 	s.OnDelete = o.Strategy == OnDelete && o.Policy != Immutable
-	s.Aggregates = aggregates(o.Object)
+	s.Aggregates = isAggregating(o.Object)
 	s.AnnotateBeforeDelete, s.PatchBeforeDelete = o.AnnotateBeforeDelete, o.PatchBeforeDelete
 }
 
@@ -81,18 +53,18 @@ type tracker struct {
 	// storing is held while an inventory is stored. Inventories are therefore stored one after the other, and each
 	// contains the entries of the one before.
 	storing sync.Mutex
-	busy    sync.Map // contains the *sync.Mutex of each object, by Ref.id
+	busy    sync.Map // contains the *sync.Mutex of each object, by toID
 
 	mu      sync.Mutex // guards all fields below
-	entries map[Ref]*entryState
+	entries map[Ref]*object.Record
 	// reserved is the size of Inventory.Former, encoded as JSON, in bytes.
 	reserved int
 }
 
 func newTracker(inv Inventory) *tracker {
-	out := &tracker{entries: make(map[Ref]*entryState, len(inv.Entries))}
+	out := &tracker{entries: make(map[Ref]*object.Record, len(inv.Entries))}
 	for _, entry := range inv.Entries {
-		out.entries[entry.Ref().id()] = &entryState{Entry: entry}
+		out.entries[toID(entry.Ref())] = &object.Record{Entry: entry}
 	}
 	if len(inv.Former) > 0 {
 		out.reserved = Inventory{Former: inv.Former}.size()
@@ -100,62 +72,62 @@ func newTracker(inv Inventory) *tracker {
 	return out
 }
 
-// at returns a copy of the entry of an object. The copy is marked as gone if the inventory does not contain the object.
-func (t *tracker) at(ref Ref) entryState {
+// get returns a copy of the entry of an object. The copy is marked as gone if the inventory does not contain the object.
+func (t *tracker) get(ref Ref) object.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.peek(ref.id())
+	return t.getLocked(toID(ref))
 }
 
-// peek is like tracker.at, but the caller must hold mu.
-func (t *tracker) peek(id Ref) entryState {
+// getLocked is like tracker.get, but the caller must hold mu.
+func (t *tracker) getLocked(id Ref) object.Record {
 	if s := t.entries[id]; s != nil {
 		return *s
 	}
-	return entryState{gone: true}
+	return object.Record{Gone: true}
 }
 
 // withEntry calls f with a copy of the entry of an object, and stores the changed copy. It prevents concurrent work on
 // the object. The copy is marked as gone if the inventory does not contain the object.
-func (t *tracker) withEntry(ref Ref, f func(*entryState)) {
-	id := ref.id()
+func (t *tracker) withEntry(ref Ref, f func(*object.Record)) {
+	id := toID(ref)
 	busy, _ := t.busy.LoadOrStore(id, &sync.Mutex{})
 	lock := busy.(*sync.Mutex)
 	lock.Lock()
 	defer lock.Unlock()
-	own := t.at(ref)
+	own := t.get(ref)
 	f(&own)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := t.entries[id]; known != nil {
 		*known = own
-	} else if !own.gone {
+	} else if !own.Gone {
 		t.entries[id] = &own
 	}
 }
 
 // forget removes the entry of an object.
-func (t *tracker) forget(ref Ref) { t.withEntry(ref, func(s *entryState) { s.gone = true }) }
+func (t *tracker) forget(ref Ref) { t.withEntry(ref, func(s *object.Record) { s.Gone = true }) }
 
 // all returns a copy of every entry, in a fixed order.
-func (t *tracker) all() []entryState {
+func (t *tracker) all() []object.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := make([]entryState, 0, len(t.entries))
+	out := make([]object.Record, 0, len(t.entries))
 	for _, s := range sorted(t.entries) {
 		out = append(out, *s)
 	}
 	return out
 }
 
-func sorted(entries map[Ref]*entryState) []*entryState {
-	out := make([]*entryState, 0, len(entries))
+func sorted(entries map[Ref]*object.Record) []*object.Record {
+	out := make([]*object.Record, 0, len(entries))
 	for _, s := range entries {
-		if !s.gone {
+		if !s.Gone {
 			out = append(out, s)
 		}
 	}
-	slices.SortFunc(out, func(a, b *entryState) int { return compareRefs(a.Ref(), b.Ref()) })
+	slices.SortFunc(out, func(a, b *object.Record) int { return compareRefs(a.Ref(), b.Ref()) })
 	return out
 }
 
@@ -166,7 +138,7 @@ func (t *tracker) inventory() Inventory {
 	return inventoryOf(t.entries)
 }
 
-func inventoryOf(entries map[Ref]*entryState) Inventory {
+func inventoryOf(entries map[Ref]*object.Record) Inventory {
 	out := Inventory{}
 	for _, s := range sorted(entries) {
 		out.Entries = append(out.Entries, s.Entry)
@@ -176,10 +148,10 @@ func inventoryOf(entries map[Ref]*entryState) Inventory {
 
 // claim adds the objects to the inventory. If any of them are new, it stores the inventory. After an error, the
 // inventory is unchanged.
-func (t *tracker) claim(ctx context.Context, objects []*object, options *Options) error {
+func (t *tracker) claim(ctx context.Context, objects []*desiredObject, options *Options) error {
 	t.storing.Lock()
 	defer t.storing.Unlock()
-	inv, grew, err := t.foresee(objects, options.MaxInventory)
+	inv, grew, err := t.previewClaim(objects, options.MaxInventory)
 	if err != nil {
 		return err
 	}
@@ -192,35 +164,35 @@ func (t *tracker) claim(ctx context.Context, objects []*object, options *Options
 	return nil
 }
 
-// served returns the objects without those whose kind the cluster does not serve and that the inventory does not contain.
-func served(objects []*object) []*object {
-	return slices.DeleteFunc(slices.Clone(objects), func(o *object) bool { return o.unserved != nil })
+// filterServed returns the objects without those whose kind the cluster does not serve and that the inventory does not contain.
+func filterServed(objects []*desiredObject) []*desiredObject {
+	return slices.DeleteFunc(slices.Clone(objects), func(o *desiredObject) bool { return o.unserved != nil })
 }
 
 // want copies the settings of the objects to their entries.
-func (t *tracker) want(objects []*object) {
-	for _, o := range served(objects) {
-		t.withEntry(o.ref, func(s *entryState) { s.want(o) })
+func (t *tracker) want(objects []*desiredObject) {
+	for _, o := range filterServed(objects) {
+		t.withEntry(o.ref, func(s *object.Record) { setDesired(s, o) })
 	}
 }
 
-// foresee returns the inventory that results from claiming the objects, and reports whether any of them are new. It
+// previewClaim returns the inventory that results from claiming the objects, and reports whether any of them are new. It
 // returns an error if the resulting inventory is too large, or if two components claim the same object.
-func (t *tracker) foresee(objects []*object, maxSize int) (inv Inventory, grew bool, err error) {
+func (t *tracker) previewClaim(objects []*desiredObject, maxSize int) (inv Inventory, grew bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next := map[Ref]*entryState{}
+	next := map[Ref]*object.Record{}
 	faults := Errors{}
-	for _, o := range served(objects) {
-		before := t.peek(o.ref.id())
-		if before.claimed && before.Component != o.Component {
-			faults = append(faults, invalid(o.ref, "", "is returned by two components, %q and %q", before.Component, o.Component))
+	for _, o := range filterServed(objects) {
+		before := t.getLocked(toID(o.ref))
+		if before.Claimed && before.Component != o.Component {
+			faults = append(faults, newInvalidError(o.ref, "", "is returned by two components, %q and %q", before.Component, o.Component))
 		}
 		after := before
-		after.want(o)
-		grew = grew || before.gone && !after.gone
-		if before.gone != after.gone || !reflect.DeepEqual(before.Entry, after.Entry) {
-			next[o.ref.id()] = &after
+		setDesired(&after, o)
+		grew = grew || before.Gone && !after.Gone
+		if before.Gone != after.Gone || !reflect.DeepEqual(before.Entry, after.Entry) {
+			next[toID(o.ref)] = &after
 		}
 	}
 	if len(next) == 0 || len(faults) > 0 {
@@ -230,7 +202,7 @@ func (t *tracker) foresee(objects []*object, maxSize int) (inv Inventory, grew b
 	maps.Copy(all, next)
 	inv = inventoryOf(all)
 	if size := inv.size() + t.reserved; size > maxSize {
-		err = invalid(Ref{}, "", "%d objects are too many: their inventory has %d bytes, but at most %d are allowed", len(inv.Entries), size, maxSize)
+		err = newInvalidError(Ref{}, "", "%d objects are too many: their inventory has %d bytes, but at most %d are allowed", len(inv.Entries), size, maxSize)
 	}
 	return inv, grew, err
 }
@@ -240,7 +212,7 @@ func (t *tracker) hasUnderOtherName(e Entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, other := range t.entries {
-		if other.claimed && !other.gone && e.UID != "" && other.UID == e.UID && id != e.Ref().id() {
+		if other.Claimed && !other.Gone && e.UID != "" && other.UID == e.UID && id != toID(e.Ref()) {
 			return true
 		}
 	}
@@ -252,14 +224,14 @@ func (t *tracker) hasUnderOtherName(e Entry) bool {
 func (t *tracker) owned(kinds *kinds) []observe.Owned {
 	var out []observe.Owned
 	for _, s := range t.all() {
-		if !s.isOwned() {
+		if !isWatchable(s) {
 			continue
 		}
 		resource := kinds.resourceOf(s)
 		if resource.Empty() {
 			continue
 		}
-		one := observe.Owned{Object: observe.Object{Resource: resource, NamespacedName: s.Ref().Key()}, UID: s.UID, Key: s.Key, Finishes: s.Finish != "", ResourceVersion: s.version}
+		one := observe.Owned{Object: observe.Object{Resource: resource, NamespacedName: s.Ref().Key()}, UID: s.UID, Key: s.Key, Finishes: s.Finish != "", ResourceVersion: s.Version}
 		if s.OnDelete {
 			one.Key = ""
 		}
@@ -272,7 +244,7 @@ func (t *tracker) owned(kinds *kinds) []observe.Owned {
 // Options.Applied). The zero value is empty and ready for use. An Applied is safe for concurrent use. If an Applied is
 // lost, the engine sends additional requests, but they change nothing.
 type Applied struct {
-	objects sync.Map // contains a state for each object, by Ref.id
+	objects sync.Map // contains a state for each object, by toID
 }
 
 // state identifies an object and the manifest that was applied to it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package apply
+// Package body computes what the engine sends to the API server from the manifest of an object and the object in the
+// cluster.
+package body
 
 import (
 	"bytes"
@@ -15,19 +17,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/deployerkit/deployerkit/apply/internal/object"
+	"github.com/deployerkit/deployerkit/apply/internal/response"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// filledField describes a field of one kind that another program fills after the object was created. A manifest may
+// Field describes a field of one kind that another program fills after the object was created. A manifest may
 // contain such a field without a value. This must not undo the work of the other program.
-type filledField struct {
+type Field struct {
 	path []string // everyItem stands for each item of a list
 	// applies restricts the field to some objects of the kind. It is nil if the field belongs to all of them.
 	applies func(manifest map[string]any) bool
 	// ignores reports whether the value in the manifest is ignored. The default is isEmpty.
 	ignores func(value any) bool
 	// required means that the API server rejects an object without the field. The manifest must then contain it, even
-	// without a value (see known.apply).
+	// without a value (see decide.Facts.apply).
 	required bool
 }
 
@@ -36,17 +40,17 @@ const everyItem = "*"
 
 // webhookFields are the fields of a webhook configuration that other programs fill. Such a program creates the
 // certificate of the webhook's server.
-var webhookFields = []filledField{{path: []string{"webhooks", everyItem, "clientConfig", "caBundle"}, ignores: isBlankBundle}}
+var webhookFields = []Field{{path: []string{"webhooks", everyItem, "clientConfig", "caBundle"}, ignores: isBlankBundle}}
 
 // finalizersField is filled by controllers that have to clean up after an object. Any kind may have such a controller.
-var finalizersField = filledField{path: []string{"metadata", "finalizers"}}
+var finalizersField = Field{path: []string{"metadata", "finalizers"}}
 
 // replicasField is filled by the API server, and then by an autoscaler.
-var replicasField = []filledField{{path: []string{"spec", "replicas"}, ignores: isNull}}
+var replicasField = []Field{{path: []string{"spec", "replicas"}, ignores: isNull}}
 
 // filledFields lists the fields that the controllers of Kubernetes fill, admission plugins of the API server, or programs
 // that create certificates. In the list of a kind, a field comes after the fields that it contains.
-var filledFields = map[schema.GroupKind][]filledField{
+var filledFields = map[schema.GroupKind][]Field{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: {
 		{path: []string{"rules"}, applies: isAggregated, ignores: isAnything},
 	},
@@ -75,7 +79,7 @@ var filledFields = map[schema.GroupKind][]filledField{
 	{Group: "apps", Kind: "ReplicaSet"}:           replicasField,
 	{Group: "apps", Kind: "StatefulSet"}:          replicasField,
 	{Group: "networking.k8s.io", Kind: "Ingress"}: {{path: []string{"spec", "ingressClassName"}, ignores: isNull}}, // the default class
-	{Group: "apiextensions.k8s.io", Kind: definitionKind}: {
+	{Group: "apiextensions.k8s.io", Kind: object.KindDefinition}: {
 		{path: []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}, ignores: isBlankBundle},
 	},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: {{path: []string{"spec", "caBundle"}, ignores: isBlankBundle}},
@@ -115,6 +119,17 @@ func isEmpty(value any) bool {
 	return false
 }
 
+// IsBlank reports whether a decoded value contains only null, "", empty lists and objects with such values.
+func IsBlank(value any) bool {
+	all, isMap := value.(map[string]any)
+	for _, field := range all {
+		if !IsBlank(field) {
+			return false
+		}
+	}
+	return isMap || isEmpty(value)
+}
+
 // isBlankBundle reports whether a bundle of certificates contains at most white space. Generated manifests use such a
 // bundle, for example "Cg==", as a placeholder.
 func isBlankBundle(value any) bool {
@@ -127,8 +142,8 @@ func isBlankBundle(value any) bool {
 }
 
 // filledFieldsOf returns the filledFields that belong to an object.
-func filledFieldsOf(obj *unstructured.Unstructured) []filledField {
-	out := []filledField{finalizersField}
+func filledFieldsOf(obj *unstructured.Unstructured) []Field {
+	out := []Field{finalizersField}
 	for _, field := range filledFields[obj.GroupVersionKind().GroupKind()] {
 		if field.applies == nil || field.applies(obj.Object) {
 			out = append(out, field)
@@ -138,15 +153,15 @@ func filledFieldsOf(obj *unstructured.Unstructured) []filledField {
 }
 
 // isIgnored reports whether a value in a manifest is treated as if it were not there.
-func (f filledField) isIgnored(value any) bool {
+func (f Field) isIgnored(value any) bool {
 	if f.ignores != nil {
 		return f.ignores(value)
 	}
 	return isEmpty(value)
 }
 
-// dropFilled removes the filledFields from a manifest if their values are to be ignored, except required fields.
-func dropFilled(manifest *unstructured.Unstructured) {
+// DropFilled removes the filledFields from a manifest if their values are to be ignored, except required fields.
+func DropFilled(manifest *unstructured.Unstructured) {
 	for _, field := range filledFieldsOf(manifest) {
 		if !field.required {
 			dropAt(manifest.Object, field.path, field.isIgnored)
@@ -154,8 +169,8 @@ func dropFilled(manifest *unstructured.Unstructured) {
 	}
 }
 
-// placeholders returns the required filledFields that a manifest contains without a value.
-func placeholders(manifest *unstructured.Unstructured) (out []filledField) {
+// Placeholders returns the required filledFields that a manifest contains without a value.
+func Placeholders(manifest *unstructured.Unstructured) (out []Field) {
 	for _, field := range filledFieldsOf(manifest) {
 		value, given, _ := unstructured.NestedFieldNoCopy(manifest.Object, field.path...)
 		if field.required && given && field.isIgnored(value) {
@@ -165,23 +180,23 @@ func placeholders(manifest *unstructured.Unstructured) (out []filledField) {
 	return out
 }
 
-// without returns a copy of a manifest without the given fields, except those that the API server requires according
+// Without returns a copy of a manifest without the given fields, except those that the API server requires according
 // to err.
-func without(manifest *unstructured.Unstructured, fields []filledField, err error) *unstructured.Unstructured {
+func Without(manifest *unstructured.Unstructured, fields []Field, err error) *unstructured.Unstructured {
 	out := manifest.DeepCopy()
 	for _, field := range fields {
-		if !isRequired(field.path, err) {
+		if !field.IsRequired(err) {
 			unstructured.RemoveNestedField(out.Object, field.path...)
 		}
 	}
 	return out
 }
 
-// isRequired reports whether the API server has rejected an object because it does not contain a key of a map.
-func isRequired(path []string, err error) bool {
-	parent, key := path[:len(path)-1], path[len(path)-1]
+// IsRequired reports whether the API server has rejected an object because it does not contain the field, a key of a map.
+func (f Field) IsRequired(err error) bool {
+	parent, key := f.path[:len(f.path)-1], f.path[len(f.path)-1]
 	name := strings.Join(parent, ".") + "[" + key + "]"
-	return slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool {
+	return slices.ContainsFunc(response.CausesOf(err), func(cause metav1.StatusCause) bool {
 		return cause.Type == metav1.CauseTypeFieldValueRequired && cause.Field == name
 	})
 }
@@ -214,7 +229,7 @@ func keepFilled(obj, live *unstructured.Unstructured) {
 	for _, field := range filledFieldsOf(obj) {
 		keepAt(obj.Object, live.Object, field.path, nil, isOwn)
 	}
-	for _, field := range placeholders(obj) {
+	for _, field := range Placeholders(obj) {
 		value, filled, _ := unstructured.NestedFieldCopy(live.Object, field.path...)
 		if filled && !isOwn(pathOf(field.path)) {
 			_ = unstructured.SetNestedField(obj.Object, value, field.path...) // the parents are maps, because obj has the field

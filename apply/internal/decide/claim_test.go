@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/internal/object"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// existing returns the ConfigMap after the item has applied it for the first time. The manager kubectl created it.
+func existing() *unstructured.Unstructured {
+	return liveMap("u", me.Manager(), func(live *unstructured.Unstructured) {
+		me.Stamp(live)
+		live.SetManagedFields(append(live.GetManagedFields(), metav1.ManagedFieldsEntry{
+			Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &metav1.Time{},
+		}))
+	})
+}
+
+// claimExisting returns the step after the first apply of an object that existed before.
+func claimExisting(r *Rules, adoption func(*Manifest)) Step {
+	f := Facts{Record: object.Record{Entry: newEntry("", ""), IsNew: true}, Want: newManifest("apply", adoption)}
+	return Write(r, f).After(r, Response{Live: existing()})
+}
+
+func TestAdoption(t *testing.T) {
+	isReported := func(s Step) bool {
+		return slices.ContainsFunc(s.Facts.Events, func(e object.Event) bool { return e.Reason == object.ReasonAdopted })
+	}
+	for name, released := range map[string]bool{
+		"an object that existed before belongs to the item if the policy is always [F29]":   false,
+		"an object that existed before is released later unless the policy is always [F29]": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRules()
+			s := claimExisting(r, func(m *Manifest) { m.Released = released })
+			if released { // a second request marks the object
+				if s.Body.GetAnnotations()[ownership.AnnotationAdopted] == "" {
+					t.Errorf("%s without a mark: %v", summarize(s), s.Body)
+				}
+				s = s.After(r, Response{Live: existing()})
+			}
+			if s.Effect != "" || !s.Usable || s.Facts.Adopted != released || !isReported(s) {
+				t.Errorf("%s, usable %t, adopted %t, event %t", summarize(s), s.Usable, s.Facts.Adopted, isReported(s))
+			}
+		})
+	}
+	t.Run("an object that existed before is left without the fields of the item if it is refused [F29]", func(t *testing.T) {
+		r := newRules()
+		s := claimExisting(r, refused)
+		if s.Effect != EffectApply || s.Body.Object["data"] != nil || len(s.Body.GetLabels()) > 0 || s.UID != "u" {
+			t.Fatalf("the item leaves fields in the object: %s of %v", summarize(s), s.Body)
+		}
+		if end := s.After(r, Response{Live: existing()}); end.Err == nil || end.Facts.Adopted {
+			t.Errorf("want an error, got %s", summarize(end))
+		}
+	})
+}
+
+func TestRemovalOfAdoptedObject(t *testing.T) {
+	t.Run("an adopted object is kept without the marks of the item [F29]", func(t *testing.T) {
+		f := Facts{Record: object.Record{Entry: newEntry("u", "")}}
+		f.Adopted = true
+		r := newRules()
+		s := Remove(r, f).After(r, Response{Live: existing()})
+		if s.Effect != EffectMerge {
+			t.Fatalf("%s, want a merge", summarize(s))
+		}
+		want := map[string]any{"metadata": map[string]any{
+			"uid": "u", "labels": map[string]any{ownership.LabelItem: nil},
+			"annotations": map[string]any{
+				ownership.AnnotationLandscape: nil, ownership.AnnotationNamespace: nil, ownership.AnnotationName: nil,
+				ownership.AnnotationAdopted: nil, me.SharedKey(): nil,
+			},
+		}}
+		if diff := cmp.Diff(want, s.Patch); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if end := s.After(r, Response{Live: existing()}); end.Effect != "" || !end.Facts.Gone {
+			t.Errorf("%s, gone %t", summarize(end), end.Facts.Gone)
+		}
+	})
+}

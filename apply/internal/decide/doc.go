@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decide decides which request the engine sends next for one object, or with which result it ends the work on
+// the object. It sends no requests itself, and all of its functions are pure.
+//
+// There are three state machines: one that writes a desired object, one that makes the item an additional owner of an
+// object that other items own as well, and one that removes an object. Write, Remove, Release and PatchAfterDeployment
+// return the first Step. A Step contains a Request and a State. The State says what the request is for, and thus which
+// function handles the Response. The table in states.go lists the states and their successors, and the
+// guide docs/architecture.md shows them as diagrams.
+//
+// What differs between the update strategies is in the table strategies.
+package decide
+
+//go:generate go run ./diagram ../../../docs/architecture.md
