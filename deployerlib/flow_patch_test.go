@@ -136,7 +136,7 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 			w.pass()
 			w.wantSent(test.want...)
 			w.wantBoth()
-			if name != "a wait" && w.stored().Status.LastError == nil {
+			if name != "wait of the deployer" && w.stored().Status.LastError == nil {
 				t.Error("the error is not reported")
 			}
 		})
