@@ -188,7 +188,7 @@ func (a *DeployerArgs) Validate() error {
 	check(a.MinInterval > 0, "minInterval %s: must be positive", a.MinInterval)
 	check(a.Backoff.Min > 0 && a.Backoff.Max >= a.Backoff.Min, "backoff: want 0 < min <= max, have %s and %s", a.Backoff.Min, a.Backoff.Max)
 	check(a.Options.Reconciler == nil, "options.reconciler: must be nil, because the library sets it")
-	faults = append(faults, targets.Validate(a.TargetSelectors))
+	faults = append(faults, targets.ValidateSelectors(a.TargetSelectors))
 	if a.Deployer != nil {
 		faults = append(faults, a.readHooks().Validate())
 	}

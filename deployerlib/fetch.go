@@ -89,7 +89,7 @@ func (r *reconciler) checkResponsibility(ctx context.Context, a *attempt) (verdi
 		return stop, fmt.Errorf("get Target %s: %w", key, err)
 	}
 	a.target.object = target
-	matches, err := targets.Matches(target, r.args.TargetSelectors)
+	matches, err := targets.MatchesSelectors(target, r.args.TargetSelectors)
 	if err != nil {
 		return stop, fmt.Errorf("target selectors: %w", err)
 	}

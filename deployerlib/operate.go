@@ -19,7 +19,7 @@ func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
 		a.call = callResult{outcome: outcome}
 		return stop, nil
 	}
-	ctx = targets.NotBefore(ctx, a.since)
+	ctx = targets.WithNotBefore(ctx, a.since)
 	in, err := r.loader.load(ctx, a)
 	if err != nil {
 		markNeverDeployed(a)

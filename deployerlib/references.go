@@ -67,8 +67,8 @@ func (r *reconciler) targetDiffers(old, t *lsv1alpha1.Target) bool {
 	if old.UID != t.UID || !apiequality.Semantic.DeepEqual(old.Spec, t.Spec) {
 		return true
 	}
-	before, beforeErr := targets.Matches(old, r.args.TargetSelectors)
-	now, nowErr := targets.Matches(t, r.args.TargetSelectors)
+	before, beforeErr := targets.MatchesSelectors(old, r.args.TargetSelectors)
+	now, nowErr := targets.MatchesSelectors(t, r.args.TargetSelectors)
 	return before != now || (beforeErr == nil) != (nowErr == nil)
 }
 

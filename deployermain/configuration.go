@@ -101,7 +101,7 @@ func (c *Configuration) applyTo(args *deployerlib.DeployerArgs) {
 
 // validate returns an error for the first invalid value.
 func (c *Configuration) validate() error {
-	if err := targets.Validate(c.TargetSelector); err != nil {
+	if err := targets.ValidateSelectors(c.TargetSelector); err != nil {
 		return err
 	}
 	if c.Controller.Workers < 0 {

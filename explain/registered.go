@@ -68,7 +68,7 @@ func judgeTarget(d *KnownDeployer, f *Facts) (answer, why string) {
 	case f.Target == nil:
 		return undecided, "the deployer selects Targets, and the item's Target cannot be read"
 	}
-	matches, err := targets.Matches(f.Target, d.TargetSelectors)
+	matches, err := targets.MatchesSelectors(f.Target, d.TargetSelectors)
 	switch {
 	case err != nil:
 		return undecided, "the target selectors of the deployer are not valid"

@@ -27,9 +27,9 @@ type access struct {
 	insecure           bool
 	disableCompression bool
 	proxy              string
-	// ours is true if the server is the API server of the Landscaper cluster. In this case, the host is not checked,
-	// because the address comes from the configuration of the operator.
-	ours bool
+	// isLandscaper is true if the server is the API server of the Landscaper cluster. In this case, the host is not
+	// checked, because the address comes from the configuration of the operator.
+	isLandscaper bool
 	credentials
 }
 
@@ -43,40 +43,40 @@ type credentials struct {
 // been checked one by one. newAccess performs the checks that involve several fields.
 func newAccess(cluster, user entry) (*access, error) {
 	a := &access{
-		server:        text(cluster.fields, "server"),
-		tlsServerName: text(cluster.fields, "tls-server-name"),
-		ca:            data(cluster.fields, "certificate-authority-data"),
-		proxy:         text(cluster.fields, "proxy-url"),
+		server:        getText(cluster.fields, "server"),
+		tlsServerName: getText(cluster.fields, "tls-server-name"),
+		ca:            getData(cluster.fields, "certificate-authority-data"),
+		proxy:         getText(cluster.fields, "proxy-url"),
 		credentials: credentials{
-			token: text(user.fields, "token"),
-			cert:  data(user.fields, "client-certificate-data"),
-			key:   data(user.fields, "client-key-data"),
+			token: getText(user.fields, "token"),
+			cert:  getData(user.fields, "client-certificate-data"),
+			key:   getData(user.fields, "client-key-data"),
 		},
 	}
 	a.insecure, _ = cluster.fields["insecure-skip-tls-verify"].(bool)
 	a.disableCompression, _ = cluster.fields["disable-compression"].(bool)
 	switch {
 	case a.server == "":
-		return nil, fault(join(cluster.path, "server"), "is missing")
+		return nil, newConfigError(joinPath(cluster.path, "server"), "is missing")
 	case a.insecure && a.ca != nil:
-		return nil, fault(join(cluster.path, "insecure-skip-tls-verify"), "contradicts certificate-authority-data")
+		return nil, newConfigError(joinPath(cluster.path, "insecure-skip-tls-verify"), "contradicts certificate-authority-data")
 	case a.ca != nil && !isCA(a.ca):
-		return nil, fault(join(cluster.path, "certificate-authority-data"), "contains no PEM certificate")
+		return nil, newConfigError(joinPath(cluster.path, "certificate-authority-data"), "contains no PEM certificate")
 	case a.token == "" && a.cert == nil && a.key == nil:
-		return nil, fault(user.path, "contains no usable credentials: neither token nor client-certificate-data")
+		return nil, newConfigError(user.path, "contains no usable credentials: neither token nor client-certificate-data")
 	case a.cert == nil != (a.key == nil):
-		return nil, fault(user.path, "has only one of client-certificate-data and client-key-data")
+		return nil, newConfigError(user.path, "has only one of client-certificate-data and client-key-data")
 	}
 	if a.cert != nil {
 		if _, err := tls.X509KeyPair(a.cert, a.key); err != nil {
-			return nil, fault(user.path, "client-certificate-data and client-key-data are not a PEM certificate with its key")
+			return nil, newConfigError(user.path, "client-certificate-data and client-key-data are not a PEM certificate with its key")
 		}
 	}
 	return a, nil
 }
 
-// config creates the REST config for a target. No other function creates one.
-func (a *access) config(p Policy) *rest.Config {
+// newRESTConfig creates the REST config for a target. No other function creates one.
+func (a *access) newRESTConfig(p Policy) *rest.Config {
 	cfg := &rest.Config{
 		Host:        a.server,
 		BearerToken: a.token,
@@ -84,24 +84,24 @@ func (a *access) config(p Policy) *rest.Config {
 			Insecure: a.insecure, ServerName: a.tlsServerName, CAData: a.ca, CertData: a.cert, KeyData: a.key,
 		},
 		DisableCompression: a.disableCompression,
-		Proxy:              a.proxyFunc(),
-		Dial:               a.dial(p),
+		Proxy:              a.newProxyFunc(),
+		Dial:               a.newDial(p),
 		WarningHandler:     rest.NoWarnings{},
 		QPS:                -1,
 	}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noRedirects{next: next} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &redirectRefuser{next: next} })
 	return cfg
 }
 
-func (a *access) dial(p Policy) func(context.Context, string, string) (net.Conn, error) {
-	if p.AllowPrivateHosts || a.ours {
+func (a *access) newDial(p Policy) func(context.Context, string, string) (net.Conn, error) {
+	if p.AllowPrivateHosts || a.isLandscaper {
 		return netguard.DialAny()
 	}
-	return netguard.Dial(fault(fieldServer, privateServer))
+	return netguard.Dial(newConfigError(fieldServer, privateServer))
 }
 
-// path returns the path in the URL of the server. All API paths begin with it.
-func (a *access) path() string {
+// getPath returns the path in the URL of the server. All API paths begin with it.
+func (a *access) getPath() string {
 	u, err := url.Parse(a.server)
 	if err != nil {
 		return ""
@@ -109,7 +109,7 @@ func (a *access) path() string {
 	return strings.TrimSuffix(u.Path, "/")
 }
 
-func (a *access) proxyFunc() func(*http.Request) (*url.URL, error) {
+func (a *access) newProxyFunc() func(*http.Request) (*url.URL, error) {
 	if a.proxy == "" {
 		return http.ProxyFromEnvironment
 	}
@@ -125,10 +125,10 @@ func isCA(pem []byte) bool {
 // credentials to a server that the target chooses.
 var ErrRedirect = errors.New("the server answered with a redirect, which is not followed")
 
-// noRedirects is a transport that returns ErrRedirect for each redirect, whatever HTTP client uses it.
-type noRedirects struct{ next http.RoundTripper }
+// redirectRefuser is a transport that returns ErrRedirect for each redirect, whatever HTTP client uses it.
+type redirectRefuser struct{ next http.RoundTripper }
 
-func (t *noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *redirectRefuser) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -141,4 +141,4 @@ func (t *noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper returns the wrapped transport. client-go calls this method.
-func (t *noRedirects) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (t *redirectRefuser) WrappedRoundTripper() http.RoundTripper { return t.next }

@@ -42,13 +42,13 @@ type Client struct {
 	transport *transport
 	mapper    *mapper
 	ctx       context.Context // canceled when the client leaves the pool
-	end       context.CancelFunc
+	cancel    context.CancelFunc
 
-	// The lock of the pool guards the fields key, ties and pins.
-	key, place string
-	ties       map[types.NamespacedName]struct{} // the Target objects that use the client
-	pins       int
-	fixed      bool // the content of the Targets contains the credentials
+	// The lock of the pool guards the fields key, targets and pins.
+	key, serverID       string
+	targets             map[types.NamespacedName]struct{} // the Target objects that use the client
+	pins                int
+	hasFixedCredentials bool // the content of the Targets contains the credentials
 
 	mu         sync.Mutex
 	connected  bool
@@ -82,25 +82,25 @@ func (c *Client) Pin() (release func(), ok bool) {
 	return sync.OnceFunc(func() { c.pool.unpin(c) }), true
 }
 
-// Invalidate reports that the target rejected the credentials. If the client uses tokens of a service account, the
-// client creates a new token for the next request. If the credentials come from a secret, the secret is read again when
-// the Target is resolved the next time. A response with the status 401 has the same effect, except that it causes at
-// most one read of the secret every ten seconds.
-func (c *Client) Invalidate() {
+// InvalidateCredentials reports that the target rejected the credentials. If the client uses tokens of a service
+// account, the client creates a new token for the next request. If the credentials come from a secret, the secret is
+// read again when the Target is resolved the next time. A response with the status 401 has the same effect, except that
+// it causes at most one read of the secret every ten seconds.
+func (c *Client) InvalidateCredentials() {
 	if current := c.transport.link.Load(); current.tokens != nil {
 		current.tokens.Drop()
 	}
-	c.pool.forget(c)
+	c.pool.forgetSecrets(c)
 }
 
-// refused handles a response with code 401.
-func (c *Client) refused(l *link, token string) {
-	c.pool.metrics.event("unauthorized")
+// handleUnauthorized handles a response with code 401.
+func (c *Client) handleUnauthorized(l *link, token string) {
+	c.pool.metrics.countEvent("unauthorized")
 	if l.tokens != nil {
 		l.tokens.Forget(token)
 		return
 	}
-	now := c.pool.o.Clock.Now()
+	now := c.pool.options.Clock.Now()
 	c.mu.Lock()
 	again := c.transport.link.Load() != l || !c.forgotten.IsZero() && now.Sub(c.forgotten) < refusedAgainAfter
 	if !again {
@@ -108,35 +108,35 @@ func (c *Client) refused(l *link, token string) {
 	}
 	c.mu.Unlock()
 	if !again {
-		c.pool.forget(c)
+		c.pool.forgetSecrets(c)
 	}
 }
 
 // newClient creates a client. It sends no request to the target.
 func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
-	l, err := newLink(m.access.config(p.o.Policy), m.tokens)
+	l, err := newLink(m.access.newRESTConfig(p.options.Policy), m.tokens)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{pool: p, key: m.key, place: m.place, fixed: m.tokens == nil, ties: map[types.NamespacedName]struct{}{}}
-	c.ctx, c.end = context.WithCancel(p.ctx)
+	c := &Client{pool: p, key: m.key, serverID: m.serverID, hasFixedCredentials: m.tokens == nil, targets: map[types.NamespacedName]struct{}{}}
+	c.ctx, c.cancel = context.WithCancel(p.ctx)
 	c.transport = &transport{
-		health: &health{first: p.o.MinPause, most: p.o.MaxPause}, refused: c.refused, count: p.metrics.request,
+		health: &healthTracker{first: p.options.MinPause, most: p.options.MaxPause}, handleUnauthorized: c.handleUnauthorized, countRequest: p.metrics.countRequest,
 		target: limits.NewTarget(limits.Options{
-			Limits: limits.Limits(p.o.Limits), Memory: p.memory, Owner: budget.Owner{Namespace: namespace, Target: m.key},
-			Path: m.access.path(), Timeout: p.o.RequestTimeout, Clock: p.o.Clock, CountExceeded: p.metrics.limit,
+			Limits: limits.Limits(p.options.Limits), Memory: p.memory, Owner: budget.Owner{Namespace: namespace, Target: m.key},
+			Path: m.access.getPath(), Timeout: p.options.RequestTimeout, Clock: p.options.Clock, CountExceeded: p.metrics.countExceeded,
 		}),
 	}
 	c.transport.link.Store(l)
-	c.cfg = m.access.config(p.o.Policy)
+	c.cfg = m.access.newRESTConfig(p.options.Policy)
 	c.cfg.BearerToken, c.cfg.TLSClientConfig, c.cfg.Dial, c.cfg.Proxy = "", rest.TLSClientConfig{}, nil, nil
 	c.cfg.Transport = calls.Transport(calls.Target)(c.transport)
-	if p.o.WrapTransport != nil {
-		c.cfg.Wrap(p.o.WrapTransport)
+	if p.options.WrapTransport != nil {
+		c.cfg.Wrap(p.options.WrapTransport)
 	}
 	c.cfg.Wrap(rewatch.Wrap)
 	if err := c.build(); err != nil {
-		c.end()
+		c.cancel()
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 	return c, nil
@@ -151,15 +151,15 @@ func (c *Client) build() error {
 	if err != nil {
 		return err
 	}
-	c.mapper = &mapper{ctx: c.ctx, disco: &kinds{DiscoveryClient: disco, limits: &c.pool.o.Limits, hit: c.pool.metrics.limit}, clk: c.pool.o.Clock, timeout: c.pool.o.ConnectTimeout, observed: c.pool.metrics.discovery}
+	c.mapper = &mapper{ctx: c.ctx, disco: &discoveryClient{DiscoveryClient: disco, limits: &c.pool.options.Limits, countExceeded: c.pool.metrics.countExceeded}, clk: c.pool.options.Clock, timeout: c.pool.options.ConnectTimeout, observed: c.pool.metrics.countDiscovery}
 	create := func() (client.Client, error) {
-		return client.New(c.cfg, client.Options{HTTPClient: c.http, Scheme: c.pool.o.Scheme, Mapper: c.mapper})
+		return client.New(c.cfg, client.Options{HTTPClient: c.http, Scheme: c.pool.options.Scheme, Mapper: c.mapper})
 	}
 	plain, err := create()
 	if err != nil {
 		return err
 	}
-	limited := limits.NewClient(plain, &c.transport.target.Limits, c.pool.metrics.limit)
+	limited := limits.NewClient(plain, &c.transport.target.Limits, c.pool.metrics.countExceeded)
 	c.mapper.changed = func() {
 		if renewed, err := create(); err == nil { // the arguments are the same, so there is no error
 			limited.SetSender(renewed)
@@ -171,7 +171,7 @@ func (c *Client) build() error {
 
 // rotate replaces the credentials. Requests in progress continue with the old credentials.
 func (c *Client) rotate(m *clientConfig) error {
-	l, err := newLink(m.access.config(c.pool.o.Policy), m.tokens)
+	l, err := newLink(m.access.newRESTConfig(c.pool.options.Policy), m.tokens)
 	if err != nil {
 		return err
 	}
@@ -184,11 +184,11 @@ func (c *Client) rotate(m *clientConfig) error {
 	return nil
 }
 
-// await waits until the target has responded once. If the target is down, or does not respond within
-// PoolOptions.GetTimeout, await returns an error, so that the target does not block workers.
-func (c *Client) await(ctx context.Context) error {
-	why, due := c.transport.health.down(c.pool.o.Clock.Now())
-	attempt := c.attempt(why == nil, due)
+// waitUntilConnected waits until the target has responded once. If the target is down, or does not respond within
+// PoolOptions.GetTimeout, waitUntilConnected returns an error, so that the target does not block workers.
+func (c *Client) waitUntilConnected(ctx context.Context) error {
+	why, due := c.transport.health.checkDown(c.pool.options.Clock.Now())
+	attempt := c.ensureConnecting(why == nil, due)
 	if why != nil {
 		return why
 	}
@@ -199,12 +199,12 @@ func (c *Client) await(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return c.ready()
+	return c.checkConnected()
 }
 
-// ready returns nil if the target is connected and up.
-func (c *Client) ready() error {
-	if why, _ := c.transport.health.down(c.pool.o.Clock.Now()); why != nil {
+// checkConnected returns nil if the target is connected and up.
+func (c *Client) checkConnected() error {
+	if why, _ := c.transport.health.checkDown(c.pool.options.Clock.Now()); why != nil {
 		return why
 	}
 	c.mu.Lock()
@@ -213,22 +213,22 @@ func (c *Client) ready() error {
 	case c.pool.ctx.Err() != nil:
 		return ErrClosed
 	case !c.connected:
-		return &UnreachableError{RetryAfter: c.pool.o.GetTimeout}
+		return &UnreachableError{RetryAfter: c.pool.options.GetTimeout}
 	}
 	return nil
 }
 
-// attempt returns the context of the current attempt to connect to the target. If no attempt is in progress but the
-// next one is due, it starts that attempt. It returns nil if there is nothing to wait for.
-func (c *Client) attempt(up, due bool) context.Context {
+// ensureConnecting returns the context of the current attempt to connect to the target. If no attempt is in progress
+// but the next one is due, it starts that attempt. It returns nil if there is nothing to wait for.
+func (c *Client) ensureConnecting(up, due bool) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.connected && up {
 		return nil
 	}
 	if c.connecting == nil && (due || !c.connected && up) {
-		ctx, done := context.WithTimeout(c.ctx, c.pool.o.GetTimeout)
-		if !c.pool.goRun(func() { c.connect(done) }) {
+		ctx, done := context.WithTimeout(c.ctx, c.pool.options.GetTimeout)
+		if !c.pool.startGoroutine(func() { c.connect(done) }) {
 			done()
 			return nil
 		}
@@ -247,31 +247,31 @@ func (c *Client) connect(done context.CancelFunc) {
 	c.mu.Unlock()
 	var err error
 	if connected {
-		err = c.ping()
-	} else if err = c.mapper.load(c.ctx); err == nil {
-		c.transport.health.settle()
+		err = c.requestVersion()
+	} else if err = c.mapper.discover(c.ctx); err == nil {
+		c.transport.health.markDiscovered()
 	}
-	c.judge(l, err)
+	c.recordConnectError(l, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.connected = connected || err == nil
 	c.connecting = nil
 }
 
-// judge marks the target as down if an attempt to connect has failed. It ignores a failure if the credentials were
-// replaced during the attempt, if the target is already marked as down and the request was therefore not sent, or if
-// the deployer had no memory for the response in time.
-func (c *Client) judge(l *link, err error) {
+// recordConnectError marks the target as down if an attempt to connect has failed. It ignores a failure if the
+// credentials were replaced during the attempt, if the target is already marked as down and the request was therefore
+// not sent, or if the deployer had no memory for the response in time.
+func (c *Client) recordConnectError(l *link, err error) {
 	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || budget.IsExhausted(err) || c.transport.link.Load() != l {
 		return
 	}
-	c.pool.metrics.event("unreachable")
-	c.transport.health.trip(c.pool.o.Clock.Now(), c.scrub(l, err))
+	c.pool.metrics.countEvent("unreachable")
+	c.transport.health.markDown(c.pool.options.Clock.Now(), c.redactError(l, err))
 }
 
-// ping sends a request to the target. Any complete response counts as success.
-func (c *Client) ping() error {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, c.pool.o.ConnectTimeout, limits.ErrNoResponse)
+// requestVersion sends a request to the target. Any complete response counts as success.
+func (c *Client) requestVersion() error {
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.pool.options.ConnectTimeout, limits.ErrNoResponse)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.cfg.Host, "/")+"/version", http.NoBody)
 	if err != nil {
@@ -285,11 +285,11 @@ func (c *Client) ping() error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// scrub removes the token from an error, because a hostile server may have sent the token back in its response.
-func (c *Client) scrub(l *link, err error) error {
-	token := l.fixed
+// redactError removes the token from an error, because a hostile server may have sent the token back in its response.
+func (c *Client) redactError(l *link, err error) error {
+	token := l.fixedToken
 	if l.tokens != nil {
-		token, _ = l.tokens.Known()
+		token, _ = l.tokens.GetCurrent()
 	}
 	if text := redactToken(token, err.Error()); text != err.Error() {
 		return errors.New(text)

@@ -25,88 +25,88 @@ type clientConfig struct {
 	// is a hash of the address and the credentials. For a service account, it is a hash of the address and the account.
 	// Tokens are not part of the key, because they change.
 	key string
-	// place identifies the server and the network path to it. If the place of a Target changes, the Target gets another
-	// client.
-	place  string
-	legacy bool
+	// serverID identifies the server and the network path to it. If the server of a Target changes, the Target gets
+	// another client.
+	serverID     string
+	hasSecretRef bool
 }
 
-type contentSum [sha256.Size]byte
+type contentHash [sha256.Size]byte
 
-func sumOf(t *lsv1alpha1.ResolvedTarget) contentSum {
+func hashContent(t *lsv1alpha1.ResolvedTarget) contentHash {
 	return sha256.Sum256([]byte(string(t.Spec.Type) + "\x00" + t.Content))
 }
 
-// clientConfig reads the content of a Target. It sends no request to the target.
-func (p *Pool) clientConfig(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*clientConfig, error) {
-	c, err := readContent(t, p.o.Policy)
+// newClientConfig reads the content of a Target. It sends no request to the target.
+func (p *Pool) newClientConfig(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*clientConfig, error) {
+	c, err := readContent(t, p.options.Policy)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case c.oidc != nil:
-		return p.oidcClientConfig(t.Namespace, c.oidc)
+		return p.newOIDCClientConfig(t.Namespace, c.oidc)
 	case c.self != nil:
-		return p.selfClientConfig(t.Namespace, c.self)
+		return p.newSelfClientConfig(t.Namespace, c.self)
 	case c.secret != nil:
 		if c.kubeconfig, err = p.readSecret(ctx, t.Target, c.secret); err != nil {
 			return nil, err
 		}
 	}
-	a, err := readKubeconfig(c.kubeconfig, p.o.Policy)
+	a, err := readKubeconfig(c.kubeconfig, p.options.Policy)
 	if err != nil {
 		return nil, err
 	}
-	place := a.place()
-	key := hash("kubeconfig", place, a.token, string(a.cert), string(a.key))
-	return &clientConfig{access: a, place: place, key: key, legacy: c.secret != nil}, nil
+	place := a.getServerID()
+	key := hashParts("kubeconfig", place, a.token, string(a.cert), string(a.key))
+	return &clientConfig{access: a, serverID: place, key: key, hasSecretRef: c.secret != nil}, nil
 }
 
 func (p *Pool) readSecret(ctx context.Context, t *lsv1alpha1.Target, ref *secretKey) (any, error) {
-	if p.o.Resolver == nil {
-		return nil, fault("kubeconfig.secretRef", "is not supported by this deployer")
+	if p.options.Resolver == nil {
+		return nil, newConfigError("kubeconfig.secretRef", "is not supported by this deployer")
 	}
-	text, err := p.o.Resolver.value(ctx, t, ref)
+	text, err := p.options.Resolver.readValue(ctx, t, ref)
 	if err != nil {
 		return nil, err
 	}
-	return parse("kubeconfig", text)
+	return parseDocument("kubeconfig", text)
 }
 
-func (p *Pool) oidcClientConfig(namespace string, c *oidcConfig) (*clientConfig, error) {
-	if p.o.LandscaperClient == nil {
-		return nil, fault("oidcConfig", "this deployer cannot create tokens")
+func (p *Pool) newOIDCClientConfig(namespace string, c *oidcConfig) (*clientConfig, error) {
+	if p.options.LandscaperClient == nil {
+		return nil, newConfigError("oidcConfig", "this deployer cannot create tokens")
 	}
 	a := &access{server: c.server, ca: c.ca}
-	m := &clientConfig{access: a, place: a.place()}
-	m.tokens = token.New(p.o.LandscaperClient, p.o.Clock, token.Options{
+	m := &clientConfig{access: a, serverID: a.getServerID()}
+	m.tokens = token.New(p.options.LandscaperClient, p.options.Clock, token.Options{
 		Account:  types.NamespacedName{Namespace: namespace, Name: c.serviceAccount},
-		Audience: c.audience, Expiration: c.expiration, Review: len(p.o.Policy.LandscaperAudiences) == 0,
+		Audience: c.audience, Expiration: c.expiration, Review: len(p.options.Policy.LandscaperAudiences) == 0,
 	})
 	audience := slices.Sorted(slices.Values(c.audience))
-	m.key = hash(append([]string{"oidc", m.place, namespace, c.serviceAccount}, audience...)...)
+	m.key = hashParts(append([]string{"oidc", m.serverID, namespace, c.serviceAccount}, audience...)...)
 	return m, nil
 }
 
-// selfClientConfig returns the config for a Target with selfConfig. It uses the address and the CA with which the
+// newSelfClientConfig returns the config for a Target with selfConfig. It uses the address and the CA with which the
 // deployer reaches the Landscaper cluster, but not the credentials of the deployer.
-func (p *Pool) selfClientConfig(namespace string, c *selfConfig) (*clientConfig, error) {
-	if p.o.LandscaperClient == nil || p.o.Landscaper == nil {
-		return nil, fault("selfConfig", "this deployer cannot create tokens")
+func (p *Pool) newSelfClientConfig(namespace string, c *selfConfig) (*clientConfig, error) {
+	if p.options.LandscaperClient == nil || p.options.Landscaper == nil {
+		return nil, newConfigError("selfConfig", "this deployer cannot create tokens")
 	}
-	a, err := p.ownAccess(p.o.Landscaper)
+	a, err := p.newLandscaperAccess(p.options.Landscaper)
 	if err != nil {
 		return nil, err
 	}
-	m := &clientConfig{access: a, place: a.place()}
-	m.tokens = token.New(p.o.LandscaperClient, p.o.Clock, token.Options{
+	m := &clientConfig{access: a, serverID: a.getServerID()}
+	m.tokens = token.New(p.options.LandscaperClient, p.options.Clock, token.Options{
 		Account: types.NamespacedName{Namespace: namespace, Name: c.serviceAccount}, Expiration: c.expiration,
 	})
-	m.key = hash("self", m.place, namespace, c.serviceAccount)
+	m.key = hashParts("self", m.serverID, namespace, c.serviceAccount)
 	return m, nil
 }
 
-func (p *Pool) ownAccess(cfg *rest.Config) (*access, error) {
+func (p *Pool) newLandscaperAccess(cfg *rest.Config) (*access, error) {
 	public := &rest.Config{Host: cfg.Host, TLSClientConfig: rest.TLSClientConfig{CAFile: cfg.CAFile, CAData: cfg.CAData}}
 	if err := rest.LoadTLSFiles(public); err != nil {
 		return nil, fmt.Errorf("read the CA of the Landscaper cluster: %w", err)
@@ -115,17 +115,17 @@ func (p *Pool) ownAccess(cfg *rest.Config) (*access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the address of the Landscaper cluster: %w", err)
 	}
-	return &access{server: host.String(), tlsServerName: cfg.ServerName, ca: public.CAData, insecure: cfg.Insecure && p.o.Policy.AllowInsecureTLS, ours: true}, nil
+	return &access{server: host.String(), tlsServerName: cfg.ServerName, ca: public.CAData, insecure: cfg.Insecure && p.options.Policy.AllowInsecureTLS, isLandscaper: true}, nil
 }
 
-// place identifies the server and the network path to it.
-func (a *access) place() string {
-	return hash(a.server, a.tlsServerName, string(a.ca), a.proxy, fmt.Sprint(a.insecure, a.disableCompression, a.ours))
+// getServerID returns a hash that identifies the server and the network path to it.
+func (a *access) getServerID() string {
+	return hashParts(a.server, a.tlsServerName, string(a.ca), a.proxy, fmt.Sprint(a.insecure, a.disableCompression, a.isLandscaper))
 }
 
-// hash returns a hash of the parts. It depends on where each part ends, so "ab", "c" and "a", "bc" have different
+// hashParts returns a hash of the parts. It depends on where each part ends, so "ab", "c" and "a", "bc" have different
 // hashes.
-func hash(parts ...string) string {
+func hashParts(parts ...string) string {
 	text, err := json.Marshal(parts)
 	if err != nil {
 		return "" // cannot happen, because strings can always be encoded

@@ -50,9 +50,9 @@ var (
 	secretFields  = fields{"name": isText, "namespace": isText, "key": isText}
 	accountFields = fields{"name": isAccountName}
 	oidcFields    = fields{
-		"server": isServer, "caData": isBase64, "serviceAccount": ignored, "audience": isAudience, "expirationSeconds": isExpiration,
+		"server": validateServer, "caData": isBase64, "serviceAccount": acceptAny, "audience": isAudience, "expirationSeconds": isExpiration,
 	}
-	selfFields = fields{"serviceAccount": ignored, "expirationSeconds": isExpiration}
+	selfFields = fields{"serviceAccount": acceptAny, "expirationSeconds": isExpiration}
 )
 
 // readContent reads the content of a Target by the rules of Landscaper. If the content is an object with a field
@@ -61,17 +61,17 @@ var (
 // kubeconfig.secretRef.
 func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error) {
 	if t == nil || t.Target == nil {
-		return nil, fault("target", "is missing")
+		return nil, newConfigError("target", "is missing")
 	}
 	if t.Spec.Type != targettypes.KubernetesClusterTargetType {
-		return nil, fault("type", fmt.Sprintf("is not %q", targettypes.KubernetesClusterTargetType))
+		return nil, newConfigError("type", fmt.Sprintf("is not %q", targettypes.KubernetesClusterTargetType))
 	}
-	tree, err := parse("config", []byte(t.Content))
+	tree, err := parseDocument("config", []byte(t.Content))
 	if err != nil {
 		return nil, err
 	}
-	if saysNothing(tree) {
-		return nil, fault("config", "is empty")
+	if isAbsent(tree) {
+		return nil, newConfigError("config", "is empty")
 	}
 	object, _ := tree.(map[string]any)
 	switch {
@@ -89,7 +89,7 @@ func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error)
 func readText(tree any) (*clusterConfig, error) {
 	if inner, isString := tree.(string); isString {
 		var err error
-		if tree, err = parse("kubeconfig", []byte(inner)); err != nil {
+		if tree, err = parseDocument("kubeconfig", []byte(inner)); err != nil {
 			return nil, err
 		}
 	}
@@ -102,14 +102,14 @@ func readKubeconfigRef(namespace string, value any, p Policy) (*clusterConfig, e
 		return readText(value)
 	}
 	const path = "kubeconfig.secretRef"
-	if _, err := (fields{"secretRef": ignored}).object("kubeconfig", value, p); err != nil {
+	if _, err := (fields{"secretRef": acceptAny}).readObject("kubeconfig", value, p); err != nil {
 		return nil, err
 	}
-	ref, err := secretFields.object(path, object["secretRef"], p)
+	ref, err := secretFields.readObject(path, object["secretRef"], p)
 	if err != nil {
 		return nil, err
 	}
-	out := &secretKey{NamespacedName: types.NamespacedName{Namespace: text(ref, "namespace"), Name: text(ref, "name")}, key: text(ref, "key")}
+	out := &secretKey{NamespacedName: types.NamespacedName{Namespace: getText(ref, "namespace"), Name: getText(ref, "name")}, key: getText(ref, "key")}
 	if out.Namespace == "" {
 		out.Namespace = namespace
 	}
@@ -118,13 +118,13 @@ func readKubeconfigRef(namespace string, value any, p Policy) (*clusterConfig, e
 	}
 	switch {
 	case out.Name == "" || len(validation.IsDNS1123Subdomain(out.Name)) > 0:
-		return nil, fault(path+".name", "is not a valid Secret name")
+		return nil, newConfigError(path+".name", "is not a valid Secret name")
 	case len(validation.IsConfigMapKey(out.key)) > 0:
-		return nil, fault(path+".key", "is not a valid key of a Secret")
+		return nil, newConfigError(path+".key", "is not a valid key of a Secret")
 	case out.Namespace != namespace && !p.AllowForeignSecrets:
-		return nil, fault(path+".namespace", "must be the namespace of the Target; other namespaces are not allowed by the operator")
+		return nil, newConfigError(path+".namespace", "must be the namespace of the Target; other namespaces are not allowed by the operator")
 	case len(validation.IsDNS1123Label(out.Namespace)) > 0:
-		return nil, fault(path+".namespace", "is not a valid namespace name")
+		return nil, newConfigError(path+".namespace", "is not a valid namespace name")
 	}
 	return &clusterConfig{secret: out}, nil
 }
@@ -132,14 +132,14 @@ func readKubeconfigRef(namespace string, value any, p Policy) (*clusterConfig, e
 func readOIDC(value any, p Policy) (*clusterConfig, error) {
 	const path = "oidcConfig"
 	if !p.EnableOIDC {
-		return nil, fault(path, "OIDC targets are not enabled by the operator")
+		return nil, newConfigError(path, "OIDC targets are not enabled by the operator")
 	}
-	object, err := oidcFields.object(path, value, p)
+	object, err := oidcFields.readObject(path, value, p)
 	if err != nil {
 		return nil, err
 	}
-	c := &oidcConfig{server: text(object, "server"), ca: data(object, "caData"), expiration: expirationOf(object)}
-	if c.serviceAccount, err = accountName(path, object, p); err != nil {
+	c := &oidcConfig{server: getText(object, "server"), ca: getData(object, "caData"), expiration: getExpiration(object)}
+	if c.serviceAccount, err = readAccountName(path, object, p); err != nil {
 		return nil, err
 	}
 	audience, _ := object["audience"].([]any)
@@ -149,11 +149,11 @@ func readOIDC(value any, p Policy) (*clusterConfig, error) {
 	}
 	switch {
 	case c.server == "":
-		return nil, fault(path+".server", "is missing")
+		return nil, newConfigError(path+".server", "is missing")
 	case c.ca != nil && !isCA(c.ca):
-		return nil, fault(path+".caData", "contains no PEM certificate")
+		return nil, newConfigError(path+".caData", "contains no PEM certificate")
 	case len(c.audience) == 0:
-		return nil, fault(path+".audience", "is empty, so the token would also be valid for Landscaper's API server")
+		return nil, newConfigError(path+".audience", "is empty, so the token would also be valid for Landscaper's API server")
 	}
 	return &clusterConfig{oidc: c}, nil
 }
@@ -161,35 +161,35 @@ func readOIDC(value any, p Policy) (*clusterConfig, error) {
 func readSelf(value any, p Policy) (*clusterConfig, error) {
 	const path = "selfConfig"
 	if !p.EnableSelf {
-		return nil, fault(path, "self targets are not enabled by the operator")
+		return nil, newConfigError(path, "self targets are not enabled by the operator")
 	}
-	object, err := selfFields.object(path, value, p)
+	object, err := selfFields.readObject(path, value, p)
 	if err != nil {
 		return nil, err
 	}
-	account, err := accountName(path, object, p)
+	account, err := readAccountName(path, object, p)
 	if err != nil {
 		return nil, err
 	}
-	return &clusterConfig{self: &selfConfig{serviceAccount: account, expiration: expirationOf(object)}}, nil
+	return &clusterConfig{self: &selfConfig{serviceAccount: account, expiration: getExpiration(object)}}, nil
 }
 
-func accountName(path string, object map[string]any, p Policy) (string, error) {
+func readAccountName(path string, object map[string]any, p Policy) (string, error) {
 	path += ".serviceAccount"
-	account, err := accountFields.object(path, object["serviceAccount"], p)
+	account, err := accountFields.readObject(path, object["serviceAccount"], p)
 	if err != nil {
 		return "", err
 	}
-	if text(account, "name") == "" {
-		return "", fault(path+".name", "is missing")
+	if getText(account, "name") == "" {
+		return "", newConfigError(path+".name", "is missing")
 	}
-	return text(account, "name"), nil
+	return getText(account, "name"), nil
 }
 
 func isAccountName(path string, value any, _ Policy) error {
 	name, _ := value.(string)
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return fault(path, "is not a valid ServiceAccount name")
+		return newConfigError(path, "is not a valid ServiceAccount name")
 	}
 	return nil
 }
@@ -198,31 +198,31 @@ func isAccountName(path string, value any, _ Policy) error {
 func isAudience(path string, value any, p Policy) error {
 	list, isList := value.([]any)
 	if !isList {
-		return fault(path, "is not a list")
+		return newConfigError(path, "is not a list")
 	}
 	for i, item := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		audience, _ := item.(string)
 		if audience == "" {
-			return fault(at, "is empty or not a string")
+			return newConfigError(at, "is empty or not a string")
 		}
 		if slices.Contains(p.LandscaperAudiences, audience) {
-			return fault(at, "is an audience of Landscaper's API server, so the token would also be valid there")
+			return newConfigError(at, "is an audience of Landscaper's API server, so the token would also be valid there")
 		}
 	}
 	return nil
 }
 
 func isExpiration(path string, value any, _ Policy) error {
-	seconds := number(value)
+	seconds := toNumber(value)
 	if seconds < minExpiration || seconds > math.MaxUint32 || seconds != math.Trunc(seconds) {
-		return fault(path, fmt.Sprintf("is not a number of at least %d seconds", minExpiration))
+		return newConfigError(path, fmt.Sprintf("is not a number of at least %d seconds", minExpiration))
 	}
 	return nil
 }
 
-func expirationOf(object map[string]any) int64 {
-	if seconds := number(object["expirationSeconds"]); seconds != 0 {
+func getExpiration(object map[string]any) int64 {
+	if seconds := toNumber(object["expirationSeconds"]); seconds != 0 {
 		return int64(seconds)
 	}
 	return defaultExpiration

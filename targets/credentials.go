@@ -22,9 +22,9 @@ import (
 // link contains one set of credentials and the connections that were made with these credentials. A rotation creates a
 // new link, so that no request uses a connection that was authenticated with an old certificate.
 type link struct {
-	transport *http.Transport
-	fixed     string        // a bearer token that does not change; empty if `tokens` is set or a client certificate is used
-	tokens    *token.Source // nil if the credentials do not change
+	transport  *http.Transport
+	fixedToken string        // a bearer token that does not change; empty if `tokens` is set or a client certificate is used
+	tokens     *token.Source // nil if the credentials do not change
 }
 
 // newLink creates a link. cfg is the REST config that access.config returned. The link has its own transport, because
@@ -38,7 +38,7 @@ func newLink(cfg *rest.Config, tokens *token.Source) (*link, error) {
 	if len(cfg.CertData) > 0 {
 		pair, err := tls.X509KeyPair(cfg.CertData, cfg.KeyData)
 		if err != nil {
-			return nil, fault("kubeconfig", "has a client certificate that cannot be used")
+			return nil, newConfigError("kubeconfig", "has a client certificate that cannot be used")
 		}
 		conf.Certificates = []tls.Certificate{pair}
 	}
@@ -46,16 +46,16 @@ func newLink(cfg *rest.Config, tokens *token.Source) (*link, error) {
 		Proxy: cfg.Proxy, DialContext: cfg.Dial, TLSClientConfig: conf, DisableCompression: cfg.DisableCompression,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
 	})
-	return &link{transport: transport, fixed: cfg.BearerToken, tokens: tokens}, nil
+	return &link{transport: transport, fixedToken: cfg.BearerToken, tokens: tokens}, nil
 }
 
-func (l *link) token(ctx context.Context) (string, error) {
+func (l *link) getToken(ctx context.Context) (string, error) {
 	if l.tokens == nil {
-		return l.fixed, nil
+		return l.fixedToken, nil
 	}
 	created, err := l.tokens.Token(ctx)
 	if errors.Is(err, token.ErrAccepted) {
-		return "", fault("oidcConfig.audience", "is an audience of Landscaper's API server, so the token would also be valid there")
+		return "", newConfigError("oidcConfig.audience", "is an audience of Landscaper's API server, so the token would also be valid there")
 	}
 	return created, err
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/limits"
 )
 
-// Deletable discovers the resources of the target whose objects can be listed and deleted, each in its preferred
-// version. The result `missing` contains the names of group versions whose API service does not respond. Deletable
-// returns an error if the target does not respond.
-func (c *Client) Deletable(ctx context.Context) (found []metav1.APIResource, missing []string, err error) {
+// ListDeletableResources discovers the resources of the target whose objects can be listed and deleted, each in its
+// preferred version. The result `missing` contains the names of group versions whose API service does not respond.
+// ListDeletableResources returns an error if the target does not respond.
+func (c *Client) ListDeletableResources(ctx context.Context) (found []metav1.APIResource, missing []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.mapper.timeout, limits.ErrNoResponse)
 	defer cancel()
 	ctx, release := ReserveMemory(ctx)

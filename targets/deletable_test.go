@@ -36,7 +36,7 @@ func TestDeletable(t *testing.T) {
 			return true
 		}
 	})
-	found, missing, err := c.Deletable(t.Context())
+	found, missing, err := c.ListDeletableResources(t.Context())
 	if err != nil || !slices.Equal(missing, []string{"broken.example.org/v1"}) {
 		t.Fatal(missing, err)
 	}
@@ -53,7 +53,7 @@ func TestDeletable(t *testing.T) {
 			return true
 		}
 	})
-	if _, _, err := c.Deletable(t.Context()); err == nil {
+	if _, _, err := c.ListDeletableResources(t.Context()); err == nil {
 		t.Error("no error although the target does not answer")
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// discovered is the result of a discovery, together with the kinds that an earlier discovery found in the versions that
-// the last one could not read. It does not change.
-type discovered struct {
-	remembering
+// discoveryResult is the result of a discovery, together with the kinds that an earlier discovery found in the versions
+// that the last one could not read. It does not change.
+type discoveryResult struct {
+	cachingMapper
 
 	withStatus map[schema.GroupVersionKind]bool
 	number     uint64
@@ -31,10 +31,10 @@ type discovered struct {
 // estimate in bytes. A target could otherwise fill the memory with kinds that it serves only once.
 const maxKept = 1 << 20
 
-// replacedBy returns the result of the next discovery. Versions that could not be read keep their known kinds. The
+// update returns the result of the next discovery. Versions that could not be read keep their known kinds. The
 // receiver may be nil.
-func (d *discovered) replacedBy(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discovered {
-	out := &discovered{number: 1, groups: map[string]*restmapper.APIGroupResources{}, failed: failed}
+func (d *discoveryResult) update(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discoveryResult {
+	out := &discoveryResult{number: 1, groups: map[string]*restmapper.APIGroupResources{}, failed: failed}
 	byVersion := map[string][]metav1.APIResource{}
 	for _, list := range lists {
 		byVersion[list.GroupVersion] = list.APIResources
@@ -52,19 +52,19 @@ func (d *discovered) replacedBy(groups []*metav1.APIGroup, lists []*metav1.APIRe
 	}
 	if d != nil {
 		out.number = d.number + 1
-		all = out.keep(d, all)
+		all = out.keepFailedVersions(d, all)
 	}
-	out.RESTMapper, out.withStatus = restmapper.NewDiscoveryRESTMapper(all), kindsWithStatus(all)
+	out.RESTMapper, out.withStatus = restmapper.NewDiscoveryRESTMapper(all), findKindsWithStatus(all)
 	return out
 }
 
-// keep adds the kinds of an earlier result for the versions that could not be read.
-func (d *discovered) keep(before *discovered, all []*restmapper.APIGroupResources) []*restmapper.APIGroupResources {
+// keepFailedVersions adds the kinds of an earlier result for the versions that could not be read.
+func (d *discoveryResult) keepFailedVersions(before *discoveryResult, all []*restmapper.APIGroupResources) []*restmapper.APIGroupResources {
 	left := maxKept
 	sorted := slices.SortedFunc(maps.Keys(d.failed), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
 	for _, version := range sorted {
-		resources := before.resources(version)
-		if left -= sizeOf(resources); len(resources) == 0 || left < 0 {
+		resources := before.listResources(version)
+		if left -= estimateSize(resources); len(resources) == 0 || left < 0 {
 			continue
 		}
 		group := d.groups[version.Group]
@@ -82,16 +82,16 @@ func (d *discovered) keep(before *discovered, all []*restmapper.APIGroupResource
 	return all
 }
 
-// lacks reports whether a kind of an earlier result has another resource or another scope now, or is gone. A kind that is
-// gone may come back with another scope. The earlier result may be nil.
-func (d *discovered) lacks(before *discovered) bool {
+// hasChangedKinds reports whether a kind of an earlier result has another resource or another scope now, or is gone. A
+// kind that is gone may come back with another scope. The earlier result may be nil.
+func (d *discoveryResult) hasChangedKinds(before *discoveryResult) bool {
 	if before == nil {
 		return false
 	}
 	for name, group := range before.groups {
 		for version, resources := range group.VersionedResources {
-			now := identities(d.resources(schema.GroupVersion{Group: name, Version: version}))
-			if len(identities(resources).Difference(now)) > 0 {
+			now := listIdentities(d.listResources(schema.GroupVersion{Group: name, Version: version}))
+			if len(listIdentities(resources).Difference(now)) > 0 {
 				return true
 			}
 		}
@@ -99,22 +99,22 @@ func (d *discovered) lacks(before *discovered) bool {
 	return false
 }
 
-// identity is what a client remembers about a kind.
-type identity struct {
+// kindIdentity is what a client remembers about a kind.
+type kindIdentity struct {
 	kind, resource string
 	namespaced     bool
 }
 
-func identities(resources []metav1.APIResource) sets.Set[identity] {
-	out := make(sets.Set[identity], len(resources))
+func listIdentities(resources []metav1.APIResource) sets.Set[kindIdentity] {
+	out := make(sets.Set[kindIdentity], len(resources))
 	for i := range resources {
-		out.Insert(identity{resources[i].Kind, resources[i].Name, resources[i].Namespaced})
+		out.Insert(kindIdentity{resources[i].Kind, resources[i].Name, resources[i].Namespaced})
 	}
 	return out
 }
 
-// sizeOf estimates the memory of resources in bytes.
-func sizeOf(resources []metav1.APIResource) int {
+// estimateSize estimates the memory of resources in bytes.
+func estimateSize(resources []metav1.APIResource) int {
 	size := 0
 	for i := range resources {
 		r := &resources[i]
@@ -126,15 +126,15 @@ func sizeOf(resources []metav1.APIResource) int {
 	return size
 }
 
-func (d *discovered) resources(version schema.GroupVersion) []metav1.APIResource {
+func (d *discoveryResult) listResources(version schema.GroupVersion) []metav1.APIResource {
 	if group := d.groups[version.Group]; group != nil {
 		return group.VersionedResources[version.Version]
 	}
 	return nil
 }
 
-// serves reports whether the last discovery could read a version.
-func (d *discovered) serves(version schema.GroupVersion) bool {
+// hasVersion reports whether the last discovery could read a version.
+func (d *discoveryResult) hasVersion(version schema.GroupVersion) bool {
 	if _, failed := d.failed[version]; failed || d.groups[version.Group] == nil {
 		return false
 	}
@@ -142,16 +142,16 @@ func (d *discovered) serves(version schema.GroupVersion) bool {
 	return found
 }
 
-// supports reports whether a resource supports a verb.
-func (d *discovered) supports(resource schema.GroupVersionResource, verb string) bool {
-	return slices.ContainsFunc(d.resources(resource.GroupVersion()), func(r metav1.APIResource) bool {
+// hasVerb reports whether a resource supports a verb.
+func (d *discoveryResult) hasVerb(resource schema.GroupVersionResource, verb string) bool {
+	return slices.ContainsFunc(d.listResources(resource.GroupVersion()), func(r metav1.APIResource) bool {
 		return r.Name == resource.Resource && slices.Contains(r.Verbs, verb)
 	})
 }
 
-// incomplete returns an error that names the versions of a group that the last discovery could not read, or nil if there
-// are none.
-func (d *discovered) incomplete(group string) error {
+// getFailure returns an error that names the versions of a group that the last discovery could not read, or nil if
+// there are none.
+func (d *discoveryResult) getFailure(group string) error {
 	failed := map[schema.GroupVersion]error{}
 	for version, err := range d.failed {
 		if version.Group == group {
@@ -164,15 +164,15 @@ func (d *discovered) incomplete(group string) error {
 	return &discovery.ErrGroupDiscoveryFailed{Groups: failed}
 }
 
-// remembering is a RESTMapper that remembers the mapping of each kind, because a lookup in the result of a discovery is
-// slow. It does not remember that a kind is unknown.
-type remembering struct {
+// cachingMapper is a RESTMapper that remembers the mapping of each kind, because a lookup in the result of a discovery
+// is slow. It does not remember that a kind is unknown.
+type cachingMapper struct {
 	meta.RESTMapper
 
 	mappings sync.Map // by GroupVersionKind
 }
 
-func (r *remembering) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (r *cachingMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if len(versions) != 1 {
 		return r.RESTMapper.RESTMapping(gk, versions...)
 	}

@@ -11,19 +11,19 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// kinds discovers the kinds of a target. It limits the number of API group versions, because client-go sends one
-// request for each of them, all at the same time.
-type kinds struct {
+// discoveryClient discovers the kinds of a target. It limits the number of API group versions, because client-go sends
+// one request for each of them, all at the same time.
+type discoveryClient struct {
 	*discovery.DiscoveryClient
-	limits *Limits
-	hit    func(string)
+	limits        *Limits
+	countExceeded func(string)
 }
 
-func (k *kinds) ServerGroupsAndResourcesWithContext(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+func (k *discoveryClient) ServerGroupsAndResourcesWithContext(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	return discovery.ServerGroupsAndResourcesWithContext(ctx, k)
 }
 
-func (k *kinds) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
+func (k *discoveryClient) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
 	*metav1.APIGroupList, map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error,
 ) {
 	groups, resources, failed, err := k.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
@@ -35,7 +35,7 @@ func (k *kinds) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
 		versions += len(groups.Groups[i].Versions)
 	}
 	if versions > k.limits.Groups {
-		k.hit("groups")
+		k.countExceeded("groups")
 		return nil, nil, nil, &LimitError{Option: "Groups", Reason: fmt.Sprintf("names %d API group versions, more than %d", versions, k.limits.Groups)}
 	}
 	return groups, resources, failed, nil

@@ -3,8 +3,8 @@
 // Package targets works with the Target objects of Landscaper. It decides whether a deployer is responsible for a
 // Target, reads the content of a Target, and provides safe access to the cluster that the content describes.
 //
-// Matches compares a Target with the target selectors of a deployer's configuration. Validate finds invalid selectors
-// at start-up:
+// MatchesSelectors compares a Target with the target selectors of a deployer's configuration. ValidateSelectors finds
+// invalid selectors at start-up:
 //
 //	targetSelector:
 //	- labels:                       # all parts of one selector must match …
@@ -36,5 +36,5 @@
 // should call Client.Pin. For programs that need a single client, RESTConfig applies the allow-list without a pool.
 //
 // The package logs nothing, has no flags, and works without a call of Pool.Start. A deployer that only needs target
-// selection can use Matches and Validate alone. The guide is docs/targets.md.
+// selection can use MatchesSelectors and ValidateSelectors alone. The guide is docs/targets.md.
 package targets

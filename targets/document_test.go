@@ -147,7 +147,7 @@ func TestAmbiguousDocumentIsRejected(t *testing.T) {
 			}
 			r, _, _ := setup(map[string]string{"kubeconfig": text})
 			_, err = r.Resolve(t.Context(), target("creds", ""))
-			if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.ContentInvalid {
+			if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.ReasonContentInvalid {
 				t.Errorf("of a secret without a key: error %v, want invalid content", err)
 			}
 		})

@@ -16,16 +16,16 @@ import (
 type Reason string
 
 const (
-	// SecretMissing means that the referenced secret does not exist. It may be created later. Secrets are not watched,
-	// so retry after a while.
-	SecretMissing Reason = "SecretMissing"
-	// SecretUnreadable means that the API server did not respond or refused the request. Retry after a while.
-	SecretUnreadable Reason = "SecretUnreadable"
-	// SpecInvalid means that the spec of the Target is invalid. The Target must be changed.
-	SpecInvalid Reason = "SpecInvalid"
-	// ContentInvalid means that the secret exists, but lacks the key or contains a value that is not YAML. The secret
-	// must be changed. A change of a secret triggers no reconcile.
-	ContentInvalid Reason = "ContentInvalid"
+	// ReasonSecretMissing means that the referenced secret does not exist. It may be created later. Secrets are not
+	// watched, so retry after a while.
+	ReasonSecretMissing Reason = "SecretMissing"
+	// ReasonSecretUnreadable means that the API server did not respond or refused the request. Retry after a while.
+	ReasonSecretUnreadable Reason = "SecretUnreadable"
+	// ReasonSpecInvalid means that the spec of the Target is invalid. The Target must be changed.
+	ReasonSpecInvalid Reason = "SpecInvalid"
+	// ReasonContentInvalid means that the secret exists, but lacks the key or contains a value that is not YAML. The
+	// secret must be changed. A change of a secret triggers no reconcile.
+	ReasonContentInvalid Reason = "ContentInvalid"
 )
 
 // ResolveError is returned if a Target cannot be resolved. Use errors.As to find it. Its text contains the names of the
@@ -41,7 +41,7 @@ type ResolveError struct {
 }
 
 func (e *ResolveError) Error() string {
-	if e.Reason == SpecInvalid {
+	if e.Reason == ReasonSpecInvalid {
 		return fmt.Sprintf("resolve Target %s: %v", e.Target, e.Err)
 	}
 	return fmt.Sprintf("resolve Target %s: secret %s: %v", e.Target, e.Secret, e.Err)
@@ -54,10 +54,10 @@ func (e *ResolveError) Unwrap() error {
 
 // ConfigFault reports whether the Target or the content of its secret is wrong, so that a user must change one of them.
 func (e *ResolveError) ConfigFault() bool {
-	return e.Reason == SpecInvalid || e.Reason == ContentInvalid
+	return e.Reason == ReasonSpecInvalid || e.Reason == ReasonContentInvalid
 }
 
-func failed(t *lsv1alpha1.Target, reason Reason, cause error) *ResolveError {
+func newResolveError(t *lsv1alpha1.Target, reason Reason, cause error) *ResolveError {
 	return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: t.Spec.SecretRef.Name, Err: cause}
 }
 
@@ -81,8 +81,8 @@ func (e *SelectorError) Unwrap() []error {
 	return out
 }
 
-// asError returns a SelectorError, or nil if the list is empty.
-func asError(faults field.ErrorList) error {
+// toSelectorError returns a SelectorError, or nil if the list is empty.
+func toSelectorError(faults field.ErrorList) error {
 	if len(faults) == 0 {
 		return nil
 	}
@@ -92,8 +92,8 @@ func asError(faults field.ErrorList) error {
 // ConfigError is returned if the configuration of a Target cannot be used because of one of its fields. Use errors.As
 // to find it. Every retry fails until the configuration or the Policy is changed.
 type ConfigError struct {
-	// Field is the path of the field, for example users[0].user.exec. It contains only indices and field names that this
-	// package knows, and no other text from the configuration.
+	// Field is the path of the field, for example users[0].user.exec. It contains only indices and field names that
+	// this package knows, and no other text from the configuration.
 	Field string
 	// Reason explains why the field cannot be used. It contains no text from the configuration.
 	Reason string
@@ -106,7 +106,7 @@ func (e *ConfigError) Error() string {
 // ConfigFault returns true, because only the author of the Target, or the operator, can resolve the error.
 func (e *ConfigError) ConfigFault() bool { return true }
 
-func fault(path, reason string) *ConfigError {
+func newConfigError(path, reason string) *ConfigError {
 	return &ConfigError{Field: path, Reason: reason}
 }
 

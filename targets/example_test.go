@@ -13,16 +13,16 @@ import (
 )
 
 // This deployer is responsible only for Targets of the development landscapes, which have a label.
-func ExampleMatches() {
+func ExampleMatchesSelectors() {
 	selectors := []lsv1alpha1.TargetSelector{{
 		Labels: []lsv1alpha1.Requirement{{Key: "landscape", Operator: selection.In, Values: []string{"dev", "canary"}}},
 	}}
 	for _, landscape := range []string{"dev", "live"} {
 		target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"landscape": landscape}}}
-		fmt.Println(targets.Matches(target, selectors))
+		fmt.Println(targets.MatchesSelectors(target, selectors))
 	}
 	selectors[0].Labels[0].Operator = "like"
-	fmt.Println(targets.Validate(selectors))
+	fmt.Println(targets.ValidateSelectors(selectors))
 	// Output:
 	// true <nil>
 	// false <nil>

@@ -234,8 +234,8 @@ func managedBy(fields string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "a", FieldsV1: metav1.NewFieldsV1(fields)}}}}
 }
 
-// TestWatchWithoutEvents checks that the response to a watch is read within the limits if its status is not 200, because
-// client-go reads such a response completely.
+// TestWatchWithoutEvents checks that the response to a watch is read within the limits if its status is not 200,
+// because client-go reads such a response completely.
 func TestWatchWithoutEvents(t *testing.T) {
 	event := []byte(`{"type":"ADDED","object":{}}` + "\n")
 	for name, tc := range map[string]struct {

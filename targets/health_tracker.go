@@ -17,48 +17,48 @@ const failuresUntilDown = 3
 // unhealthy. The time starts again whenever the target completes the response to another request.
 const stalledAfter, slowAfter = 100 * time.Millisecond, 2 * time.Second
 
-// health tracks whether a target responds. While the target is down, only one request is sent at a time, and the pause
-// between two requests grows. A health is safe for concurrent use.
-type health struct {
+// healthTracker tracks whether a target responds. While the target is down, only one request is sent at a time, and the
+// pause between two requests grows. A healthTracker is safe for concurrent use.
+type healthTracker struct {
 	first, most time.Duration // the shortest and the longest pause
 
-	mu       sync.Mutex
-	failures int // number of consecutive requests without a complete response
-	settled  bool
-	isDown   bool
-	trying   bool
-	pause    time.Duration
-	next     time.Time
-	last     error
+	mu           sync.Mutex
+	failures     int // number of consecutive requests without a complete response
+	isDiscovered bool
+	isDown       bool
+	isTrying     bool
+	pause        time.Duration
+	next         time.Time
+	last         error
 
 	requests  uint64
-	underWay  map[uint64]time.Time // start times of the requests without a complete response
+	pending   map[uint64]time.Time // start times of the requests without a complete response
 	completed time.Time            // time of the last complete response
 }
 
-// admit returns nil if a request may be made. The caller must then call report or withdraw.
-func (h *health) admit(now time.Time) error {
+// acquire returns nil if a request may be made. The caller must then call recordResult or release.
+func (h *healthTracker) acquire(now time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.isDown {
 		return nil
 	}
-	if h.trying || now.Before(h.next) {
-		return h.unreachable(now)
+	if h.isTrying || now.Before(h.next) {
+		return h.newUnreachableError(now)
 	}
-	h.trying = true
+	h.isTrying = true
 	return nil
 }
 
-// report records the result of an admitted request. The argument err is nil if the target has sent a complete response,
-// whatever the response contains.
-func (h *health) report(now time.Time, err error) {
+// recordResult records the result of an admitted request. The argument err is nil if the target has sent a complete
+// response, whatever the response contains.
+func (h *healthTracker) recordResult(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.trying = false
+	h.isTrying = false
 	if err == nil {
 		h.failures, h.isDown, h.last, h.completed = 0, false, nil, now
-		if h.settled { // before that, one response does not reset the pause, so that the target is not called in a loop
+		if h.isDiscovered { // before that, one response does not reset the pause, so that the target is not called in a loop
 			h.pause = 0
 		}
 		return
@@ -66,52 +66,52 @@ func (h *health) report(now time.Time, err error) {
 	h.failures++
 	h.last = err
 	if h.isDown || h.failures >= failuresUntilDown {
-		h.fall(now)
+		h.extendPause(now)
 	}
 }
 
-// withdraw records that an admitted request ended without a result, for example because its caller gave up.
-func (h *health) withdraw() {
+// release records that an admitted request ended without a result, for example because its caller gave up.
+func (h *healthTracker) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.trying = false
+	h.isTrying = false
 }
 
-// trip marks the target as down immediately.
-func (h *health) trip(now time.Time, err error) {
+// markDown marks the target as down immediately.
+func (h *healthTracker) markDown(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.trying, h.last = false, err
-	h.fall(now)
+	h.isTrying, h.last = false, err
+	h.extendPause(now)
 }
 
-// settle records that the first discovery has succeeded. It also forgets all failures.
-func (h *health) settle() {
+// markDiscovered records that the first discovery has succeeded. It also forgets all failures.
+func (h *healthTracker) markDiscovered() {
 	h.reset()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.settled = true
+	h.isDiscovered = true
 }
 
 // reset forgets all failures, for example because there are new credentials.
-func (h *health) reset() {
+func (h *healthTracker) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.failures, h.isDown, h.trying, h.pause, h.last = 0, false, false, 0, nil
+	h.failures, h.isDown, h.isTrying, h.pause, h.last = 0, false, false, 0, nil
 }
 
-// down returns the reason why the target is down, or nil if it is up. The second result reports whether the next
+// checkDown returns the reason why the target is down, or nil if it is up. The second result reports whether the next
 // attempt to reach the target is due.
-func (h *health) down(now time.Time) (why *UnreachableError, due bool) {
+func (h *healthTracker) checkDown(now time.Time) (why *UnreachableError, due bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.isDown {
 		return nil, false
 	}
-	return h.unreachable(now), !h.trying && !now.Before(h.next)
+	return h.newUnreachableError(now), !h.isTrying && !now.Before(h.next)
 }
 
-func (h *health) fall(now time.Time) {
+func (h *healthTracker) extendPause(now time.Time) {
 	if h.isDown && now.Before(h.next) {
 		return // the requests that were in progress when the target went down must not prolong the pause
 	}
@@ -120,31 +120,32 @@ func (h *health) fall(now time.Time) {
 	h.next = now.Add(h.pause - time.Duration(rand.Int64N(int64(h.pause)/10+1)))
 }
 
-func (h *health) unreachable(now time.Time) *UnreachableError {
+func (h *healthTracker) newUnreachableError(now time.Time) *UnreachableError {
 	return &UnreachableError{RetryAfter: max(h.next.Sub(now), 100*time.Millisecond), Err: h.last}
 }
 
-// state returns the health at the given time.
-func (h *health) state(now time.Time) Health {
+// getHealth returns the health at the given time.
+func (h *healthTracker) getHealth(now time.Time) Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.isDown || h.failures > 0 {
 		return HealthBad
 	}
-	switch waited := h.waited(now); {
+	switch waited := h.getWaitTime(now); {
 	case waited >= slowAfter:
 		return HealthBad
 	case waited >= stalledAfter:
 		return HealthStalled
-	case !h.settled:
+	case !h.isDiscovered:
 		return HealthUnknown
 	}
 	return HealthGood
 }
 
-// waited returns how long a request has been in progress since the last complete response. The caller holds the lock.
-func (h *health) waited(now time.Time) (longest time.Duration) {
-	for _, since := range h.underWay {
+// getWaitTime returns how long a request has been in progress since the last complete response. The caller holds the
+// lock.
+func (h *healthTracker) getWaitTime(now time.Time) (longest time.Duration) {
+	for _, since := range h.pending {
 		if since.Before(h.completed) {
 			since = h.completed
 		}
@@ -153,47 +154,47 @@ func (h *health) waited(now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// pendingRequest records when one request waits for its target. health uses this to detect slow targets.
+// pendingRequest records when one request waits for its target. healthTracker uses this to detect slow targets.
 type pendingRequest struct {
-	h   *health
+	h   *healthTracker
 	clk clock.PassiveClock
 	id  uint64
 }
 
-// begin records that a request is in progress. The request counts as in progress until Suspend is called.
-func (h *health) begin(clk clock.PassiveClock) *pendingRequest {
+// startRequest records that a request is in progress. The request counts as in progress until Suspend is called.
+func (h *healthTracker) startRequest(clk clock.PassiveClock) *pendingRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.requests++
 	t := &pendingRequest{h: h, clk: clk, id: h.requests}
-	if h.underWay == nil {
-		h.underWay = map[uint64]time.Time{}
+	if h.pending == nil {
+		h.pending = map[uint64]time.Time{}
 	}
-	h.underWay[t.id] = clk.Now()
+	h.pending[t.id] = clk.Now()
 	return t
 }
 
-// Suspend records that the request is not waiting for its target: it has ended, or it waits until the deployer has memory
-// for the response.
+// Suspend records that the request is not waiting for its target: it has ended, or it waits until the deployer has
+// memory for the response.
 func (r *pendingRequest) Suspend() {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
-	delete(r.h.underWay, r.id)
+	delete(r.h.pending, r.id)
 }
 
 // Resume records that the request waits for its target again.
 func (r *pendingRequest) Resume() {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
-	r.h.underWay[r.id] = r.clk.Now()
+	r.h.pending[r.id] = r.clk.Now()
 }
 
 // Complete records that the response has arrived completely. Call it before the request waits for memory of the
 // deployer. That wait does not count as slowness of the target.
 func (r *pendingRequest) Complete() {
 	r.Suspend()
-	r.h.report(r.clk.Now(), nil)
+	r.h.recordResult(r.clk.Now(), nil)
 }
 
-// EndWatch records that a watch has exceeded a limit.
-func (r *pendingRequest) EndWatch(err error) { r.h.trip(r.clk.Now(), err) }
+// HandleLimitError records that a watch has exceeded a limit.
+func (r *pendingRequest) HandleLimitError(err error) { r.h.markDown(r.clk.Now(), err) }

@@ -13,37 +13,37 @@ import (
 // runs programs, opens files, falls back to the deployer's own credentials, and quotes the document in its errors.
 var (
 	kubeconfigFields = fields{
-		"apiVersion": one("v1"), "kind": one("Config"), "preferences": ignored, "extensions": ignored,
-		"clusters": ignored, "contexts": ignored, "users": ignored, // namedEntries checks the entries of these lists
+		"apiVersion": acceptOnly("v1"), "kind": acceptOnly("Config"), "preferences": acceptAny, "extensions": acceptAny,
+		"clusters": acceptAny, "contexts": acceptAny, "users": acceptAny, // parseNamedEntries checks the entries of these lists
 		"current-context": isText,
 	}
-	contextFields = fields{"cluster": isText, "user": isText, "namespace": isText, "extensions": ignored}
+	contextFields = fields{"cluster": isText, "user": isText, "namespace": isText, "extensions": acceptAny}
 	clusterFields = fields{
-		"server":                     isServer,
+		"server":                     validateServer,
 		"tls-server-name":            isText,
 		"certificate-authority-data": isBase64,
 		"disable-compression":        isFlag,
-		"extensions":                 ignored,
-		"insecure-skip-tls-verify":   optional("the identity of the server would not be verified", func(p Policy) bool { return p.AllowInsecureTLS }, isFlag),
-		"proxy-url":                  optional("the target would choose the route of the traffic", func(p Policy) bool { return p.AllowProxy }, isProxy),
-		"certificate-authority":      forbidden("it names a file of the deployer; use certificate-authority-data"),
+		"extensions":                 acceptAny,
+		"insecure-skip-tls-verify":   rejectUnlessAllowed("the identity of the server would not be verified", func(p Policy) bool { return p.AllowInsecureTLS }, isFlag),
+		"proxy-url":                  rejectUnlessAllowed("the target would choose the route of the traffic", func(p Policy) bool { return p.AllowProxy }, validateProxy),
+		"certificate-authority":      rejectAlways("it names a file of the deployer; use certificate-authority-data"),
 	}
 	userFields = fields{
 		"token":                   isToken,
 		"client-certificate-data": isBase64,
 		"client-key-data":         isBase64,
-		"extensions":              ignored,
-		"exec":                    forbidden("it runs a program in the deployer"),
-		"auth-provider":           forbidden("it runs an authentication plugin in the deployer"),
-		"client-certificate":      forbidden("it names a file of the deployer; use client-certificate-data"),
-		"client-key":              forbidden("it names a file of the deployer; use client-key-data"),
-		"tokenFile":               forbidden("it names a file of the deployer; use token"),
-		"as":                      forbidden("impersonation"),
-		"as-uid":                  forbidden("impersonation"),
-		"as-groups":               forbidden("impersonation"),
-		"as-user-extra":           forbidden("impersonation"),
-		"username":                forbidden("passwords are not supported; use a token or a client certificate"),
-		"password":                forbidden("passwords are not supported; use a token or a client certificate"),
+		"extensions":              acceptAny,
+		"exec":                    rejectAlways("it runs a program in the deployer"),
+		"auth-provider":           rejectAlways("it runs an authentication plugin in the deployer"),
+		"client-certificate":      rejectAlways("it names a file of the deployer; use client-certificate-data"),
+		"client-key":              rejectAlways("it names a file of the deployer; use client-key-data"),
+		"tokenFile":               rejectAlways("it names a file of the deployer; use token"),
+		"as":                      rejectAlways("impersonation"),
+		"as-uid":                  rejectAlways("impersonation"),
+		"as-groups":               rejectAlways("impersonation"),
+		"as-user-extra":           rejectAlways("impersonation"),
+		"username":                rejectAlways("passwords are not supported; use a token or a client certificate"),
+		"password":                rejectAlways("passwords are not supported; use a token or a client certificate"),
 	}
 )
 
@@ -56,7 +56,7 @@ var (
 // Prefer Pool, which shares one client per target and renews its credentials. RESTConfig is for programs that need a
 // single client. Errors are *ConfigError and never contain content of the kubeconfig.
 func RESTConfig(kubeconfig []byte, p Policy) (*rest.Config, error) {
-	tree, err := parse("kubeconfig", kubeconfig)
+	tree, err := parseDocument("kubeconfig", kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -64,41 +64,41 @@ func RESTConfig(kubeconfig []byte, p Policy) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.config(p), nil
+	return a.newRESTConfig(p), nil
 }
 
 // readKubeconfig checks the whole kubeconfig and returns the access of its current context.
 func readKubeconfig(tree any, p Policy) (*access, error) {
-	if saysNothing(tree) {
-		return nil, fault("kubeconfig", "is empty")
+	if isAbsent(tree) {
+		return nil, newConfigError("kubeconfig", "is empty")
 	}
-	root, err := kubeconfigFields.object("", tree, p)
+	root, err := kubeconfigFields.readObject("", tree, p)
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := namedEntries(root, "clusters", "cluster", clusterFields, p)
+	clusters, err := parseNamedEntries(root, "clusters", "cluster", clusterFields, p)
 	if err != nil {
 		return nil, err
 	}
-	users, err := namedEntries(root, "users", "user", userFields, p)
+	users, err := parseNamedEntries(root, "users", "user", userFields, p)
 	if err != nil {
 		return nil, err
 	}
-	contexts, err := namedEntries(root, "contexts", "context", contextFields, p)
+	contexts, err := parseNamedEntries(root, "contexts", "context", contextFields, p)
 	if err != nil {
 		return nil, err
 	}
-	current, found := contexts[text(root, "current-context")]
+	current, found := contexts[getText(root, "current-context")]
 	if !found {
-		return nil, fault("current-context", "does not name a context")
+		return nil, newConfigError("current-context", "does not name a context")
 	}
-	cluster, found := clusters[text(current.fields, "cluster")]
+	cluster, found := clusters[getText(current.fields, "cluster")]
 	if !found {
-		return nil, fault(join(current.path, "cluster"), "does not name a cluster")
+		return nil, newConfigError(joinPath(current.path, "cluster"), "does not name a cluster")
 	}
-	user, found := users[text(current.fields, "user")]
+	user, found := users[getText(current.fields, "user")]
 	if !found {
-		return nil, fault(join(current.path, "user"), "does not name a user")
+		return nil, newConfigError(joinPath(current.path, "user"), "does not name a user")
 	}
 	return newAccess(cluster, user)
 }
@@ -109,35 +109,35 @@ type entry struct {
 	fields map[string]any
 }
 
-// namedEntries reads a list of named entries. Two entries must not have the same name, because some programs would use
-// the first one, and others the second one.
-func namedEntries(root map[string]any, list, kind string, f fields, p Policy) (map[string]entry, error) {
+// parseNamedEntries reads a list of named entries. Two entries must not have the same name, because some programs would
+// use the first one, and others the second one.
+func parseNamedEntries(root map[string]any, list, kind string, f fields, p Policy) (map[string]entry, error) {
 	out := map[string]entry{}
 	if root[list] == nil {
 		return out, nil
 	}
 	items, isList := root[list].([]any)
 	if !isList {
-		return nil, fault(list, "is not a list")
+		return nil, newConfigError(list, "is not a list")
 	}
 	for i, item := range items {
 		path := fmt.Sprintf("%s[%d]", list, i)
-		named, err := fields{"name": isText, kind: ignored}.object(path, item, p)
+		named, err := fields{"name": isText, kind: acceptAny}.readObject(path, item, p)
 		if err != nil {
 			return nil, err
 		}
-		name := text(named, "name")
+		name := getText(named, "name")
 		if name == "" {
-			return nil, fault(join(path, "name"), "is missing")
+			return nil, newConfigError(joinPath(path, "name"), "is missing")
 		}
 		if _, taken := out[name]; taken {
-			return nil, fault(join(path, "name"), "is used twice")
+			return nil, newConfigError(joinPath(path, "name"), "is used twice")
 		}
-		inner, err := f.object(join(path, kind), named[kind], p)
+		inner, err := f.readObject(joinPath(path, kind), named[kind], p)
 		if err != nil {
 			return nil, err
 		}
-		out[name] = entry{path: join(path, kind), fields: inner}
+		out[name] = entry{path: joinPath(path, kind), fields: inner}
 	}
 	return out, nil
 }

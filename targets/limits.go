@@ -19,8 +19,8 @@ type Limits struct {
 	Object int64
 	// Page is the maximum size of a page of a list, in bytes. The default is 8 MiB.
 	Page int64
-	// PageSize is the number of objects per page of a list. If a page exceeds the limit Page, it is requested again with
-	// half as many objects. The default is 500.
+	// PageSize is the number of objects per page of a list. If a page exceeds the limit Page, it is requested again
+	// with half as many objects. The default is 500.
 	PageSize int64
 	// List is the maximum size of all pages of a list together, in bytes. The default is 64 MiB.
 	List int64
@@ -66,13 +66,13 @@ func (l Limits) Validate() error {
 	return errors.Join(faults...)
 }
 
-// FlagForLimit returns the flag for a field of Limits in the programs of this module. For example, the flag for
+// GetLimitFlag returns the flag for a field of Limits in the programs of this module. For example, the flag for
 // WatchEvents is --target-limit-watch-events.
-func FlagForLimit(option string) string { return limits.FlagFor(option) }
+func GetLimitFlag(option string) string { return limits.GetFlag(option) }
 
-// LimitError is returned if a response exceeds one of the Limits. Use errors.As to find it. Its field Option is the name
-// of the field of Limits that sets the limit, or empty if the limit is fixed. Its field Reason describes how the response
-// exceeded the limit.
+// LimitError is returned if a response exceeds one of the Limits. Use errors.As to find it. Its field Option is the
+// name of the field of Limits that sets the limit, or empty if the limit is fixed. Its field Reason describes how the
+// response exceeded the limit.
 type LimitError = limits.Error
 
 // ReserveMemory returns a context for one call of a client, such as a dynamic client, that was created from

@@ -108,8 +108,8 @@ func TestTooLargeResponses(t *testing.T) {
 	}
 }
 
-// TestConcurrentResponsesShareBudget checks that many concurrent responses take no more memory than a single response, if each of them
-// is within the limits.
+// TestConcurrentResponsesShareBudget checks that many concurrent responses take no more memory than a single response,
+// if each of them is within the limits.
 func TestConcurrentResponsesShareBudget(t *testing.T) {
 	t.Run("share one budget, whatever their targets are [F2]", func(t *testing.T) {
 		p := newPool(t, targets.PoolOptions{RequestTimeout: 5 * time.Minute}) // the timeout also covers the time that a response waits for the budget

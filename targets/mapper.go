@@ -27,9 +27,9 @@ const (
 )
 
 // mapper is the RESTMapper of a target. It discovers the kinds when the client connects. When a kind is unknown, it
-// discovers the kinds again, but at most once per second. If the discovery of a group fails, the kinds of the group stay
-// known. The mapper returns an error for which meta.IsNoMatchError is true only if the last discovery was recent, and
-// complete for the group of the kind. It is safe for concurrent use.
+// discovers the kinds again, but at most once per second. If the discovery of a group fails, the kinds of the group
+// stay known. The mapper returns an error for which meta.IsNoMatchError is true only if the last discovery was recent,
+// and complete for the group of the kind. It is safe for concurrent use.
 type mapper struct {
 	ctx      context.Context // for methods without a context parameter; canceled with the client
 	disco    discovery.DiscoveryInterfaceWithContext
@@ -41,14 +41,15 @@ type mapper struct {
 	loading sync.Mutex // held during a discovery
 
 	mu     sync.RWMutex
-	known  *discovered
+	known  *discoveryResult
 	failed error     // the error of the last discovery, or nil
 	next   time.Time // the time from which an unknown kind may cause another discovery
 	forced bool      // set by Reset
 }
 
-// load discovers the kinds of the target. If an API service does not respond, the kinds of its group stay as they are.
-func (m *mapper) load(ctx context.Context) error {
+// discover discovers the kinds of the target. If an API service does not respond, the kinds of its group stay as they
+// are.
+func (m *mapper) discover(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, limits.ErrNoResponse)
 	defer cancel()
 	ctx, release := ReserveMemory(ctx)
@@ -69,16 +70,16 @@ func (m *mapper) load(ctx context.Context) error {
 		return m.failed
 	}
 	before := m.known
-	m.known, m.failed = before.replacedBy(groups, lists, failed), nil
-	if m.changed != nil && m.known.lacks(before) {
+	m.known, m.failed = before.update(groups, lists, failed), nil
+	if m.changed != nil && m.known.hasChangedKinds(before) {
 		m.changed()
 	}
 	return nil
 }
 
-// reload discovers the kinds again if the last discovery is old enough, or if there was none. The argument `tried` is
-// the result of the discovery in which the caller did not find a kind. Concurrent calls share one discovery.
-func (m *mapper) reload(tried *discovered) error {
+// rediscover discovers the kinds again if the last discovery is old enough, or if there was none. The argument `tried`
+// is the result of the discovery in which the caller did not find a kind. Concurrent calls share one discovery.
+func (m *mapper) rediscover(tried *discoveryResult) error {
 	m.loading.Lock()
 	defer m.loading.Unlock()
 	m.mu.RLock()
@@ -88,27 +89,27 @@ func (m *mapper) reload(tried *discovered) error {
 	if !due {
 		return failed
 	}
-	return m.load(m.ctx)
+	return m.discover(m.ctx)
 }
 
 // Refresh discovers the kinds again, unless the last discovery is recent. It returns a number that identifies the last
 // discovery.
 func (m *mapper) Refresh(context.Context) (number uint64, err error) {
-	if err := m.reload(m.current()); err != nil {
+	if err := m.rediscover(m.getResult()); err != nil {
 		return 0, err
 	}
-	return m.current().number, nil
+	return m.getResult().number, nil
 }
 
 // Serves reports whether the last discovery contains a version of a group completely.
-func (m *mapper) Serves(version schema.GroupVersion) bool { return m.current().serves(version) }
+func (m *mapper) Serves(version schema.GroupVersion) bool { return m.getResult().hasVersion(version) }
 
 // CanRead reports whether the objects of a resource can be read.
 func (m *mapper) CanRead(resource schema.GroupVersionResource) bool {
-	return m.current().supports(resource, "get")
+	return m.getResult().hasVerb(resource, "get")
 }
 
-func (m *mapper) current() *discovered {
+func (m *mapper) getResult() *discoveryResult {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.known
@@ -122,51 +123,51 @@ func (m *mapper) Reset() {
 	m.forced = true
 }
 
-// ask looks up a kind. If the kind is unknown, ask discovers the kinds again and then looks up the kind once more. If
-// the discovery of the kind's group is incomplete, it returns an error that names the group.
-func ask[T any](m *mapper, group string, look func(meta.RESTMapper) (T, error)) (T, error) {
-	known := m.current()
+// lookUp looks up a kind. If the kind is unknown, lookUp discovers the kinds again and then looks up the kind once
+// more. If the discovery of the kind's group is incomplete, it returns an error that names the group.
+func lookUp[T any](m *mapper, group string, look func(meta.RESTMapper) (T, error)) (T, error) {
+	known := m.getResult()
 	out, err := look(known)
 	if !meta.IsNoMatchError(err) {
 		return out, err
 	}
-	if failed := m.reload(known); failed != nil {
+	if failed := m.rediscover(known); failed != nil {
 		return out, failed
 	}
-	newer := m.current()
+	newer := m.getResult()
 	if newer != known {
 		out, err = look(newer)
 	}
 	if meta.IsNoMatchError(err) {
-		err = cmp.Or(newer.incomplete(group), err)
+		err = cmp.Or(newer.getFailure(group), err)
 	}
 	return out, err
 }
 
 func (m *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	return ask(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionKind, error) { return known.KindFor(r) })
+	return lookUp(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionKind, error) { return known.KindFor(r) })
 }
 
 func (m *mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	return ask(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionKind, error) { return known.KindsFor(r) })
+	return lookUp(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionKind, error) { return known.KindsFor(r) })
 }
 
 func (m *mapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return ask(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(r) })
+	return lookUp(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(r) })
 }
 
 func (m *mapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
-	return ask(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(r) })
+	return lookUp(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(r) })
 }
 
 func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return ask(m, gk.Group, func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(gk, versions...) })
+	return lookUp(m, gk.Group, func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(gk, versions...) })
 }
 
 func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	return ask(m, gk.Group, func(known meta.RESTMapper) ([]*meta.RESTMapping, error) { return known.RESTMappings(gk, versions...) })
+	return lookUp(m, gk.Group, func(known meta.RESTMapper) ([]*meta.RESTMapping, error) { return known.RESTMappings(gk, versions...) })
 }
 
 func (m *mapper) ResourceSingularizer(resource string) (string, error) {
-	return ask(m, "", func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
+	return lookUp(m, "", func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
 }

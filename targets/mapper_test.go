@@ -70,7 +70,7 @@ func newMapper(t *testing.T, g *groups) (*mapper, *clocktesting.FakePassiveClock
 	t.Helper()
 	clk := clocktesting.NewFakePassiveClock(time.Now())
 	m := &mapper{ctx: t.Context(), disco: g, clk: clk, timeout: time.Minute, observed: func(error) {}}
-	if err := m.load(t.Context()); err != nil {
+	if err := m.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return m, clk
@@ -118,7 +118,7 @@ func TestMapper(t *testing.T) {
 		if _, err := m.RESTMapping(lamp, "v1"); !meta.IsNoMatchError(err) {
 			t.Errorf("got the error %v, want no match", err)
 		}
-		if got := m.current().resources(schema.GroupVersion{Group: "big.org", Version: "v1"}); len(got) != 0 {
+		if got := m.getResult().listResources(schema.GroupVersion{Group: "big.org", Version: "v1"}); len(got) != 0 {
 			t.Error("a version of more than 1 MiB is kept")
 		}
 	})
@@ -231,7 +231,7 @@ func TestCachingMapper(t *testing.T) {
 	known := meta.NewDefaultRESTMapper(nil)
 	known.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	under := &lookups{RESTMapper: known}
-	m := &remembering{RESTMapper: under}
+	m := &cachingMapper{RESTMapper: under}
 	for range 3 {
 		mapping, err := m.RESTMapping(schema.GroupKind{Kind: "ConfigMap"}, "v1")
 		if err != nil || mapping.Resource.Resource != "configmaps" || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
@@ -260,7 +260,7 @@ func TestStatusSubresource(t *testing.T) {
 		}
 		return out
 	}
-	m := &mapper{clk: clock.RealClock{}, known: (*discovered)(nil).replacedBy(
+	m := &mapper{clk: clock.RealClock{}, known: (*discoveryResult)(nil).update(
 		[]*metav1.APIGroup{{Name: "example.org", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "example.org/v1", Version: "v1"}, {GroupVersion: "example.org/v2", Version: "v2"}}}},
 		[]*metav1.APIResourceList{
 			{GroupVersion: "example.org/v1", APIResources: widgets("widgets", "widgets/scale")},

@@ -38,9 +38,9 @@ func newPoolMetrics() *poolMetrics {
 	}
 }
 
-func (m *poolMetrics) event(what string) { m.events.WithLabelValues(what).Inc() }
+func (m *poolMetrics) countEvent(what string) { m.events.WithLabelValues(what).Inc() }
 
-func (m *poolMetrics) discovery(err error) {
+func (m *poolMetrics) countDiscovery(err error) {
 	result := "ok"
 	if err != nil {
 		result = "failed"
@@ -48,9 +48,11 @@ func (m *poolMetrics) discovery(err error) {
 	m.discoveries.WithLabelValues(result).Inc()
 }
 
-func (m *poolMetrics) request(method, code string) { m.requests.WithLabelValues(method, code).Inc() }
+func (m *poolMetrics) countRequest(method, code string) {
+	m.requests.WithLabelValues(method, code).Inc()
+}
 
-func (m *poolMetrics) limit(name string) { m.limits.WithLabelValues(name).Inc() }
+func (m *poolMetrics) countExceeded(name string) { m.limits.WithLabelValues(name).Inc() }
 
 // Describe implements prometheus.Collector. Register the pool to export its metrics.
 func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
@@ -65,7 +67,7 @@ func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (p *Pool) Collect(ch chan<- prometheus.Metric) {
-	for state, count := range p.states() {
+	for state, count := range p.countStates() {
 		ch <- prometheus.MustNewConstMetric(p.metrics.clients, prometheus.GaugeValue, float64(count), state)
 	}
 	p.metrics.events.Collect(ch)
@@ -73,28 +75,28 @@ func (p *Pool) Collect(ch chan<- prometheus.Metric) {
 	p.metrics.requests.Collect(ch)
 	p.metrics.limits.Collect(ch)
 	for name, b := range map[string]*budget.Budget{"reading": p.memory.Reading, "decoding": p.memory.Decoding} {
-		used, waits := b.State()
+		used, waits := b.GetUsage()
 		ch <- prometheus.MustNewConstMetric(p.metrics.budget, prometheus.GaugeValue, float64(used), name)
 		ch <- prometheus.MustNewConstMetric(p.metrics.waits, prometheus.CounterValue, float64(waits), name)
 	}
 }
 
-func (p *Pool) states() map[string]int {
+func (p *Pool) countStates() map[string]int {
 	p.mu.Lock()
 	all := make([]*Client, 0, p.used.Len())
 	for element := p.used.Front(); element != nil; element = element.Next() {
-		all = append(all, clientOf(element))
+		all = append(all, toClient(element))
 	}
 	p.mu.Unlock()
 	out := map[string]int{"up": 0, "down": 0, "connecting": 0}
 	for _, c := range all {
-		out[c.state()]++
+		out[c.getState()]++
 	}
 	return out
 }
 
-func (c *Client) state() string {
-	if why, _ := c.transport.health.down(c.pool.o.Clock.Now()); why != nil {
+func (c *Client) getState() string {
+	if why, _ := c.transport.health.checkDown(c.pool.options.Clock.Now()); why != nil {
 		return "down"
 	}
 	c.mu.Lock()

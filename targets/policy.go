@@ -17,10 +17,10 @@ type Policy struct {
 	// deployer's own environment (HTTPS_PROXY) is used without this option, because the operator sets it.
 	AllowProxy bool
 	// AllowPrivateHosts allows servers that can be reached only from where the deployer runs: loopback, unspecified,
-	// multicast and link-local addresses, the metadata services of cloud providers, and the API server of the deployer's
-	// own cluster. Without this option, the deployer checks the host in the Target. For every connection, it also checks
-	// the address to which the host resolves. Ordinary private networks (10.0.0.0/8 and the like) are always allowed,
-	// because many clusters are in such networks.
+	// multicast and link-local addresses, the metadata services of cloud providers, and the API server of the
+	// deployer's own cluster. Without this option, the deployer checks the host in the Target. For every connection, it
+	// also checks the address to which the host resolves. Ordinary private networks (10.0.0.0/8 and the like) are
+	// always allowed, because many clusters are in such networks.
 	AllowPrivateHosts bool
 	// AllowForeignSecrets allows the old form {"kubeconfig": {"secretRef": …}} to name a secret outside of the Target's
 	// namespace. A user who may create a Target can then use, but not read, every kubeconfig in the secrets of the

@@ -31,8 +31,8 @@ type PoolOptions struct {
 	// Landscaper is a config for the Landscaper cluster. Targets with selfConfig use the address and the CA of this
 	// config, but never the credentials. If Policy.EnableSelf is true, Landscaper must be set.
 	Landscaper *rest.Config
-	// LandscaperClient creates and reviews tokens in the Landscaper cluster. If Policy.EnableOIDC or Policy.EnableSelf is
-	// true, LandscaperClient must be set.
+	// LandscaperClient creates and reviews tokens in the Landscaper cluster. If Policy.EnableOIDC or Policy.EnableSelf
+	// is true, LandscaperClient must be set.
 	LandscaperClient client.Client
 	// Scheme is the scheme of the clients. The default is the scheme of client-go.
 	Scheme *runtime.Scheme
@@ -81,36 +81,36 @@ func (o *PoolOptions) setDefaults() {
 // content share a client. A Pool is safe for concurrent use. A Pool works without Start. Start only closes the pool
 // when a manager stops.
 type Pool struct {
-	o       PoolOptions
+	options PoolOptions
 	metrics *poolMetrics
 	ctx     context.Context // canceled when the pool is closed
-	end     context.CancelFunc
+	cancel  context.CancelFunc
 	life    sync.Mutex // guards closing the pool and starting goroutines; always locked last
 	running sync.WaitGroup
 
 	memory limits.Memory // shared by all clients
 
-	mu      sync.Mutex
-	clients map[string]*list.Element       // by Client.key; values are *Client
-	used    *list.List                     // the most recently used client first
-	ties    map[types.NamespacedName]*tied // by name of the Target
+	mu       sync.Mutex
+	clients  map[string]*list.Element          // by Client.key; values are *Client
+	used     *list.List                        // the most recently used client first
+	bindings map[types.NamespacedName]*binding // by name of the Target
 }
 
-// tied contains the client that the last call of Get returned for a Target, and the properties of the Target at that
+// binding contains the client that the last call of Get returned for a Target, and the properties of the Target at that
 // time.
-type tied struct {
-	client *Client
-	uid    types.UID
-	sum    contentSum
-	legacy bool // the content refers to a secret, so equal content can mean different credentials
+type binding struct {
+	client       *Client
+	uid          types.UID
+	contentHash  contentHash
+	hasSecretRef bool // the content refers to a secret, so equal content can mean different credentials
 }
 
 // NewPool returns an empty Pool.
 func NewPool(o PoolOptions) *Pool {
 	o.setDefaults()
-	p := &Pool{o: o, metrics: newPoolMetrics(), clients: map[string]*list.Element{}, used: list.New(), ties: map[types.NamespacedName]*tied{}}
-	p.memory = limits.NewMemory(limits.Limits(p.o.Limits))
-	p.ctx, p.end = context.WithCancel(context.Background())
+	p := &Pool{options: o, metrics: newPoolMetrics(), clients: map[string]*list.Element{}, used: list.New(), bindings: map[types.NamespacedName]*binding{}}
+	p.memory = limits.NewMemory(limits.Limits(p.options.Limits))
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
@@ -128,13 +128,13 @@ func (p *Pool) NeedLeaderElection() bool { return false }
 // Further calls do nothing.
 func (p *Pool) Close() {
 	p.life.Lock()
-	p.end()
+	p.cancel()
 	p.life.Unlock()
 	p.mu.Lock()
 	for p.used.Len() > 0 {
-		c := clientOf(p.used.Front())
-		c.transport.closed.Store(true)
-		p.drop(c)
+		c := toClient(p.used.Front())
+		c.transport.isClosed.Store(true)
+		p.removeClient(c)
 	}
 	p.mu.Unlock()
 	p.running.Wait()
@@ -150,67 +150,67 @@ func (p *Pool) Close() {
 // responds with an error, Get returns an *UnreachableError. The UnreachableError wraps a *ConfigError if the host
 // resolves to a forbidden address, or if the token is also valid at Landscaper's API server.
 func (p *Pool) Get(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*Client, error) {
-	c := p.asBefore(t)
+	c := p.getUnchangedClient(t)
 	if c == nil {
-		m, err := p.clientConfig(ctx, t)
+		m, err := p.newClientConfig(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		if c, err = p.take(t, m); err != nil {
+		if c, err = p.assignClient(t, m); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.await(ctx); err != nil {
+	if err := c.waitUntilConnected(ctx); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// asBefore returns the client of a Target if the content of the Target has not changed since the last call of Get.
-// Otherwise it returns nil. It does not parse the content.
-func (p *Pool) asBefore(t *lsv1alpha1.ResolvedTarget) *Client {
+// getUnchangedClient returns the client of a Target if the content of the Target has not changed since the last call of
+// Get. Otherwise it returns nil. It does not parse the content.
+func (p *Pool) getUnchangedClient(t *lsv1alpha1.ResolvedTarget) *Client {
 	if t == nil || t.Target == nil {
 		return nil
 	}
-	sum := sumOf(t)
+	sum := hashContent(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := p.ties[nameOf(t)]
-	if known == nil || known.legacy || known.sum != sum {
+	known := p.bindings[getTargetKey(t)]
+	if known == nil || known.hasSecretRef || known.contentHash != sum {
 		return nil
 	}
 	p.used.MoveToFront(p.clients[known.client.key])
 	return known.client
 }
 
-// take returns a client with the given configuration. This is an existing client, the previous client of the Target
-// with new credentials, or a new client.
-func (p *Pool) take(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
+// assignClient returns a client with the given configuration. This is an existing client, the previous client of the
+// Target with new credentials, or a new client.
+func (p *Pool) assignClient(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
-	c, err := p.find(t, m)
+	c, err := p.getOrCreateClient(t, m)
 	if err != nil {
 		return nil, err
 	}
-	p.bind(nameOf(t), &tied{client: c, uid: t.UID, sum: sumOf(t), legacy: m.legacy})
-	p.shrink(c)
+	p.bindTarget(getTargetKey(t), &binding{client: c, uid: t.UID, contentHash: hashContent(t), hasSecretRef: m.hasSecretRef})
+	p.evictUnused(c)
 	return c, nil
 }
 
-func (p *Pool) find(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
+func (p *Pool) getOrCreateClient(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
 	if known := p.clients[m.key]; known != nil {
 		p.used.MoveToFront(known)
-		return clientOf(known), nil
+		return toClient(known), nil
 	}
-	if former := p.ties[nameOf(t)]; former != nil && former.uid == t.UID && former.client.canRotate(m) {
+	if former := p.bindings[getTargetKey(t)]; former != nil && former.uid == t.UID && former.client.canRotate(m) {
 		c := former.client
 		if err := c.rotate(m); err != nil {
 			return nil, err
 		}
-		p.metrics.event("rotated")
+		p.metrics.countEvent("rotated")
 		element := p.clients[c.key]
 		delete(p.clients, c.key)
 		c.key = m.key
@@ -222,7 +222,7 @@ func (p *Pool) find(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, err
 	if err != nil {
 		return nil, err
 	}
-	p.metrics.event("created")
+	p.metrics.countEvent("created")
 	p.clients[c.key] = p.used.PushFront(c)
 	return c, nil
 }
@@ -231,46 +231,46 @@ func (p *Pool) find(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, err
 // other Target may use the client. canRotate does not check whether the old and the new credentials belong to the same
 // user, because only the server knows that.
 func (c *Client) canRotate(m *clientConfig) bool {
-	return c.fixed && m.tokens == nil && c.place == m.place && len(c.ties) == 1
+	return c.hasFixedCredentials && m.tokens == nil && c.serverID == m.serverID && len(c.targets) == 1
 }
 
-// bind records that a Target uses the client in `now`. If the Target used another client before, bind drops that
-// client, unless it is pinned or another Target uses it.
-func (p *Pool) bind(id types.NamespacedName, now *tied) {
-	former := p.ties[id]
-	p.ties[id] = now
-	now.client.ties[id] = struct{}{}
+// bindTarget records that a Target uses the client in `now`. If the Target used another client before, bindTarget drops
+// that client, unless it is pinned or another Target uses it.
+func (p *Pool) bindTarget(id types.NamespacedName, now *binding) {
+	former := p.bindings[id]
+	p.bindings[id] = now
+	now.client.targets[id] = struct{}{}
 	if former == nil || former.client == now.client {
 		return
 	}
-	delete(former.client.ties, id)
-	if len(former.client.ties) == 0 && former.client.pins == 0 {
-		p.drop(former.client)
+	delete(former.client.targets, id)
+	if len(former.client.targets) == 0 && former.client.pins == 0 {
+		p.removeClient(former.client)
 	}
 }
 
-// shrink drops the least recently used clients until there are no more than MaxClients. It drops neither pinned clients
-// nor the client `keep`.
-func (p *Pool) shrink(keep *Client) {
-	for element := p.used.Back(); element != nil && p.used.Len() > p.o.MaxClients; {
-		c := clientOf(element)
+// evictUnused drops the least recently used clients until there are no more than MaxClients. It drops neither pinned
+// clients nor the client `keep`.
+func (p *Pool) evictUnused(keep *Client) {
+	for element := p.used.Back(); element != nil && p.used.Len() > p.options.MaxClients; {
+		c := toClient(element)
 		element = element.Prev()
 		if c != keep && c.pins == 0 {
-			p.metrics.event("evicted")
-			p.drop(c)
+			p.metrics.countEvent("evicted")
+			p.removeClient(c)
 		}
 	}
 }
 
-// drop removes the client from the pool and ends its watches. Code that already uses the client can still send
+// removeClient removes the client from the pool and ends its watches. Code that already uses the client can still send
 // requests.
-func (p *Pool) drop(c *Client) {
+func (p *Pool) removeClient(c *Client) {
 	p.used.Remove(p.clients[c.key])
 	delete(p.clients, c.key)
-	for id := range c.ties {
-		delete(p.ties, id)
+	for id := range c.targets {
+		delete(p.bindings, id)
 	}
-	c.end()
+	c.cancel()
 	c.transport.link.Load().transport.CloseIdleConnections()
 }
 
@@ -278,33 +278,33 @@ func (p *Pool) unpin(c *Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.pins--
-	if c.ctx.Err() == nil && c.pins == 0 && len(c.ties) == 0 {
-		p.drop(c)
+	if c.ctx.Err() == nil && c.pins == 0 && len(c.targets) == 0 {
+		p.removeClient(c)
 		return
 	}
-	p.shrink(nil)
+	p.evictUnused(nil)
 }
 
-// forget makes the Resolver drop the cached secrets of all Targets that use the client, so that these secrets are read
-// again.
-func (p *Pool) forget(c *Client) {
-	if p.o.Resolver == nil {
+// forgetSecrets makes the Resolver drop the cached secrets of all Targets that use the client, so that these secrets
+// are read again.
+func (p *Pool) forgetSecrets(c *Client) {
+	if p.options.Resolver == nil {
 		return
 	}
 	p.mu.Lock()
-	names := make([]types.NamespacedName, 0, len(c.ties))
-	for name := range c.ties {
+	names := make([]types.NamespacedName, 0, len(c.targets))
+	for name := range c.targets {
 		names = append(names, name)
 	}
 	p.mu.Unlock()
 	for _, name := range names {
-		p.o.Resolver.Forget(name)
+		p.options.Resolver.Forget(name)
 	}
 }
 
-// goRun runs f in a goroutine and returns true. Close waits for the goroutine. After Close, goRun does nothing and
-// returns false.
-func (p *Pool) goRun(f func()) bool {
+// startGoroutine runs f in a goroutine and returns true. Close waits for the goroutine. After Close, startGoroutine
+// does nothing and returns false.
+func (p *Pool) startGoroutine(f func()) bool {
 	p.life.Lock()
 	defer p.life.Unlock()
 	if p.ctx.Err() != nil {
@@ -314,11 +314,11 @@ func (p *Pool) goRun(f func()) bool {
 	return true
 }
 
-func nameOf(t *lsv1alpha1.ResolvedTarget) types.NamespacedName {
+func getTargetKey(t *lsv1alpha1.ResolvedTarget) types.NamespacedName {
 	return client.ObjectKeyFromObject(t.Target)
 }
 
-func clientOf(element *list.Element) *Client {
+func toClient(element *list.Element) *Client {
 	c, _ := element.Value.(*Client)
 	return c
 }

@@ -284,7 +284,7 @@ func TestPoolReadsRefusedSecretsAgain(t *testing.T) {
 	clk.SetTime(clk.Now().Add(10 * time.Second))
 	refuse(3)
 	reader.set(map[string]string{"k": api.content(t, "new")}, nil)
-	c.Invalidate()
+	c.InvalidateCredentials()
 	if get(t, p, resolve()) != c {
 		t.Error("another client")
 	}
@@ -320,13 +320,13 @@ func TestPoolReadsOldReferences(t *testing.T) {
 		wantFault(t, p, resolved("d", content), field)
 	}
 	_, err := p.Get(t.Context(), resolved("e", `{"kubeconfig":{"secretRef":{"name":"creds","key":"missing"}}}`))
-	if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.ContentInvalid {
+	if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.ReasonContentInvalid {
 		t.Errorf("missing key: %v", err)
 	}
 	wantFault(t, newPool(t, targets.PoolOptions{}), resolved("a", `{"kubeconfig":{"secretRef":{"name":"creds"}}}`), "kubeconfig.secretRef")
 	foreign := newPool(t, targets.PoolOptions{Resolver: r, Policy: targets.Policy{AllowForeignSecrets: true}})
 	_, err = foreign.Get(t.Context(), resolved("f", `{"kubeconfig":{"secretRef":{"name":"creds","namespace":"elsewhere"}}}`))
-	if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.SecretMissing {
+	if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.ReasonSecretMissing {
 		t.Errorf("foreign secret, allowed but missing: %v", err)
 	}
 }

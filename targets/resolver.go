@@ -51,7 +51,7 @@ func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Durat
 // contains t itself, not a copy. If t is nil because the item names no Target, Resolve returns nil and no error.
 //
 // Resolve keeps secrets with valid content in a cache until their maximum age, or until a call with the result of
-// [NotBefore] requires a newer version. The cache contains at most 500 secrets
+// [WithNotBefore] requires a newer version. The cache contains at most 500 secrets
 // with a total of 32 MiB. After an error, the next call reads the secret again. Errors are *ResolveError and never
 // contain content of the secret.
 func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alpha1.ResolvedTarget, error) {
@@ -63,20 +63,20 @@ func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alph
 		return resolved, nil
 	}
 	if fault := checkSpec(&t.Spec); fault != nil {
-		return nil, failed(t, SpecInvalid, fault)
+		return nil, newResolveError(t, ReasonSpecInvalid, fault)
 	}
 	name := types.NamespacedName{Namespace: t.Namespace, Name: t.Spec.SecretRef.Name}
-	data, err := r.read(ctx, name)
+	data, err := r.readSecret(ctx, name)
 	if notfound.IsProof(err) {
-		return nil, failed(t, SecretMissing, err)
+		return nil, newResolveError(t, ReasonSecretMissing, err)
 	}
 	if err != nil {
-		return nil, failed(t, SecretUnreadable, err)
+		return nil, newResolveError(t, ReasonSecretUnreadable, err)
 	}
 	r.used.Add(client.ObjectKeyFromObject(t), name)
 	if resolved.Content, err = document.OfSecret(data, t.Spec.SecretRef.Key); err != nil {
 		r.secrets.Remove(name)
-		return nil, failed(t, ContentInvalid, err)
+		return nil, newResolveError(t, ReasonContentInvalid, err)
 	}
 	return resolved, nil
 }
@@ -92,30 +92,30 @@ func (r *Resolver) Forget(t types.NamespacedName) {
 	}
 }
 
-// value reads the secret that ref names, and returns the value of the key in ref. The content of the Target t contains
-// this reference. Errors are *ResolveError.
-func (r *Resolver) value(ctx context.Context, t *lsv1alpha1.Target, ref *secretKey) ([]byte, error) {
+// readValue reads the secret that ref names, and returns the value of the key in ref. The content of the Target t
+// contains this reference. Errors are *ResolveError.
+func (r *Resolver) readValue(ctx context.Context, t *lsv1alpha1.Target, ref *secretKey) ([]byte, error) {
 	why := func(reason Reason, cause error) error {
 		return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: ref.Name, Err: cause}
 	}
-	data, err := r.read(ctx, ref.NamespacedName)
+	data, err := r.readSecret(ctx, ref.NamespacedName)
 	if notfound.IsProof(err) {
-		return nil, why(SecretMissing, err)
+		return nil, why(ReasonSecretMissing, err)
 	}
 	if err != nil {
-		return nil, why(SecretUnreadable, err)
+		return nil, why(ReasonSecretUnreadable, err)
 	}
 	r.used.Add(client.ObjectKeyFromObject(t), ref.NamespacedName)
 	value, exists := data[ref.key]
 	if !exists {
 		r.secrets.Remove(ref.NamespacedName)
-		return nil, why(ContentInvalid, fmt.Errorf("key %q is missing", ref.key))
+		return nil, why(ReasonContentInvalid, fmt.Errorf("key %q is missing", ref.key))
 	}
 	return value, nil
 }
 
-func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
-	if known := r.secrets.Get(name); known != nil && r.clk.Since(known.At) < r.maxAge && !known.At.Before(earliest(ctx)) {
+func (r *Resolver) readSecret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
+	if known := r.secrets.Get(name); known != nil && r.clk.Since(known.At) < r.maxAge && !known.At.Before(getNotBefore(ctx)) {
 		return known.Data, nil
 	}
 	now := r.clk.Now()
@@ -130,15 +130,15 @@ func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[str
 
 type notBeforeKey struct{}
 
-// NotBefore returns a context with which a Resolver reads a secret again if it has read the secret before the given
+// WithNotBefore returns a context with which a Resolver reads a secret again if it has read the secret before the given
 // time. A pool that uses the Resolver does the same. Use it for a run that was requested at this time, and that must
 // not see an older version of the secret.
-func NotBefore(ctx context.Context, t time.Time) context.Context {
+func WithNotBefore(ctx context.Context, t time.Time) context.Context {
 	return context.WithValue(ctx, notBeforeKey{}, t)
 }
 
-// earliest returns the time that was passed to NotBefore, or the zero time.
-func earliest(ctx context.Context) time.Time {
+// getNotBefore returns the time that was passed to WithNotBefore, or the zero time.
+func getNotBefore(ctx context.Context) time.Time {
 	t, _ := ctx.Value(notBeforeKey{}).(time.Time)
 	return t
 }

@@ -149,17 +149,17 @@ func TestResolveErrors(t *testing.T) {
 		config bool
 		text   []string
 	}{
-		"a configuration and a secret":              {both, nil, nil, targets.SpecInvalid, true, []string{"spec.config", "spec.secretRef"}},
-		"a reference without a name":                {target("", "k"), nil, nil, targets.SpecInvalid, true, []string{"spec.secretRef.name"}},
-		"a missing secret":                          {target("creds", ""), nil, nil, targets.SecretMissing, false, []string{"creds", "not found"}},
-		"a secret with another name":                {target("other", ""), map[string]string{}, nil, targets.SecretMissing, false, []string{"other"}},
-		"a forbidden secret":                        {target("creds", ""), nil, forbidden, targets.SecretUnreadable, false, []string{"creds", "forbidden"}},
-		"a 404 that does not name the secret [F70]": {target("creds", ""), nil, unserved, targets.SecretUnreadable, false, []string{"creds"}},
-		"a missing response":                        {target("creds", ""), nil, context.DeadlineExceeded, targets.SecretUnreadable, false, []string{"creds"}},
-		"a missing key":                             {target("creds", "kubeconfig"), map[string]string{"k": canary}, nil, targets.ContentInvalid, true, []string{"creds", `"kubeconfig"`}},
-		"a value that is not YAML":                  {target("creds", ""), map[string]string{"ok": "x", "bad": canary + ": [" + canary}, nil, targets.ContentInvalid, true, []string{"creds", `"bad"`}},
-		"an unknown YAML alias":                     {target("creds", ""), map[string]string{"bad": "*" + canary}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
-		"bytes that are not text":                   {target("creds", ""), map[string]string{"bad": canary + "\xff\xfe"}, nil, targets.ContentInvalid, true, []string{`"bad"`}},
+		"a configuration and a secret":              {both, nil, nil, targets.ReasonSpecInvalid, true, []string{"spec.config", "spec.secretRef"}},
+		"a reference without a name":                {target("", "k"), nil, nil, targets.ReasonSpecInvalid, true, []string{"spec.secretRef.name"}},
+		"a missing secret":                          {target("creds", ""), nil, nil, targets.ReasonSecretMissing, false, []string{"creds", "not found"}},
+		"a secret with another name":                {target("other", ""), map[string]string{}, nil, targets.ReasonSecretMissing, false, []string{"other"}},
+		"a forbidden secret":                        {target("creds", ""), nil, forbidden, targets.ReasonSecretUnreadable, false, []string{"creds", "forbidden"}},
+		"a 404 that does not name the secret [F70]": {target("creds", ""), nil, unserved, targets.ReasonSecretUnreadable, false, []string{"creds"}},
+		"a missing response":                        {target("creds", ""), nil, context.DeadlineExceeded, targets.ReasonSecretUnreadable, false, []string{"creds"}},
+		"a missing key":                             {target("creds", "kubeconfig"), map[string]string{"k": canary}, nil, targets.ReasonContentInvalid, true, []string{"creds", `"kubeconfig"`}},
+		"a value that is not YAML":                  {target("creds", ""), map[string]string{"ok": "x", "bad": canary + ": [" + canary}, nil, targets.ReasonContentInvalid, true, []string{"creds", `"bad"`}},
+		"an unknown YAML alias":                     {target("creds", ""), map[string]string{"bad": "*" + canary}, nil, targets.ReasonContentInvalid, true, []string{`"bad"`}},
+		"bytes that are not text":                   {target("creds", ""), map[string]string{"bad": canary + "\xff\xfe"}, nil, targets.ReasonContentInvalid, true, []string{`"bad"`}},
 	}
 	for name, tc := range cases {
 		t.Run("returns an error for "+name, func(t *testing.T) {

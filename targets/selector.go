@@ -16,14 +16,14 @@ import (
 // deployerlib.
 const selectorsPath = "targetSelectors"
 
-// Matches reports whether a deployer with these selectors is responsible for the Target. At least one of the selectors
-// must match. A selector matches if at least one reference in targets and all requirements in annotations and labels
-// match. An empty part of a selector always matches. If the list of selectors is empty, every Target matches. If t is
-// nil because the item names no Target, Matches returns true. The caller must handle an item whose Target does not
-// exist. If a requirement has an invalid key, operator or value, Matches returns a *SelectorError with the path of the
-// requirement, for example targetSelectors[0].labels[1].operator. Matches does not check the selectors after the first
-// match.
-func Matches(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool, error) {
+// MatchesSelectors reports whether a deployer with these selectors is responsible for the Target. At least one of the
+// selectors must match. A selector matches if at least one reference in targets and all requirements in annotations and
+// labels match. An empty part of a selector always matches. If the list of selectors is empty, every Target matches. If
+// t is nil because the item names no Target, MatchesSelectors returns true. The caller must handle an item whose Target
+// does not exist. If a requirement has an invalid key, operator or value, MatchesSelectors returns a *SelectorError
+// with the path of the requirement, for example targetSelectors[0].labels[1].operator. MatchesSelectors does not check
+// the selectors after the first match.
+func MatchesSelectors(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool, error) {
 	if t == nil || len(selectors) == 0 {
 		return true, nil
 	}
@@ -36,9 +36,9 @@ func Matches(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool,
 	return false, nil
 }
 
-// Validate returns all errors in the selectors as one *SelectorError, or nil if the selectors are valid. Call Validate
-// at start-up, because Matches finds some errors only for some Targets.
-func Validate(selectors []lsv1alpha1.TargetSelector) error {
+// ValidateSelectors returns all errors in the selectors as one *SelectorError, or nil if the selectors are valid. Call
+// ValidateSelectors at start-up, because MatchesSelectors finds some errors only for some Targets.
+func ValidateSelectors(selectors []lsv1alpha1.TargetSelector) error {
 	var faults field.ErrorList
 	for i := range selectors {
 		path := field.NewPath(selectorsPath).Index(i)
@@ -47,15 +47,15 @@ func Validate(selectors []lsv1alpha1.TargetSelector) error {
 				faults = append(faults, field.Required(path.Child("targets").Index(j).Child("name"), "a reference without a name matches nothing"))
 			}
 		}
-		_, ofAnnotations := requirements(selectors[i].Annotations, path.Child("annotations"))
-		_, ofLabels := requirements(selectors[i].Labels, path.Child("labels"))
+		_, ofAnnotations := parseRequirements(selectors[i].Annotations, path.Child("annotations"))
+		_, ofLabels := parseRequirements(selectors[i].Labels, path.Child("labels"))
 		faults = append(append(faults, ofAnnotations...), ofLabels...)
 	}
-	return asError(faults)
+	return toSelectorError(faults)
 }
 
 func matchesSelector(t *lsv1alpha1.Target, selector *lsv1alpha1.TargetSelector, path *field.Path) (bool, error) {
-	if len(selector.Targets) > 0 && !slices.ContainsFunc(selector.Targets, refersTo(t)) {
+	if len(selector.Targets) > 0 && !slices.ContainsFunc(selector.Targets, newReferenceMatcher(t)) {
 		return false, nil
 	}
 	matches, err := matchesMap(t.Annotations, selector.Annotations, path.Child("annotations"))
@@ -65,17 +65,17 @@ func matchesSelector(t *lsv1alpha1.Target, selector *lsv1alpha1.TargetSelector, 
 	return matchesMap(t.Labels, selector.Labels, path.Child("labels"))
 }
 
-// refersTo returns a function that reports whether a reference refers to t. A reference without a namespace refers to
-// Targets in all namespaces.
-func refersTo(t *lsv1alpha1.Target) func(lsv1alpha1.ObjectReference) bool {
+// newReferenceMatcher returns a function that reports whether a reference refers to t. A reference without a namespace
+// refers to Targets in all namespaces.
+func newReferenceMatcher(t *lsv1alpha1.Target) func(lsv1alpha1.ObjectReference) bool {
 	return func(ref lsv1alpha1.ObjectReference) bool {
 		return ref.Name == t.Name && (ref.Namespace == "" || ref.Namespace == t.Namespace)
 	}
 }
 
 func matchesMap(values map[string]string, wanted []lsv1alpha1.Requirement, path *field.Path) (bool, error) {
-	checks, faults := requirements(wanted, path)
-	if err := asError(faults); err != nil {
+	checks, faults := parseRequirements(wanted, path)
+	if err := toSelectorError(faults); err != nil {
 		return false, err
 	}
 	for i := range checks {
@@ -86,9 +86,9 @@ func matchesMap(values map[string]string, wanted []lsv1alpha1.Requirement, path 
 	return true, nil
 }
 
-// requirements converts a list of requirements and collects the errors in the list. The operators are in, notin, =, ==,
-// !=, exists, !, gt and lt. Requirements for annotations follow the same rules as those for labels.
-func requirements(wanted []lsv1alpha1.Requirement, path *field.Path) ([]labels.Requirement, field.ErrorList) {
+// parseRequirements converts a list of requirements and collects the errors in the list. The operators are in, notin,
+// =, ==, !=, exists, !, gt and lt. Requirements for annotations follow the same rules as those for labels.
+func parseRequirements(wanted []lsv1alpha1.Requirement, path *field.Path) ([]labels.Requirement, field.ErrorList) {
 	var (
 		out    []labels.Requirement
 		faults field.ErrorList
@@ -97,7 +97,7 @@ func requirements(wanted []lsv1alpha1.Requirement, path *field.Path) ([]labels.R
 		at := path.Index(i)
 		check, err := labels.NewRequirement(want.Key, want.Operator, want.Values, field.WithPath(at))
 		if err != nil {
-			faults = append(faults, fieldErrors(err, at)...)
+			faults = append(faults, flattenErrors(err, at)...)
 			continue
 		}
 		out = append(out, *check)
@@ -105,8 +105,8 @@ func requirements(wanted []lsv1alpha1.Requirement, path *field.Path) ([]labels.R
 	return out, faults
 }
 
-// fieldErrors splits the aggregate error of a requirement, so that all errors form one flat list.
-func fieldErrors(err error, at *field.Path) field.ErrorList {
+// flattenErrors splits the aggregate error of a requirement, so that all errors form one flat list.
+func flattenErrors(err error, at *field.Path) field.ErrorList {
 	all := []error{err}
 	if aggregate := utilerrors.Aggregate(nil); errors.As(err, &aggregate) {
 		all = aggregate.Errors()

@@ -71,7 +71,7 @@ func TestMatches(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(fmt.Sprintf("returns %t for %s", tc.want, name), func(t *testing.T) {
 			target := cluster()
-			got, err := targets.Matches(target, tc.selectors)
+			got, err := targets.MatchesSelectors(target, tc.selectors)
 			if err != nil || got != tc.want {
 				t.Errorf("%s: Matches() = %t, %v, want %t", tc.reason, got, err, tc.want)
 			}
@@ -81,12 +81,12 @@ func TestMatches(t *testing.T) {
 		})
 	}
 	t.Run("returns true without a Target [L24]", func(t *testing.T) {
-		if got, err := targets.Matches(nil, []lsv1alpha1.TargetSelector{no}); err != nil || !got {
+		if got, err := targets.MatchesSelectors(nil, []lsv1alpha1.TargetSelector{no}); err != nil || !got {
 			t.Errorf("Matches(nil) = %t, %v, want true", got, err)
 		}
 	})
 	t.Run("compares a Target without labels and annotations [C2]", func(t *testing.T) {
-		if got, err := targets.Matches(&lsv1alpha1.Target{}, []lsv1alpha1.TargetSelector{no}); err != nil || !got {
+		if got, err := targets.MatchesSelectors(&lsv1alpha1.Target{}, []lsv1alpha1.TargetSelector{no}); err != nil || !got {
 			t.Errorf("Matches() = %t, %v, want true", got, err)
 		}
 	})
@@ -108,10 +108,10 @@ func TestOperators(t *testing.T) {
 	}
 	for operator, tc := range cases {
 		t.Run("evaluates the operator "+operator+" [L24] [C2]", func(t *testing.T) {
-			if got, err := targets.Matches(cluster(), []lsv1alpha1.TargetSelector{byLabels(tc.match)}); err != nil || !got {
+			if got, err := targets.MatchesSelectors(cluster(), []lsv1alpha1.TargetSelector{byLabels(tc.match)}); err != nil || !got {
 				t.Errorf("Matches(%v) = %t, %v, want true", tc.match, got, err)
 			}
-			if got, err := targets.Matches(cluster(), []lsv1alpha1.TargetSelector{byLabels(tc.differ)}); err != nil || got {
+			if got, err := targets.MatchesSelectors(cluster(), []lsv1alpha1.TargetSelector{byLabels(tc.differ)}); err != nil || got {
 				t.Errorf("Matches(%v) = %t, %v, want false", tc.differ, got, err)
 			}
 		})
@@ -142,11 +142,11 @@ func TestInvalidRequirements(t *testing.T) {
 			} {
 				selectors := []lsv1alpha1.TargetSelector{selector}
 				want := "targetSelectors[0]." + part + "[1]." + tc.path
-				matches, err := targets.Matches(cluster(), selectors)
+				matches, err := targets.MatchesSelectors(cluster(), selectors)
 				if matches {
 					t.Error("an invalid selector matches")
 				}
-				for call, err := range map[string]error{"Matches": err, "Validate": targets.Validate(selectors)} {
+				for call, err := range map[string]error{"Matches": err, "Validate": targets.ValidateSelectors(selectors)} {
 					if fault := (&field.Error{}); !errors.As(err, &fault) || fault.Field != want {
 						t.Errorf("%s() = %v, want an error at %s", call, err, want)
 					}
@@ -158,10 +158,10 @@ func TestInvalidRequirements(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	good := []lsv1alpha1.TargetSelector{{}, byName("", "x"), byLabels(need("env", "in", "a"))}
-	if err := targets.Validate(good); err != nil {
+	if err := targets.ValidateSelectors(good); err != nil {
 		t.Errorf("Validate() = %v, want nil", err)
 	}
-	if err := targets.Validate(nil); err != nil {
+	if err := targets.ValidateSelectors(nil); err != nil {
 		t.Errorf("Validate(nil) = %v, want nil", err)
 	}
 	bad := []lsv1alpha1.TargetSelector{
@@ -169,7 +169,7 @@ func TestValidate(t *testing.T) {
 		byLabels(need("env", "like"), need("env", "in")),
 		{Annotations: []lsv1alpha1.Requirement{need("", "in")}},
 	}
-	err := targets.Validate(bad)
+	err := targets.ValidateSelectors(bad)
 	if err == nil {
 		t.Fatal("Validate() = nil, want all faults")
 	}

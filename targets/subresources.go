@@ -13,12 +13,12 @@ import (
 // statusSuffix follows the name of a resource in the name of its status subresource.
 const statusSuffix = "/status"
 
-// kindsWithStatus returns the kinds that have a status subresource.
-func kindsWithStatus(groups []*restmapper.APIGroupResources) map[schema.GroupVersionKind]bool {
+// findKindsWithStatus returns the kinds that have a status subresource.
+func findKindsWithStatus(groups []*restmapper.APIGroupResources) map[schema.GroupVersionKind]bool {
 	out := map[schema.GroupVersionKind]bool{}
 	for _, group := range groups {
 		for version, resources := range group.VersionedResources {
-			for _, kind := range namesWithStatus(resources) {
+			for _, kind := range listKindsWithStatus(resources) {
 				out[schema.GroupVersionKind{Group: group.Group.Name, Version: version, Kind: kind}] = true
 			}
 		}
@@ -26,8 +26,8 @@ func kindsWithStatus(groups []*restmapper.APIGroupResources) map[schema.GroupVer
 	return out
 }
 
-// namesWithStatus returns the kinds of one version that have a status subresource.
-func namesWithStatus(resources []metav1.APIResource) []string {
+// listKindsWithStatus returns the kinds of one version that have a status subresource.
+func listKindsWithStatus(resources []metav1.APIResource) []string {
 	with := map[string]bool{}
 	for i := range resources {
 		if name, isStatus := strings.CutSuffix(resources[i].Name, statusSuffix); isStatus {
@@ -45,5 +45,5 @@ func namesWithStatus(resources []metav1.APIResource) []string {
 
 // HasStatusSubresource reports whether a kind is known to have a status subresource. It sends no requests.
 func (m *mapper) HasStatusSubresource(gvk schema.GroupVersionKind) bool {
-	return m.current().withStatus[gvk]
+	return m.getResult().withStatus[gvk]
 }

@@ -161,7 +161,7 @@ func TestOIDC(t *testing.T) {
 			t.Error(err)
 		}
 		api.accept(canary + "-6")
-		c.Invalidate()
+		c.InvalidateCredentials()
 		if err := use(t.Context(), c); err != nil {
 			t.Error(err)
 		}

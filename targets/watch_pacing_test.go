@@ -130,7 +130,7 @@ func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int)
 
 	l := limits.Limits(Limits{}.withDefaults())
 	transport := &transport{
-		health: &health{first: time.Second, most: time.Minute}, refused: func(*link, string) {}, count: func(string, string) {},
+		health: &healthTracker{first: time.Second, most: time.Minute}, handleUnauthorized: func(*link, string) {}, countRequest: func(string, string) {},
 		target: limits.NewTarget(limits.Options{
 			Limits: l, Memory: limits.NewMemory(l), Timeout: time.Minute, Clock: clock.RealClock{}, CountExceeded: func(string) {},
 		}),

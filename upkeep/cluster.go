@@ -22,7 +22,7 @@ type Cluster struct {
 	*targets.Client
 
 	metadata metadata.Interface
-	// deletable is targets.Client.Deletable.
+	// deletable is targets.Client.ListDeletableResources.
 	deletable func(context.Context) (found []metav1.APIResource, missing []string, err error)
 	objects   dynamic.Interface
 	ended     <-chan struct{} // closed when the client is removed from the pool

@@ -101,7 +101,7 @@ func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 		release()
 		return nil, fmt.Errorf("make clients for watches: %w", err)
 	}
-	open := &Cluster{Client: c, metadata: metadataClient, deletable: c.Deletable, objects: objects, ended: c.Done(), server: serverOf(c)}
+	open := &Cluster{Client: c, metadata: metadataClient, deletable: c.ListDeletableResources, objects: objects, ended: c.Done(), server: serverOf(c)}
 	s.start(open, release)
 	return open, nil
 }

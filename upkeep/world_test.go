@@ -47,7 +47,7 @@ type world struct {
 	items    client.Client // a client for the cluster with the items
 	recorder *events.FakeRecorder
 	cluster  *Cluster
-	// resources and missing are the results of targets.Client.Deletable.
+	// resources and missing are the results of targets.Client.ListDeletableResources.
 	resources []metav1.APIResource
 	missing   []string
 	ended     chan struct{} // closed when the target's client has left the pool

@@ -78,8 +78,8 @@ func IsUnproved(err error) bool {
 	if _, incomplete := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); incomplete || meta.IsNoMatchError(err) {
 		return true
 	}
-	status, isNotFound := notfound.StatusOf(err)
-	return isNotFound && !notfound.NamesObject(status)
+	status, isNotFound := notfound.GetStatus(err)
+	return isNotFound && !notfound.HasObjectName(status)
 }
 
 // lacksNamespace reports whether a client refused to send a request without a namespace, because it takes the kind for
@@ -90,7 +90,7 @@ func lacksNamespace(err error) bool {
 
 // names reports whether the API server answered that the object with this name does not exist.
 func names(o Object, err error) bool {
-	status, isNotFound := notfound.StatusOf(err)
+	status, isNotFound := notfound.GetStatus(err)
 	return isNotFound && !IsUnproved(err) && status.Details.Name == o.Name && status.Details.Group == o.Kind.Group &&
 		isOfKind(o.Kind, status.Details.Kind)
 }

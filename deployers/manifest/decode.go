@@ -27,16 +27,16 @@ var strategies = []manifestv1alpha2.UpdateStrategy{
 // Landscaper's own manifest deployer reports only later. It reads nothing from a cluster. The error is a
 // deployerlib.ConfigError with the path of the first invalid field.
 func Decode(di *lsv1alpha1.DeployItem, opts Options) (*Config, error) {
-	in, err := read(di)
+	in, err := decodeProviderConfiguration(di)
 	if err != nil {
 		return nil, err
 	}
 	if len(in.Kubeconfig) > 0 {
-		return nil, fault("kubeconfig", "not supported: put the kubeconfig into a Target of type landscaper.gardener.cloud/kubernetes-cluster and refer to that Target in spec.target")
+		return nil, newConfigError("kubeconfig", "not supported: put the kubeconfig into a Target of type landscaper.gardener.cloud/kubernetes-cluster and refer to that Target in spec.target")
 	}
 	config := &Config{Strategy: cmp.Or(in.UpdateStrategy, opts.Strategy, StrategyApply), Manifests: slices.Clone(in.Manifests)}
 	if !slices.Contains(strategies, config.Strategy) {
-		return nil, fault("updateStrategy", "is %q, want one of %q", config.Strategy, strategies)
+		return nil, newConfigError("updateStrategy", "is %q, want one of %q", config.Strategy, strategies)
 	}
 	if err := config.setManifests(); err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func Decode(di *lsv1alpha1.DeployItem, opts Options) (*Config, error) {
 	return config, nil
 }
 
-// read decodes a configuration strictly and converts v1alpha1 to v1alpha2.
-func read(di *lsv1alpha1.DeployItem) (*wire[managedresource.Manifest], error) {
+// decodeProviderConfiguration decodes a configuration strictly and converts v1alpha1 to v1alpha2.
+func decodeProviderConfiguration(di *lsv1alpha1.DeployItem) (*wire[managedresource.Manifest], error) {
 	var meta metav1.TypeMeta
 	if di.Spec.Configuration != nil {
 		_ = json.Unmarshal(di.Spec.Configuration.Raw, &meta) // DecodeConfigAs reports an invalid configuration
@@ -61,12 +61,12 @@ func read(di *lsv1alpha1.DeployItem) (*wire[managedresource.Manifest], error) {
 		return nil, err
 	}
 	if old.ContinuousReconcile != nil {
-		return nil, fault("continuousReconcile", "unknown field in v1alpha1: use %s", kindV1alpha2.GroupVersion())
+		return nil, newConfigError("continuousReconcile", "unknown field in v1alpha1: use %s", kindV1alpha2.GroupVersion())
 	}
-	return widen(old), nil
+	return convertToV1alpha2(old), nil
 }
 
-// fault returns a ConfigError at a path of the configuration.
-func fault(path, format string, args ...any) error {
+// newConfigError returns a ConfigError at a path of the configuration.
+func newConfigError(path, format string, args ...any) error {
 	return deployerlib.ConfigError("spec.config."+path, format, args...)
 }

@@ -64,8 +64,8 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	return d.keeper.UseRuntime(rt)
 }
 
-// begin returns a Run for the current call.
-func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*resources.Run, error) {
+// startRun returns a Run for the current call.
+func (d *deployer) startRun(ctx context.Context, di *lsv1alpha1.DeployItem) (*resources.Run, error) {
 	r, err := resources.Begin(ctx, d.keeper, statusFormat, di)
 	if err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*resou
 	return r, nil
 }
 
-// configure sets the configuration of a run.
-func configure(r *resources.Run, config *Config) {
+// setConfig sets the configuration of a run.
+func setConfig(r *resources.Run, config *Config) {
 	r.Config, r.Engine.Strategy = &config.Config, apply.Strategy(config.Strategy)
 }
 
@@ -86,7 +86,7 @@ func (d *deployer) IgnoresContext() {}
 
 // Reconcile applies the item's manifests to its target.
 func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	r, err := d.begin(ctx, di)
+	r, err := d.startRun(ctx, di)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	if err != nil {
 		return err
 	}
-	configure(r, config)
+	setConfig(r, config)
 	if err := r.Up.Connect(ctx, target); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context
 
 // Delete deletes the objects of the item. If the configuration is invalid, it deletes them in the built-in order.
 func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	r, err := d.begin(ctx, di)
+	r, err := d.startRun(ctx, di)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 		r.Up.Event(nil, corev1.EventTypeWarning, "InvalidConfiguration", "the objects are deleted in the default order, because the configuration is invalid: "+contract.OneLine(err.Error(), maxText))
 		return r.Delete(ctx, target, nil)
 	}
-	configure(r, config)
+	setConfig(r, config)
 	if len(config.Manifests) == 0 {
 		return r.Delete(ctx, target, nil)
 	}
@@ -138,7 +138,7 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if target == nil {
 		return nil
 	}
-	r, err := d.begin(ctx, di)
+	r, err := d.startRun(ctx, di)
 	if err != nil {
 		return err
 	}

@@ -24,34 +24,34 @@ func (c *Config) Desired() ([]apply.Desired, error) {
 			AnnotateBeforeCreate: m.AnnotateBeforeCreate, AnnotateBeforeDelete: m.AnnotateBeforeDelete,
 		}
 		var err error
-		if one.PatchAfterDeployment, err = optionalObject(m.PatchAfterDeployment); err == nil {
-			one.PatchBeforeDelete, err = optionalObject(m.PatchBeforeDelete)
+		if one.PatchAfterDeployment, err = decodeOptionalObject(m.PatchAfterDeployment); err == nil {
+			one.PatchBeforeDelete, err = decodeOptionalObject(m.PatchBeforeDelete)
 		}
 		if err != nil {
-			return nil, fault(fmt.Sprintf("manifests[%d]", i), "%s", err.Error())
+			return nil, newConfigError(fmt.Sprintf("manifests[%d]", i), "%s", err.Error())
 		}
 		objects, err := Expand(m.Manifest)
 		if err != nil {
-			return nil, fault(fmt.Sprintf("manifests[%d].manifest", i), "%s", err.Error())
+			return nil, newConfigError(fmt.Sprintf("manifests[%d].manifest", i), "%s", err.Error())
 		}
 		for _, one.Object = range objects {
 			out = append(out, one)
 		}
 	}
-	return once(out), nil
+	return removeDuplicates(out), nil
 }
 
-// once removes repeated objects. Decode accepts the same object twice if both manifests have the same content, or if
-// one of them has the policy "ignore".
-func once(desired []apply.Desired) []apply.Desired {
+// removeDuplicates removes repeated objects. Decode accepts the same object twice if both manifests have the same
+// content, or if one of them has the policy "ignore".
+func removeDuplicates(desired []apply.Desired) []apply.Desired {
 	wanted := map[apply.Ref]bool{}
 	for _, d := range desired {
-		id := identityOf(d.Object)
+		id := getVersionlessRef(d.Object)
 		wanted[id] = wanted[id] || d.Policy != apply.Ignore
 	}
 	taken := map[apply.Ref]bool{}
 	return slices.DeleteFunc(desired, func(d apply.Desired) bool {
-		id := identityOf(d.Object)
+		id := getVersionlessRef(d.Object)
 		if taken[id] || d.Policy == apply.Ignore && wanted[id] {
 			return true
 		}
@@ -60,16 +60,16 @@ func once(desired []apply.Desired) []apply.Desired {
 	})
 }
 
-// identityOf returns a reference with the API group instead of the API version. The result is therefore the same for
-// all versions of a kind.
-func identityOf(obj *unstructured.Unstructured) apply.Ref {
+// getVersionlessRef returns a reference with the API group instead of the API version. The result is therefore the same
+// for all versions of a kind.
+func getVersionlessRef(obj *unstructured.Unstructured) apply.Ref {
 	ref := apply.RefOf(obj)
 	ref.APIVersion = ref.GVK().Group
 	return ref
 }
 
-// optionalObject decodes a JSON object. It returns nil if there is none.
-func optionalObject(raw *runtime.RawExtension) (map[string]any, error) {
+// decodeOptionalObject decodes a JSON object. It returns nil if there is none.
+func decodeOptionalObject(raw *runtime.RawExtension) (map[string]any, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil, nil
 	}

@@ -27,7 +27,7 @@ func TestOnce(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, once(test.in)); diff != "" {
+			if diff := cmp.Diff(test.want, removeDuplicates(test.in)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

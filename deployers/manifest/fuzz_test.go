@@ -72,7 +72,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		seen := map[apply.Ref]bool{}
 		for _, d := range desired {
-			id := identityOf(d.Object)
+			id := getVersionlessRef(d.Object)
 			if id.Name == "" || id.Kind == "" || seen[id] || d.Policy == "" || d.Strategy == "" {
 				t.Errorf("Desired(): %s, there already: %t, policy %q, strategy %q", id, seen[id], d.Policy, d.Strategy)
 			}

@@ -79,7 +79,7 @@ func (c *Config) setManifests() error {
 		m, at := &c.Manifests[i], fmt.Sprintf("manifests[%d]", i)
 		m.Policy = cmp.Or(m.Policy, managedresource.ManagePolicy)
 		if !slices.Contains(policies, m.Policy) {
-			return fault(at+".policy", "is %q, want one of %q", m.Policy, policies)
+			return newConfigError(at+".policy", "is %q, want one of %q", m.Policy, policies)
 		}
 		if err := checkManifest(at+".manifest", m, seen); err != nil {
 			return err
@@ -101,7 +101,7 @@ type place struct {
 func checkManifest(at string, m *managedresource.Manifest, seen map[apply.Ref]place) error {
 	items, err := expand(m.Manifest)
 	if err != nil {
-		return fault(at, "%s", err.Error())
+		return newConfigError(at, "%s", err.Error())
 	}
 	for _, item := range items {
 		path, obj := at+item.Path, &unstructured.Unstructured{Object: item.Body}
@@ -111,10 +111,10 @@ func checkManifest(at string, m *managedresource.Manifest, seen map[apply.Ref]pl
 		if m.Policy == managedresource.IgnorePolicy {
 			continue
 		}
-		id := identityOf(obj)
+		id := getVersionlessRef(obj)
 		first, twice := seen[id]
 		if twice && !reflect.DeepEqual(first.object, obj.Object) {
-			return fault(path, "describes %s again, with different content than %s", apply.RefOf(obj), first.path)
+			return newConfigError(path, "describes %s again, with different content than %s", apply.RefOf(obj), first.path)
 		}
 		seen[id] = place{path: path, object: obj.Object}
 	}
@@ -125,14 +125,14 @@ func checkManifest(at string, m *managedresource.Manifest, seen map[apply.Ref]pl
 func checkObject(at string, object map[string]any) error {
 	apiVersion, _ := object["apiVersion"].(string)
 	if gv, err := schema.ParseGroupVersion(apiVersion); err != nil || gv.Version == "" {
-		return fault(at+".apiVersion", "is %s, want \"version\" or \"group/version\"", quoted(object["apiVersion"]))
+		return newConfigError(at+".apiVersion", "is %s, want \"version\" or \"group/version\"", formatValue(object["apiVersion"]))
 	}
 	if kind, _ := object["kind"].(string); kind == "" {
-		return fault(at+".kind", "is %s, want the name of a kind", quoted(object["kind"]))
+		return newConfigError(at+".kind", "is %s, want the name of a kind", formatValue(object["kind"]))
 	}
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
-		return fault(at+".metadata", "required")
+		return newConfigError(at+".metadata", "required")
 	}
 	if err := checkName(at+".metadata.name", metadata["name"]); err != nil {
 		return err
@@ -149,10 +149,10 @@ func checkObject(at string, object map[string]any) error {
 func checkName(at string, value any) error {
 	name, _ := value.(string)
 	if name == "" {
-		return fault(at, "is %s, want a name (generated names are not supported)", quoted(value))
+		return newConfigError(at, "is %s, want a name (generated names are not supported)", formatValue(value))
 	}
 	if faults := content.IsPathSegmentName(name); len(faults) > 0 {
-		return fault(at, "%q %s", name, faults[0])
+		return newConfigError(at, "%q %s", name, faults[0])
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func checkMetadata(at string, metadata map[string]any) error {
 	for _, field := range []string{"labels", "annotations"} {
 		values, ok := metadata[field].(map[string]any)
 		if !ok && metadata[field] != nil {
-			return fault(at+"."+field, "must be an object")
+			return newConfigError(at+"."+field, "must be an object")
 		}
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			if err := checkEntry(at+"."+field, key, values[key]); err != nil {
@@ -180,7 +180,7 @@ func checkEntry(at, key string, value any) error {
 		return err
 	}
 	if _, ok := value.(string); !ok && value != nil {
-		return fault(fmt.Sprintf("%s[%q]", at, key), "is %s, want a string", quoted(value))
+		return newConfigError(fmt.Sprintf("%s[%q]", at, key), "is %s, want a string", formatValue(value))
 	}
 	return nil
 }
@@ -189,10 +189,10 @@ func checkEntry(at, key string, value any) error {
 // letters in the prefix.
 func checkKey(at, key string) error {
 	if ownership.IsReserved(key) {
-		return fault(at, "%q: the prefix %s is reserved", key, ownership.Prefix)
+		return newConfigError(at, "%q: the prefix %s is reserved", key, ownership.Prefix)
 	}
 	if faults := validation.IsQualifiedName(strings.ToLower(key)); len(faults) > 0 {
-		return fault(at, "%q %s", key, faults[0])
+		return newConfigError(at, "%q %s", key, faults[0])
 	}
 	return nil
 }
@@ -222,24 +222,24 @@ func checkPatch(at string, raw *runtime.RawExtension) error {
 	}
 	patch, err := decodeObject(raw)
 	if err != nil {
-		return fault(at, "%s", err.Error())
+		return newConfigError(at, "%s", err.Error())
 	}
 	metadata, ok := patch["metadata"].(map[string]any)
 	if !ok && patch["metadata"] != nil {
-		return fault(at+".metadata", "must be an object")
+		return newConfigError(at+".metadata", "must be an object")
 	}
 	if err := checkMetadata(at+".metadata", metadata); err != nil {
 		return err
 	}
 	if field := ownership.Unmarks(patch); field != "" {
-		return fault(at+"."+field, "must not remove or replace the labels and annotations that identify the object's owner")
+		return newConfigError(at+"."+field, "must not remove or replace the labels and annotations that identify the object's owner")
 	}
 	return nil
 }
 
-// quoted formats a value for use in an error. It shows numbers, strings and booleans. For lists and objects, it shows
-// only the type, because their content may be large or secret. A missing value becomes "missing".
-func quoted(value any) string {
+// formatValue formats a value for use in an error. It shows numbers, strings and booleans. For lists and objects, it
+// shows only the type, because their content may be large or secret. A missing value becomes "missing".
+func formatValue(value any) string {
 	switch value.(type) {
 	case nil:
 		return "missing"

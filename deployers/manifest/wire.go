@@ -42,9 +42,9 @@ type wire[M any] struct {
 	Manifests      []M                             `json:"manifests,omitempty"`
 }
 
-// widen converts v1alpha1 to v1alpha2. The versions differ only in the manifests. Each manifest in v1alpha1 gets the
-// policy "manage" in v1alpha2.
-func widen(old *wire[*runtime.RawExtension]) *wire[managedresource.Manifest] {
+// convertToV1alpha2 converts v1alpha1 to v1alpha2. The versions differ only in the manifests. Each manifest in v1alpha1
+// gets the policy "manage" in v1alpha2.
+func convertToV1alpha2(old *wire[*runtime.RawExtension]) *wire[managedresource.Manifest] {
 	wide := &wire[managedresource.Manifest]{
 		TypeMeta: old.TypeMeta, Spec: old.Spec, Kubeconfig: old.Kubeconfig, UpdateStrategy: old.UpdateStrategy,
 	}

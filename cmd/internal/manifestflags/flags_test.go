@@ -81,7 +81,7 @@ func TestEachTargetOptionHasFlag(t *testing.T) {
 	}
 }
 
-// TestLimits checks that the result of targets.FlagForLimit for a limit is a flag that sets this limit, and no other one.
+// TestLimits checks that the result of targets.GetLimitFlag for a limit is a flag that sets this limit, and no other one.
 func TestLimits(t *testing.T) {
 	for field := range reflect.TypeFor[targets.Limits]().Fields() {
 		t.Run(field.Name+" [F2]", func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestLimits(t *testing.T) {
 				var o manifest.Options
 				fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 				Add(fs, &o)
-				err := fs.Parse([]string{targets.FlagForLimit(field.Name) + "=" + text})
+				err := fs.Parse([]string{targets.GetLimitFlag(field.Name) + "=" + text})
 				if err == nil {
 					err = o.Validate()
 				}

@@ -31,7 +31,7 @@ func addLimits(fs *pflag.FlagSet, l *targets.Limits) {
 	size("WatchBytes", &l.WatchBytes, "maximum sustained number of bytes per second in one watch (default 4Mi)")
 }
 
-func nameOf(option string) string { return strings.TrimPrefix(targets.FlagForLimit(option), "--") }
+func nameOf(option string) string { return strings.TrimPrefix(targets.GetLimitFlag(option), "--") }
 
 // size is a flag value that is a number of bytes, such as 8Mi.
 type size int64

@@ -22,26 +22,26 @@ type Budget struct {
 	use, hint string // parts of error messages, see New
 	total     int64
 
-	mu      sync.Mutex
-	used    int64
-	held    map[Owner]int64
-	spaces  map[string]int64 // the amount that each namespace uses
-	waiting []*Claim
-	waits   int64
+	mu              sync.Mutex
+	used            int64
+	usedByOwner     map[Owner]int64
+	usedByNamespace map[string]int64 // the amount that each namespace uses
+	waiting         []*Claim
+	waits           int64
 }
 
 // Claim is a part of a budget. A nil Claim is an empty part, and releasing it does nothing.
 type Claim struct {
-	b      *Budget
-	who    Owner
-	amount int64
-	given  chan struct{}
+	b       *Budget
+	owner   Owner
+	amount  int64
+	granted chan struct{}
 }
 
 // New returns a budget with the given total size in bytes. The argument `use` is the operation that needs the memory,
 // such as "read". The argument `hint` describes how to raise the total. Both become part of error messages.
 func New(use, hint string, total int64) *Budget {
-	return &Budget{use: use, hint: hint, total: total, held: map[Owner]int64{}, spaces: map[string]int64{}}
+	return &Budget{use: use, hint: hint, total: total, usedByOwner: map[Owner]int64{}, usedByNamespace: map[string]int64{}}
 }
 
 // exhaustedError is returned if a response did not get memory from a budget in time. The target did not cause this
@@ -64,19 +64,19 @@ func IsExhausted(err error) bool {
 	return is
 }
 
-// Claim waits until the given number of bytes of the budget is available. If the number exceeds the total, Claim waits
-// for the whole budget. If ctx is done before that, Claim returns an error for which IsExhausted returns true.
-func (b *Budget) Claim(ctx context.Context, who Owner, amount int64) (*Claim, error) {
-	c := &Claim{b: b, who: who, amount: min(amount, b.total), given: make(chan struct{})}
+// Acquire waits until the given number of bytes of the budget is available. If the number exceeds the total, Acquire
+// waits for the whole budget. If ctx is done before that, Acquire returns an error for which IsExhausted returns true.
+func (b *Budget) Acquire(ctx context.Context, owner Owner, amount int64) (*Claim, error) {
+	c := &Claim{b: b, owner: owner, amount: min(amount, b.total), granted: make(chan struct{})}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, c)
-	b.serve()
+	b.grantWaiting()
 	if slices.Contains(b.waiting, c) {
 		b.waits++
 	}
 	b.mu.Unlock()
 	select {
-	case <-c.given:
+	case <-c.granted:
 		return c, nil
 	case <-ctx.Done():
 	}
@@ -85,39 +85,39 @@ func (b *Budget) Claim(ctx context.Context, who Owner, amount int64) (*Claim, er
 	if i := slices.Index(b.waiting, c); i >= 0 {
 		b.waiting = slices.Delete(b.waiting, i, i+1)
 	} else {
-		b.give(c, -c.amount)
+		b.addUsed(c, -c.amount)
 	}
-	b.serve()
+	b.grantWaiting()
 	return nil, &exhaustedError{b: b, cause: context.Cause(ctx)}
 }
 
-// serve grants waiting claims one after the other, and stops at the first claim that does not fit. The caller holds the
-// lock.
-func (b *Budget) serve() {
+// grantWaiting grants waiting claims one after the other, and stops at the first claim that does not fit. The caller
+// holds the lock.
+func (b *Budget) grantWaiting() {
 	for len(b.waiting) > 0 {
 		next := slices.MinFunc(b.waiting, func(x, y *Claim) int {
-			return cmp.Or(cmp.Compare(b.spaces[x.who.Namespace], b.spaces[y.who.Namespace]), cmp.Compare(b.held[x.who], b.held[y.who]))
+			return cmp.Or(cmp.Compare(b.usedByNamespace[x.owner.Namespace], b.usedByNamespace[y.owner.Namespace]), cmp.Compare(b.usedByOwner[x.owner], b.usedByOwner[y.owner]))
 		})
 		if b.used+next.amount > b.total {
 			return
 		}
 		b.waiting = slices.DeleteFunc(b.waiting, func(c *Claim) bool { return c == next })
-		b.give(next, next.amount)
-		close(next.given)
+		b.addUsed(next, next.amount)
+		close(next.granted)
 	}
 }
 
-// give adds `amount` bytes to the memory that the owner of c uses. The amount may be negative. The caller holds the
+// addUsed adds `amount` bytes to the memory that the owner of c uses. The amount may be negative. The caller holds the
 // lock.
-func (b *Budget) give(c *Claim, amount int64) {
+func (b *Budget) addUsed(c *Claim, amount int64) {
 	b.used += amount
-	b.held[c.who] += amount
-	b.spaces[c.who.Namespace] += amount
-	if b.held[c.who] == 0 {
-		delete(b.held, c.who)
+	b.usedByOwner[c.owner] += amount
+	b.usedByNamespace[c.owner.Namespace] += amount
+	if b.usedByOwner[c.owner] == 0 {
+		delete(b.usedByOwner, c.owner)
 	}
-	if b.spaces[c.who.Namespace] == 0 {
-		delete(b.spaces, c.who.Namespace)
+	if b.usedByNamespace[c.owner.Namespace] == 0 {
+		delete(b.usedByNamespace, c.owner.Namespace)
 	}
 }
 
@@ -131,13 +131,13 @@ func (c *Claim) Release() {
 	if c.amount == 0 {
 		return
 	}
-	c.b.give(c, -c.amount)
+	c.b.addUsed(c, -c.amount)
 	c.amount = 0
-	c.b.serve()
+	c.b.grantWaiting()
 }
 
-// State returns the number of bytes in use, and the number of claims that have had to wait so far.
-func (b *Budget) State() (used, waits int64) {
+// GetUsage returns the number of bytes in use, and the number of claims that have had to wait so far.
+func (b *Budget) GetUsage() (used, waits int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used, b.waits

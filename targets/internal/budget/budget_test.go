@@ -26,7 +26,7 @@ func TestBudgetPrefersSmallestConsumer(t *testing.T) {
 	b := New("read", "", 10)
 	take := func(namespace, target string, amount int64) *Claim {
 		t.Helper()
-		c, err := b.Claim(t.Context(), Owner{namespace, target}, amount)
+		c, err := b.Acquire(t.Context(), Owner{namespace, target}, amount)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestBudgetPrefersSmallestConsumer(t *testing.T) {
 	order := make(chan string, 4)
 	ask := func(namespace, target string) {
 		go func() {
-			if c, err := b.Claim(t.Context(), Owner{namespace, target}, 5); err == nil {
+			if c, err := b.Acquire(t.Context(), Owner{namespace, target}, 5); err == nil {
 				order <- namespace + "/" + target
 				c.Release()
 			}
@@ -44,7 +44,7 @@ func TestBudgetPrefersSmallestConsumer(t *testing.T) {
 		eventually(t, func() bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			return len(b.waiting) > 0 && b.waiting[len(b.waiting)-1].who == Owner{namespace, target}
+			return len(b.waiting) > 0 && b.waiting[len(b.waiting)-1].owner == Owner{namespace, target}
 		})
 	}
 	ask("evil", "b")
@@ -63,8 +63,8 @@ func TestBudgetPrefersSmallestConsumer(t *testing.T) {
 	})
 	second.Release()
 	<-order
-	eventually(t, func() bool { used, _ := b.State(); return used == 0 })
-	if len(b.held) != 0 || len(b.spaces) != 0 {
-		t.Errorf("left behind: %v %v", b.held, b.spaces)
+	eventually(t, func() bool { used, _ := b.GetUsage(); return used == 0 })
+	if len(b.usedByOwner) != 0 || len(b.usedByNamespace) != 0 {
+		t.Errorf("left behind: %v %v", b.usedByOwner, b.usedByNamespace)
 	}
 }

@@ -36,40 +36,40 @@ func (c *Client) SetSender(sender client.Client) { c.sender.Store(&sender) }
 
 func (c *Client) getSender() client.Client { return *c.sender.Load() }
 
-// call runs a function that makes one call of a client. The memory of the responses counts against the budgets until
-// the function has returned.
-func call(ctx context.Context, send func(context.Context) error) error {
+// callReserved runs a function that makes one call of a client. The memory of the responses counts against the budgets
+// until the function has returned.
+func callReserved(ctx context.Context, send func(context.Context) error) error {
 	ctx, reservation := WithReservation(ctx)
 	defer reservation.Release()
 	return send(ctx)
 }
 
 func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.getSender().Get(ctx, key, obj, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Get(ctx, key, obj, opts...) })
 }
 
 func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.getSender().Create(ctx, obj, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Create(ctx, obj, opts...) })
 }
 
 func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.getSender().Update(ctx, obj, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Update(ctx, obj, opts...) })
 }
 
 func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.getSender().Patch(ctx, obj, patch, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Patch(ctx, obj, patch, opts...) })
 }
 
 func (c *Client) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.getSender().Apply(ctx, obj, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Apply(ctx, obj, opts...) })
 }
 
 func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.getSender().Delete(ctx, obj, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Delete(ctx, obj, opts...) })
 }
 
 func (c *Client) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.getSender().DeleteAllOf(ctx, obj, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().DeleteAllOf(ctx, obj, opts...) })
 }
 
 func (c *Client) Status() client.SubResourceWriter { return c.SubResource("status") }
@@ -83,7 +83,7 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	if o.Limit > 0 || o.Continue != "" || o.Raw != nil {
-		return call(ctx, func(ctx context.Context) error { return c.getSender().List(ctx, list, opts...) })
+		return callReserved(ctx, func(ctx context.Context) error { return c.getSender().List(ctx, list, opts...) })
 	}
 	return c.listPages(ctx, list, opts)
 }
@@ -108,7 +108,7 @@ func (c *Client) listPages(ctx context.Context, list client.ObjectList, opts []c
 		if next = list.GetContinue(); next == "" && items == nil {
 			return nil
 		}
-		if items, err = moveItems(list, items); err != nil {
+		if items, err = appendItems(list, items); err != nil {
 			return err
 		}
 		if next == "" {
@@ -117,8 +117,8 @@ func (c *Client) listPages(ctx context.Context, list client.ObjectList, opts []c
 	}
 }
 
-// moveItems moves the items of a list to the end of `items`, and returns the result.
-func moveItems(list client.ObjectList, items []runtime.Object) ([]runtime.Object, error) {
+// appendItems moves the items of a list to the end of `items`, and returns the result.
+func appendItems(list client.ObjectList, items []runtime.Object) ([]runtime.Object, error) {
 	found, err := meta.ExtractList(list)
 	if err != nil {
 		return nil, err
@@ -133,28 +133,28 @@ func (c *Client) listPage(ctx context.Context, list client.ObjectList, opts []cl
 	list.SetContinue("") // decoding does not reset fields that are absent from the page
 	list.SetRemainingItemCount(nil)
 	err := c.getSender().List(ctx, list, opts...)
-	return reservation.received(), err
+	return reservation.getSize(), err
 }
 
 // subResourceClient is like Client, but for a subresource.
 type subResourceClient struct{ client.SubResourceClient }
 
 func (c *subResourceClient) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.SubResourceClient.Get(ctx, obj, sub, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Get(ctx, obj, sub, opts...) })
 }
 
 func (c *subResourceClient) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.SubResourceClient.Create(ctx, obj, sub, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Create(ctx, obj, sub, opts...) })
 }
 
 func (c *subResourceClient) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.SubResourceClient.Update(ctx, obj, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Update(ctx, obj, opts...) })
 }
 
 func (c *subResourceClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.SubResourceClient.Patch(ctx, obj, patch, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Patch(ctx, obj, patch, opts...) })
 }
 
 func (c *subResourceClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-	return call(ctx, func(ctx context.Context) error { return c.SubResourceClient.Apply(ctx, obj, opts...) })
+	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Apply(ctx, obj, opts...) })
 }

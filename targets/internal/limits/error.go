@@ -22,7 +22,7 @@ func (e *Error) Error() string {
 	if e.Option == "" {
 		return "the response of the target " + e.Reason
 	}
-	return fmt.Sprintf("the response of the target %s (%s)", e.Reason, hintFor(e.Option))
+	return fmt.Sprintf("the response of the target %s (%s)", e.Reason, getHint(e.Option))
 }
 
 // newSizeError returns the error for a response with too many bytes.
@@ -35,13 +35,13 @@ func newValuesError(option, reason string) *Error {
 	return &Error{Option: option, Reason: reason, metric: "values"}
 }
 
-// hintFor describes how to raise a limit.
-func hintFor(option string) string {
-	return fmt.Sprintf("targets.Limits.%s or the flag %s raises this limit", option, FlagFor(option))
+// getHint describes how to raise a limit.
+func getHint(option string) string {
+	return fmt.Sprintf("targets.Limits.%s or the flag %s raises this limit", option, GetFlag(option))
 }
 
-// FlagFor returns the flag for a field of Limits.
-func FlagFor(option string) string {
+// GetFlag returns the flag for a field of Limits.
+func GetFlag(option string) string {
 	var out strings.Builder
 	out.WriteString("--target-limit")
 	for _, c := range option {

@@ -44,8 +44,8 @@ const (
 	protobufFormat = "application/vnd.kubernetes.protobuf"
 )
 
-// restrictFormats removes from the Accept header of a request the formats whose cost of decoding cannot be estimated. It
-// keeps JSON, and Protobuf if the request watches the metadata of objects.
+// restrictFormats removes from the Accept header of a request the formats whose cost of decoding cannot be estimated.
+// It keeps JSON, and Protobuf if the request watches the metadata of objects.
 func restrictFormats(req *http.Request) {
 	var keep []string
 	for one := range strings.SplitSeq(req.Header.Get("Accept"), ",") {

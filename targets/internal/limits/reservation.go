@@ -25,8 +25,8 @@ func WithReservation(ctx context.Context) (context.Context, *Reservation) {
 	return context.WithValue(ctx, reservationKey{}, r), r
 }
 
-// reservationFrom returns the Reservation of a context, or nil if the context contains none.
-func reservationFrom(ctx context.Context) *Reservation {
+// getReservation returns the Reservation of a context, or nil if the context contains none.
+func getReservation(ctx context.Context) *Reservation {
 	r, _ := ctx.Value(reservationKey{}).(*Reservation)
 	return r
 }
@@ -44,8 +44,8 @@ func (r *Reservation) add(c *budget.Claim, size int) {
 	r.claims = append(r.claims, c)
 }
 
-// received returns the size of all responses in bytes.
-func (r *Reservation) received() int64 {
+// getSize returns the size of all responses in bytes.
+func (r *Reservation) getSize() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.size

@@ -68,7 +68,7 @@ func (t *Transport) readResponse(req *http.Request, resp *http.Response, cancel 
 	expected, content := t.contentFor(req), &body{}
 	err := t.readBody(req.Context(), content, expected, resp, cancel)
 	if err == nil {
-		err = t.admit(content, req, resp)
+		err = t.waitForDecoding(content, req, resp)
 	}
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		if over, ok := errors.AsType[*Error](err); ok {
@@ -98,7 +98,7 @@ func (t *Transport) readBody(ctx context.Context, b *body, c content, resp *http
 	}
 	var err error
 	t.Observer.Suspend()
-	if b.reading, err = t.Memory.Reading.Claim(ctx, t.Owner, size); err != nil {
+	if b.reading, err = t.Memory.Reading.Acquire(ctx, t.Owner, size); err != nil {
 		return err
 	}
 	t.Observer.Resume()
@@ -117,8 +117,8 @@ func (t *Transport) readBody(ctx context.Context, b *body, c content, resp *http
 	return err
 }
 
-// admit waits until the response may be decoded. It returns an error if the response must not be decoded.
-func (t *Transport) admit(b *body, req *http.Request, resp *http.Response) error {
+// waitForDecoding waits until the response may be decoded. It returns an error if the response must not be decoded.
+func (t *Transport) waitForDecoding(b *body, req *http.Request, resp *http.Response) error {
 	if b.Len() == 0 {
 		return nil
 	}
@@ -135,11 +135,11 @@ func (t *Transport) admit(b *body, req *http.Request, resp *http.Response) error
 	if cost.Memory > smallCost {
 		t.Observer.Complete()
 		var err error
-		if claim, err = t.Memory.Decoding.Claim(req.Context(), t.Owner, cost.Memory); err != nil {
+		if claim, err = t.Memory.Decoding.Acquire(req.Context(), t.Owner, cost.Memory); err != nil {
 			return err
 		}
 	}
-	if r := reservationFrom(req.Context()); r != nil {
+	if r := getReservation(req.Context()); r != nil {
 		r.add(claim, b.Len())
 		return nil
 	}

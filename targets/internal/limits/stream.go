@@ -82,7 +82,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	if len(s.unread) == 0 {
 		s.memory.reset()
 		if err := s.next(); err != nil {
-			s.end(s.hasFailed.Load() || s.req.Context().Err() == nil, err)
+			s.recordEnd(s.hasFailed.Load() || s.req.Context().Err() == nil, err)
 			return 0, err
 		}
 	}
@@ -93,19 +93,19 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (s *stream) Close() error {
-	s.end(s.hasFailed.Load(), nil)
+	s.recordEnd(s.hasFailed.Load(), nil)
 	s.memory.Release()
 	defer s.cancel(nil)
 	return s.source.Close()
 }
 
-// end reports once how the watch has ended.
-func (s *stream) end(failed bool, err error) {
+// recordEnd reports once how the watch has ended.
+func (s *stream) recordEnd(failed bool, err error) {
 	s.ended.Do(func() {
-		s.watches.End(pacer.WatchOf(s.req), s.began, s.Clock.Now(), failed)
+		s.watches.RecordEnd(pacer.GetKey(s.req), s.began, s.Clock.Now(), failed)
 		if over, ok := errors.AsType[*Error](err); ok {
 			s.CountExceeded(over.metric)
-			s.Observer.EndWatch(err)
+			s.Observer.HandleLimitError(err)
 		}
 	})
 }
@@ -130,7 +130,7 @@ func (s *stream) next() error {
 		return err
 	}
 	if event.Memory > smallCost {
-		claim, err := s.Memory.Decoding.Claim(s.req.Context(), s.Owner, event.Memory)
+		claim, err := s.Memory.Decoding.Acquire(s.req.Context(), s.Owner, event.Memory)
 		if err != nil {
 			return err
 		}

@@ -38,8 +38,8 @@ type Memory struct {
 // NewMemory returns a Memory of which no part is in use.
 func NewMemory(l Limits) Memory {
 	return Memory{
-		Reading:  budget.New("read", hintFor("Reading"), l.Reading),
-		Decoding: budget.New("decoded", hintFor("Decoding"), l.Decoding),
+		Reading:  budget.New("read", getHint("Reading"), l.Reading),
+		Decoding: budget.New("decoded", getHint("Decoding"), l.Decoding),
 	}
 }
 
@@ -81,11 +81,11 @@ func (t *Target) Wait(req *http.Request) (done func(*http.Response, error), err 
 			return nil, req.Context().Err()
 		}
 	}
-	watch := pacer.WatchOf(req)
+	watch := pacer.GetKey(req)
 	done = func(resp *http.Response, err error) {
 		if err != nil || resp.StatusCode != http.StatusOK {
 			now := t.Clock.Now()
-			t.watches.End(watch, now, now, req.Context().Err() == nil)
+			t.watches.RecordEnd(watch, now, now, req.Context().Err() == nil)
 		}
 	}
 	return done, t.watches.Wait(req.Context(), watch, t.Clock.Now())
@@ -99,12 +99,12 @@ type Observer interface {
 	Resume()
 	// Complete is called if the complete response has arrived, before the request waits for memory to decode it.
 	Complete()
-	// EndWatch is called if a watch ends because it exceeds a limit.
-	EndWatch(err error)
+	// HandleLimitError is called if a watch ends because it exceeds a limit.
+	HandleLimitError(err error)
 }
 
-// Transport is an http.RoundTripper that sends a request to a target and limits the response. When RoundTrip returns, the
-// response has arrived completely, except for the events of a watch.
+// Transport is an http.RoundTripper that sends a request to a target and limits the response. When RoundTrip returns,
+// the response has arrived completely, except for the events of a watch.
 type Transport struct {
 	*Target
 	// Next sends the request.

@@ -26,10 +26,10 @@ func (f roundTripperFunc) RoundTrip(req *http.Request) (*http.Response, error) {
 // fakeObserver records the end of a watch.
 type fakeObserver struct{ ended error }
 
-func (*fakeObserver) Suspend()             {}
-func (*fakeObserver) Resume()              {}
-func (*fakeObserver) Complete()            {}
-func (o *fakeObserver) EndWatch(err error) { o.ended = err }
+func (*fakeObserver) Suspend()                     {}
+func (*fakeObserver) Resume()                      {}
+func (*fakeObserver) Complete()                    {}
+func (o *fakeObserver) HandleLimitError(err error) { o.ended = err }
 
 // newTransport returns a Transport for a target that responds to each request with the given status and body.
 func newTransport(l Limits, status int, body io.Reader) *Transport {
@@ -64,14 +64,14 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func wantOption(t *testing.T, err error, option string) {
 	t.Helper()
 	over, ok := errors.AsType[*Error](err)
-	if !ok || over.Option != option || !strings.Contains(err.Error(), "targets.Limits."+option+" or the flag "+FlagFor(option)+" raises this limit") {
+	if !ok || over.Option != option || !strings.Contains(err.Error(), "targets.Limits."+option+" or the flag "+GetFlag(option)+" raises this limit") {
 		t.Errorf("got the error %v, want one that names the option %s and its flag", err, option)
 	}
 }
 
 func wantUnused(t *testing.T, b *budget.Budget) {
 	t.Helper()
-	if used, _ := b.State(); used != 0 {
+	if used, _ := b.GetUsage(); used != 0 {
 		t.Errorf("%d bytes of the budget are in use, want 0", used)
 	}
 }
@@ -150,7 +150,7 @@ func TestMemoryForDecoding(t *testing.T) {
 		if err := send(ctx, target); err != nil {
 			t.Fatal(err)
 		}
-		if used, _ := target.Memory.Decoding.State(); used < int64(3*len(text)) {
+		if used, _ := target.Memory.Decoding.GetUsage(); used < int64(3*len(text)) {
 			t.Errorf("%d bytes are in use for %d bytes of text that may still be decoded", used, len(text))
 		}
 		reservation.Release()
@@ -161,7 +161,7 @@ func TestMemoryForDecoding(t *testing.T) {
 		if err := send(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() bool { used, _ := target.Memory.Decoding.State(); return used == 0 })
+		eventually(t, func() bool { used, _ := target.Memory.Decoding.GetUsage(); return used == 0 })
 	})
 	t.Run("makes the next response wait, and its call can be canceled [F2]", func(t *testing.T) {
 		target := newTarget(5 << 20)

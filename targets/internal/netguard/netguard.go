@@ -38,7 +38,7 @@ var nat64 = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustPars
 func IsPrivateHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	addr, err := netip.ParseAddr(host)
-	return isPrivateName(host) || err == nil && newGuard(nil).refuses(addr)
+	return isPrivateName(host) || err == nil && newGuard(nil).isRefused(addr)
 }
 
 func isPrivateName(host string) bool {
@@ -52,15 +52,15 @@ func isPrivateName(host string) bool {
 // Dial returns a dial function. If an address can be reached only by the deployer, the function does not connect and
 // returns the error `refused`. It checks the resolved addresses, so that DNS cannot be used to circumvent the check.
 func Dial(refused error) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return dialer(newGuard(refused).control)
+	return newDialer(newGuard(refused).checkAddress)
 }
 
 // DialAny returns a dial function that connects to all addresses.
 func DialAny() func(ctx context.Context, network, address string) (net.Conn, error) {
-	return dialer(nil)
+	return newDialer(nil)
 }
 
-func dialer(control func(context.Context, string, string, syscall.RawConn) error) func(context.Context, string, string) (net.Conn, error) {
+func newDialer(control func(context.Context, string, string, syscall.RawConn) error) func(context.Context, string, string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, ControlContext: control}
 	return d.DialContext
 }
@@ -78,16 +78,16 @@ func newGuard(refused error) *guard {
 	return g
 }
 
-// control is called for each address before a connection is made.
-func (g *guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+// checkAddress is called for each address before a connection is made.
+func (g *guard) checkAddress(_ context.Context, _, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
-	if err != nil || g.refuses(addr.Addr()) {
+	if err != nil || g.isRefused(addr.Addr()) {
 		return g.refused
 	}
 	return nil
 }
 
-func (g *guard) refuses(addr netip.Addr) bool {
+func (g *guard) isRefused(addr netip.Addr) bool {
 	addr = addr.WithZone("").Unmap()
 	for _, prefix := range nat64 {
 		if b := addr.As16(); addr.Is6() && prefix.Contains(addr) {

@@ -44,9 +44,9 @@ type pace struct {
 // New returns an empty Pacer.
 func New() *Pacer { return &Pacer{watches: lru.New(watchesKnown)} }
 
-// WatchOf returns an identifier of a watch. It depends on the objects that the request watches, but not on options such
+// GetKey returns an identifier of a watch. It depends on the objects that the request watches, but not on options such
 // as resourceVersion and timeoutSeconds.
-func WatchOf(req *http.Request) string {
+func GetKey(req *http.Request) string {
 	query := req.URL.Query()
 	for _, name := range []string{"resourceVersion", "timeoutSeconds", "timeout", "allowWatchBookmarks", "resourceVersionMatch"} {
 		query.Del(name)
@@ -54,7 +54,7 @@ func WatchOf(req *http.Request) string {
 	return req.URL.Path + "?" + query.Encode()
 }
 
-func (p *Pacer) of(watch string) *pace {
+func (p *Pacer) getPace(watch string) *pace {
 	if known, ok := p.watches.Get(watch); ok {
 		if it, ok := known.(*pace); ok {
 			return it
@@ -65,19 +65,19 @@ func (p *Pacer) of(watch string) *pace {
 	return it
 }
 
-// begin returns how long the caller must wait before it opens the watch.
-func (p *Pacer) begin(watch string, now time.Time) time.Duration {
+// reserve returns how long the caller must wait before it opens the watch.
+func (p *Pacer) reserve(watch string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	it := p.of(watch)
+	it := p.getPace(watch)
 	return max(it.next.Sub(now), it.starts.ReserveN(now, 1).DelayFrom(now), 0)
 }
 
-// End records the end of a watch. The argument `failed` must be false if the client ended the watch.
-func (p *Pacer) End(watch string, began, now time.Time, failed bool) {
+// RecordEnd records the end of a watch. The argument `failed` must be false if the client ended the watch.
+func (p *Pacer) RecordEnd(watch string, began, now time.Time, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	it := p.of(watch)
+	it := p.getPace(watch)
 	switch {
 	case now.Sub(began) >= shortWatch:
 		it.pause = 0
@@ -89,7 +89,7 @@ func (p *Pacer) End(watch string, began, now time.Time, failed bool) {
 
 // Wait waits until the watch may be opened.
 func (p *Pacer) Wait(ctx context.Context, watch string, now time.Time) error {
-	pause := p.begin(watch, now)
+	pause := p.reserve(watch, now)
 	if pause == 0 {
 		return nil
 	}

@@ -26,14 +26,14 @@ func TestPacer(t *testing.T) {
 			start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			now, opened := start, 0
 			for now.Sub(start) < time.Minute {
-				now = now.Add(p.begin("w", now))
+				now = now.Add(p.reserve("w", now))
 				if now.Sub(start) >= time.Minute {
 					break
 				}
 				opened++
 				began := now
 				now = now.Add(tc.life)
-				p.End("w", began, now, tc.failed)
+				p.RecordEnd("w", began, now, tc.failed)
 				now = now.Add(time.Millisecond)
 			}
 			if opened > tc.most || opened < tc.least {

@@ -17,8 +17,8 @@ const (
 	costOfJSONByte   = 3
 )
 
-// JSONScanner scans JSON part by part. It does not check the syntax. If the text is not JSON, the decoder fails, and does
-// not use more memory than the scanner estimates.
+// JSONScanner scans JSON part by part. It does not check the syntax. If the text is not JSON, the decoder fails, and
+// does not use more memory than the scanner estimates.
 type JSONScanner struct {
 	// Bytes is the number of bytes scanned.
 	Bytes int64
@@ -35,7 +35,7 @@ func JSON(text []byte) Cost {
 		n, _ := s.Scan(text)
 		text = text[n:]
 	}
-	return s.Cost()
+	return s.GetCost()
 }
 
 // JSONEvent returns the event of a watch that has been scanned. The argument `text` is the event.
@@ -46,11 +46,11 @@ func JSONEvent(text []byte, s *JSONScanner) Event {
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(text, &event); err != nil {
 		event.Type = EventInvalid
 	}
-	return Event{Type: event.Type, Bytes: s.Bytes, Cost: s.Cost()}
+	return Event{Type: event.Type, Bytes: s.Bytes, Cost: s.GetCost()}
 }
 
-// Cost returns the cost of decoding the parts that have been scanned.
-func (s *JSONScanner) Cost() Cost {
+// GetCost returns the cost of decoding the parts that have been scanned.
+func (s *JSONScanner) GetCost() Cost {
 	return Cost{Memory: s.Bytes*costOfJSONByte + s.objects*costOfJSONObject + s.values*costOfJSONValue, Depth: s.maxDepth}
 }
 

@@ -119,8 +119,8 @@ func TestProtobufRefusesOtherFormats(t *testing.T) {
 	}
 }
 
-// TestProtobufMemory decodes events that take as much memory as possible. The estimate must be at least the memory that the
-// decoders of client-go allocate.
+// TestProtobufMemory decodes events that take as much memory as possible. The estimate must be at least the memory that
+// the decoders of client-go allocate.
 func TestProtobufMemory(t *testing.T) {
 	const size = 300_000
 	fill := func(part ...byte) []byte { return bytes.Repeat(part, size/len(part)) }
@@ -209,8 +209,8 @@ func memoryOf(t *testing.T, text []byte) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // a small number
 }
 
-// FuzzProtobufEvent checks that ProtobufEvent agrees with the decoder about the type of an event and the kind of its object, and that it
-// never panics.
+// FuzzProtobufEvent checks that ProtobufEvent agrees with the decoder about the type of an event and the kind of its
+// object, and that it never panics.
 func FuzzProtobufEvent(f *testing.F) {
 	f.Add(event(f, "ADDED", encode(f, metadata())))
 	f.Add(event(f, "ERROR", encode(f, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone"})))

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// MaxSecrets is the maximum number of secrets in a Cache. If there are more, the least recently used one is dropped.
+	// MaxSecrets is the maximum number of secrets in a Cache. If there are more, the least recently used one is
+	// dropped.
 	MaxSecrets = 500
 	// maxBytes is the maximum size of all secrets in a Cache together, in bytes.
 	maxBytes = 32 << 20

@@ -29,8 +29,8 @@ type Options struct {
 	Audience []string
 	// Expiration is the requested lifetime of the tokens in seconds.
 	Expiration int64
-	// Review makes the source check each token at the server that issued it. If that server accepts the token for itself,
-	// the source rejects the token.
+	// Review makes the source check each token at the server that issued it. If that server accepts the token for
+	// itself, the source rejects the token.
 	Review bool
 }
 
@@ -55,7 +55,7 @@ func New(c client.Client, clk clock.PassiveClock, o Options) *Source {
 // Token returns a valid token. After four fifths of the lifetime of the current token, it creates a new token. If this
 // fails, Token returns the current token until that token expires.
 func (s *Source) Token(ctx context.Context) (string, error) {
-	if token, fresh := s.Known(); fresh {
+	if token, fresh := s.GetCurrent(); fresh {
 		return token, nil
 	}
 	select {
@@ -64,7 +64,7 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	old, fresh := s.Known()
+	old, fresh := s.GetCurrent()
 	if fresh {
 		return old, nil
 	}
@@ -75,9 +75,9 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	return token, err
 }
 
-// Known returns the current token, or "" if there is none or it has expired. The second result reports whether the
+// GetCurrent returns the current token, or "" if there is none or it has expired. The second result reports whether the
 // token is so new that it need not be renewed yet.
-func (s *Source) Known() (token string, fresh bool) {
+func (s *Source) GetCurrent() (token string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clk.Now()
@@ -113,7 +113,7 @@ func (s *Source) create(ctx context.Context) (string, error) {
 	}
 	token, expires := request.Status.Token, request.Status.ExpirationTimestamp.Time
 	if s.o.Review {
-		if err := s.mustBeForeign(ctx, token); err != nil {
+		if err := s.checkForeign(ctx, token); err != nil {
 			return "", err
 		}
 	}
@@ -124,19 +124,19 @@ func (s *Source) create(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// mustBeForeign returns an error if the Landscaper's API server accepts the token for itself, because the target could
+// checkForeign returns an error if the Landscaper's API server accepts the token for itself, because the target could
 // then use the token there. It makes two reviews. The first checks that the API server accepts the token for the
 // audience of the target. This shows that the API server already knows the service account. The second checks that the
 // API server rejects the token for its own audience.
-func (s *Source) mustBeForeign(ctx context.Context, token string) error {
-	forTarget, err := s.accepted(ctx, token, s.o.Audience)
+func (s *Source) checkForeign(ctx context.Context, token string) error {
+	forTarget, err := s.reviewToken(ctx, token, s.o.Audience)
 	if err != nil {
 		return err
 	}
 	if !forTarget {
 		return fmt.Errorf("review token of ServiceAccount %s: it is not valid yet", s.o.Account)
 	}
-	here, err := s.accepted(ctx, token, nil)
+	here, err := s.reviewToken(ctx, token, nil)
 	if err != nil {
 		return err
 	}
@@ -146,9 +146,9 @@ func (s *Source) mustBeForeign(ctx context.Context, token string) error {
 	return nil
 }
 
-// accepted asks the Landscaper's API server whether a token is valid for an audience. If audience is empty, it is the
-// audience of that API server.
-func (s *Source) accepted(ctx context.Context, token string, audience []string) (bool, error) {
+// reviewToken asks the Landscaper's API server whether a token is valid for an audience. If audience is empty, it is
+// the audience of that API server.
+func (s *Source) reviewToken(ctx context.Context, token string, audience []string) (bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audience}}
 	if err := s.c.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("review token of ServiceAccount %s: %w", s.o.Account, err)
