@@ -77,7 +77,7 @@ func (c chance) facts(m *Manifest) Facts {
 	if c.one(4) {
 		return f
 	}
-	f.IsNew, f.UID, f.Hash, f.Key = false, types.UID(pickFrom(c, "u", "u", "u", "v", "")), pickFrom(c, m.Hash, m.Hash, "", "x"), pickFrom[ownership.Key](c, "k", "")
+	f.IsNew, f.UID, f.Hash, f.Key = false, types.UID(pickFrom(c, "u", "u", "u", "v", "")), pickFrom(c, m.Hash, m.Hash, "", "", "x"), pickFrom[ownership.Key](c, "k", "")
 	f.Pending, f.Shared, f.Adopted, f.Deleting = c.one(4), c.one(4), c.one(4), c.one(5)
 	f.Finish = pickFrom[object.Finish](c, "", "", "", object.FinishExpected, object.FinishGone)
 	if c.one(2) {
@@ -119,7 +119,7 @@ func (c chance) newLive() *unstructured.Unstructured {
 	if c.one(8) {
 		obj.SetLabels(map[string]string{landscaperLabel: pickFrom(c, "n", "m")})
 	}
-	if c.one(6) {
+	if c.one(3) {
 		_ = unstructured.SetNestedField(obj.Object, ownership.PolicyReleased, "metadata", "annotations", ownership.AnnotationPolicy)
 	}
 	created := metav1.Unix(1, 0)
