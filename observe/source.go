@@ -57,14 +57,24 @@ func (s scope) selectObjects(opts *metav1.ListOptions) {
 	}
 }
 
-// sink receives the objects of a source. The source calls the methods put, remove and replace without the Watcher's
-// lock, and the other methods with it.
+// sink receives the objects of a source.
 type sink interface {
+	receiver
+	dependent
+}
+
+// receiver receives the events of a source. The source calls setVersion with the Watcher's lock, and the other methods
+// without it.
+type receiver interface {
 	transform(obj any) (any, error)
 	put(obj any) error
 	remove(obj any) error
 	replace(list []any, version string) error
 	setVersion(version string)
+}
+
+// dependent depends on a source. The methods are called with the Watcher's lock.
+type dependent interface {
 	// needed reports whether the source must stay open.
 	needed() bool
 	// discard is called when the source has ended.

@@ -55,7 +55,7 @@ func missing(path jsondiff.Path, base, wanted, answer map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		want := wanted[key]
-		at := append(path, key)
+		at := slices.Concat(path, jsondiff.Path{key})
 		have, existed := base[key]
 		stored, exists := answer[key]
 		switch {

@@ -44,36 +44,45 @@ func callReserved(ctx context.Context, send func(context.Context) error) error {
 	return send(ctx)
 }
 
+// Get reads an object.
 func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Get(ctx, key, obj, opts...) })
 }
 
+// Create creates an object.
 func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Create(ctx, obj, opts...) })
 }
 
+// Update updates an object.
 func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Update(ctx, obj, opts...) })
 }
 
+// Patch patches an object.
 func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Patch(ctx, obj, patch, opts...) })
 }
 
+// Apply applies an object.
 func (c *Client) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Apply(ctx, obj, opts...) })
 }
 
+// Delete deletes an object.
 func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Delete(ctx, obj, opts...) })
 }
 
+// DeleteAllOf deletes all objects of a kind.
 func (c *Client) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().DeleteAllOf(ctx, obj, opts...) })
 }
 
+// Status returns a client for the subresource status.
 func (c *Client) Status() client.SubResourceWriter { return c.SubResource("status") }
 
+// SubResource returns a client for a subresource.
 func (c *Client) SubResource(name string) client.SubResourceClient {
 	return &subResourceClient{c.getSender().SubResource(name)}
 }

@@ -226,7 +226,7 @@ func TestTimeout(t *testing.T) {
 			body, server := io.Pipe()
 			resp := openWatch(t, newTransport(manyLimits(), http.StatusOK, body), "")
 			go func() {
-				time.Sleep(time.Hour) // of the synctest bubble
+				<-time.After(time.Hour) // of the synctest bubble
 				_, _ = io.WriteString(server, `{"type":"ADDED"}`)
 				_ = server.Close()
 			}()
