@@ -79,7 +79,7 @@ func TestAbortDeadline(t *testing.T) {
 		di   *lsv1alpha1.DeployItem
 		want time.Time
 	}{
-		"nil":                                     {nil, at(5)},
+		"no item (the argument is nil)":           {nil, at(5)},
 		"item without abort-time [C6]":            {ran(phProgressing), at(5)},
 		"abort-time before the pickup":            {ran(phProgressing, asked(-2)), at(3)},
 		"abort-time that was changed later [C-9]": {ran(phProgressing, asked(2)), at(5)},
