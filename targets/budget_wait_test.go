@@ -63,7 +63,7 @@ func TestTargetsAreHealthyDuringWaits(t *testing.T) {
 				t.Errorf("error %v, want one that names targets.Limits.%s", err, option)
 			}
 		}
-		t.Run("while a response waits for memory for "+budget+" [F4]", func(t *testing.T) {
+		t.Run("a target counts as good while a response waits for memory for "+budget+" [F4]", func(t *testing.T) {
 			clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 			p := newPool(t, targets.PoolOptions{Clock: clk, Limits: limits[budget]})
 			target := resolved("patient", string(largeServer(t).Kubeconfig("t")))
@@ -86,7 +86,7 @@ func TestTargetsAreHealthyDuringWaits(t *testing.T) {
 				t.Errorf("when there is a share: %v", err)
 			}
 		})
-		t.Run("after a response did not get memory for "+budget+" [F4]", func(t *testing.T) {
+		t.Run("a target can be used after a response did not get memory for "+budget+" [F4]", func(t *testing.T) {
 			p := newPool(t, targets.PoolOptions{RequestTimeout: 2 * time.Second, Limits: limits[budget]})
 			target := resolved("patient", string(largeServer(t).Kubeconfig("t")))
 			c := get(t, p, target)
@@ -101,7 +101,7 @@ func TestTargetsAreHealthyDuringWaits(t *testing.T) {
 			}
 		})
 	}
-	t.Run("while a discovery waits for memory for decoding [F4]", func(t *testing.T) {
+	t.Run("a target does not count as unreachable while a discovery waits for memory for decoding [F4]", func(t *testing.T) {
 		p := newPool(t, targets.PoolOptions{ConnectTimeout: testtime.Stretch(time.Second), GetTimeout: 200 * time.Millisecond, Limits: limits["decoding"]})
 		release := exhaust(t, p, "decoding")
 		target := resolved("patient", string(hostileServer(t, hostile.Groups(900, true)).Kubeconfig("t")))

@@ -262,7 +262,7 @@ func TestWatchWithoutEvents(t *testing.T) {
 func TestUntypedResponses(t *testing.T) {
 	list := encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 3)})
 	for name, format := range map[string]string{"absent [F2]": "", "invalid [F2]": "; x", "Protobuf [F2]": protobufType} {
-		t.Run("does not decode a list as Protobuf if the Content-Type is "+name, func(t *testing.T) {
+		t.Run("a list is not decoded as Protobuf if the Content-Type is "+name, func(t *testing.T) {
 			api := newAPI(t, "t")
 			accepted := api.answer(http.StatusOK, format, list)
 			c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))

@@ -3,54 +3,23 @@
 package resources
 
 import (
-	"encoding/json"
-	"os"
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/internal/recorded"
 )
 
-// TestRecordedStatus reads a provider status that an earlier version of the library has stored, with a value in each
-// field of the inventory, and stores it again.
 func TestRecordedStatus(t *testing.T) {
-	read := func(path string) []byte {
-		raw, err := os.ReadFile(path)
+	recorded.CheckStatus(t, "../..", func(di *lsv1alpha1.DeployItem) (apply.Inventory, error) {
+		format := StatusFormat{Kind: schema.GroupVersionKind{Group: "manifest.deployer.landscaper.gardener.cloud", Version: "v1alpha2", Kind: "ProviderStatus"}}
+		status, err := format.Decode(di)
 		if err != nil {
-			t.Fatal(err)
+			return apply.Inventory{}, err
 		}
-		return raw
-	}
-	decode := func(raw []byte) (out map[string]any) {
-		if err := json.Unmarshal(raw, &out); err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
-	recorded := read("testdata/recorded/status.json")
-	di := &lsv1alpha1.DeployItem{}
-	di.Status.ProviderStatus = &runtime.RawExtension{Raw: recorded}
-	format := StatusFormat{Kind: schema.GroupVersionKind{Group: "manifest.deployer.landscaper.gardener.cloud", Version: "v1alpha2", Kind: "ProviderStatus"}}
-	status, err := format.Decode(di)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := format.Store(di, status); err != nil {
-		t.Fatal(err)
-	}
-	inventory := status.Inventory
-	if diff := cmp.Diff(decode(recorded), decode(di.Status.ProviderStatus.Raw)); diff != "" {
-		t.Errorf("stored again (-recorded +got):\n%s", diff)
-	}
-	var want apply.Inventory
-	if err := json.Unmarshal(read("../../apply/testdata/recorded/inventory.json"), &want); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, inventory); diff != "" {
-		t.Errorf("inventory (-recorded +got):\n%s", diff)
-	}
+		di.Status.ProviderStatus = nil
+		return status.Inventory, format.Store(di, status)
+	})
 }

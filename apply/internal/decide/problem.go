@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -44,8 +43,6 @@ func (p *Problem) Error() string { return p.Reason }
 func newConflict(format string, args ...any) *Problem {
 	return &Problem{Kind: ProblemConflict, Reason: fmt.Sprintf(format, args...)}
 }
-
-func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
 
 // newForeign returns the problem of an object that belongs to another owner. A retry may succeed, because the other owner
 // may release the object.

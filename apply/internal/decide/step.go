@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -277,7 +278,7 @@ func (f Facts) failedRename() (Step, bool) {
 	switch {
 	case f.class == response.OK:
 		return Step{}, false
-	case f.isConflict() || isNotFound(f.err):
+	case f.isConflict() || apierrors.IsNotFound(f.err):
 		return f.wait("changed while the managers of its fields were changed"), true
 	}
 	return f.fail(f.err), true

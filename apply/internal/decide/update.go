@@ -3,6 +3,7 @@
 package decide
 
 import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply/internal/response"
@@ -67,7 +68,7 @@ func updateOwned(r *Rules, f Facts) Step {
 
 func handleUpdating(r *Rules, f Facts) Step {
 	switch {
-	case f.isConflict() || f.class == response.Gone && isNotFound(f.err):
+	case f.isConflict() || f.class == response.Gone && apierrors.IsNotFound(f.err):
 		return f.wait("changed while it was written")
 	case f.class == response.Immutable && r.Recreate && f.UID == f.Live.GetUID() && r.isOwn(f.Live, f.Entry):
 		return replaceObject(r, f, isReplaced)

@@ -144,7 +144,7 @@ func TestMemoryForDecoding(t *testing.T) {
 		l.Decoding = decoding
 		return newTransport(l, 0, nil).Target
 	}
-	t.Run("is in use until a Reservation is released [F2]", func(t *testing.T) {
+	t.Run("memory is in use until a Reservation is released [F2]", func(t *testing.T) {
 		target := newTarget(96 << 20)
 		ctx, reservation := WithReservation(t.Context())
 		if err := send(ctx, target); err != nil {
@@ -156,14 +156,14 @@ func TestMemoryForDecoding(t *testing.T) {
 		reservation.Release()
 		wantUnused(t, target.Memory.Decoding)
 	})
-	t.Run("is in use for a while without a Reservation [F2]", func(t *testing.T) {
+	t.Run("memory is in use for a while without a Reservation [F2]", func(t *testing.T) {
 		target := newTarget(96 << 20)
 		if err := send(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func() bool { used, _ := target.Memory.Decoding.GetUsage(); return used == 0 })
 	})
-	t.Run("makes the next response wait, and its call can be canceled [F2]", func(t *testing.T) {
+	t.Run("memory in use makes the next response wait, and its call can be canceled [F2]", func(t *testing.T) {
 		target := newTarget(5 << 20)
 		ctx, reservation := WithReservation(t.Context())
 		if err := send(ctx, target); err != nil {
